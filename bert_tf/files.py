@@ -1,0 +1,159 @@
+"""Reading what users give and writing what must survive a crash.
+
+Every file of a run is written under a temporary name in the same folder, flushed to the disk and
+then renamed, so that a reader sees either the old content or the new one, never half of it.
+"""
+
+import codecs
+import contextlib
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import UserError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+)
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
+    """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
+
+    On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
+    is new, appears in one move. A folder that replaces another takes two, and a process killed
+    between them leaves the old one beside it, as `.NAME.…/old`.
+
+    Raises:
+        UserError: the folder cannot be written, or the disk is full.
+    """
+    path = Path(path)
+    if path.name in ("", ".."):
+        raise UserError(f"cannot write {path}; name a file or folder in it")
+    with explained(path):
+        scratch = _scratch(path)
+        try:
+            new = scratch / path.name
+            yield new
+            _flush(new)
+            if path.is_dir() and new.is_dir():
+                _replace_folder(new, path, scratch / "old")
+            else:
+                os.replace(new, path)
+            _flush_names(path.parent)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes `text` to `path` as UTF-8, atomically. Raises UserError as `atomic_path`."""
+    with atomic_path(path) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_text(path: str | os.PathLike, what: str = "file") -> str:
+    """The whole text of `path`, without a byte order mark; `what` names its role in messages.
+
+    Raises:
+        UserError: the file is missing, unreadable, empty, or not UTF-8.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{what} not found: {path}") from None
+    except OSError as error:
+        raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not data:
+        raise UserError(f"{what} is empty: {path}")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{what} is not UTF-8: {path}, line {line}, byte {error.start} "
+            f"(0x{data[error.start]:02x}); convert it to UTF-8"
+        ) from None
+
+
+@contextlib.contextmanager
+def explained(path: str | os.PathLike) -> Iterator[None]:
+    """Turns the system's refusal to write at `path`, whoever passes it on, into a `UserError`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if _is_disk_full(error):
+            raise UserError(
+                f"the disk is full while writing {path}; free some space and start again"
+            ) from error
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            raise _cannot_write(path, error) from error
+        raise
+
+
+def _cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
+    return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
+
+
+def _scratch(path: Path) -> Path:
+    """A new folder beside `path`, and the folders above it if they are missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except FileNotFoundError as error:  # what /proc answers; elsewhere it would be a bug of ours
+        raise _cannot_write(path, error) from error
+
+
+def _is_disk_full(error: Exception) -> bool:
+    """Whether there was no room: TensorFlow and safetensors say so in words, NumPy by two sizes."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno in _FULL
+    words = str(error)
+    if re.fullmatch(r"\d+ requested and \d+ written", words):
+        return True
+    return any(os.strerror(number) in words for number in _FULL)
+
+
+def _replace_folder(new: Path, path: Path, old: Path) -> None:
+    """Puts `new` in the place of `path`, which is moved to `old`; both stay if that fails."""
+    os.rename(path, old)
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+
+
+def _flush(path: Path) -> None:
+    """Forces a file, or a folder with all that is in it, onto the disk."""
+    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        if each.is_dir():
+            _flush_names(each)
+        else:
+            with open(each, "rb") as handle:
+                os.fsync(handle.fileno())
+
+
+def _flush_names(folder: Path) -> None:
+    """Forces a folder's list of names onto the disk, so that a rename outlives a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

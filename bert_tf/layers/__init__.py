@@ -1,0 +1,1 @@
+"""Keras layers of BERT, working on tokens laid flat as [tokens, hidden]."""

@@ -1,0 +1,113 @@
+"""Multi-head self-attention (Vaswani et al. 2017, section 3.2) on flat tokens."""
+
+import math
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.layout import TokenLayout
+from bert_tf.layers.linear import Linear
+
+# Added to the score of a key that may not be seen; its probability is then exactly zero.
+_HIDDEN_KEY = -1e9
+
+
+def attention_bias(key_mask: tf.Tensor, direction: str) -> tf.Tensor:
+    """What is added to the attention scores so that only permitted keys are seen.
+
+    Args:
+        key_mask: bool [batch, row_len], true at real tokens.
+        direction: "bidirectional", "left_to_right" or "right_to_left" (a token then sees itself
+            and what stands before, or after, it).
+
+    Returns:
+        float32 [batch, 1, 1 or row_len, row_len] of 0 and a large negative number.
+    """
+    visible = key_mask[:, tf.newaxis, tf.newaxis, :]
+    if direction != "bidirectional":
+        places = tf.range(tf.shape(key_mask)[1])
+        queries, keys = places[:, tf.newaxis], places[tf.newaxis, :]
+        seen = keys <= queries if direction == "left_to_right" else keys >= queries
+        visible = tf.logical_and(visible, seen)
+    return tf.where(visible, 0.0, _HIDDEN_KEY)
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class SelfAttention(keras.layers.Layer):
+    """softmax(Q K^T / sqrt(d) + bias) V over each row, then a linear output.
+
+    Query, key and value come from one matrix product, `query_key_value`, whose kernel is
+    [hidden, 3 * hidden]: first the columns of the query, then of the key, then of the value.
+
+    Args:
+        num_heads: number of heads, dividing the hidden size.
+        dropout: rate on the attention probabilities.
+        initializer_range: standard deviation of the kernels.
+    """
+
+    def __init__(
+        self, num_heads: int, dropout: float, initializer_range: float, **kwargs: Any
+    ):
+        # Keras would cast `bias` to the compute dtype; scores are masked in float32.
+        super().__init__(autocast=False, **kwargs)
+        self.num_heads = num_heads
+        self.dropout_rate = dropout
+        self.initializer_range = initializer_range
+        self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates the two projections for tokens [tokens, hidden]."""
+        hidden = input_shape[-1]
+        shared = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        self.query_key_value = Linear(3 * hidden, name="query_key_value", **shared)
+        self.output_projection = Linear(hidden, name="output", **shared)
+        self.query_key_value.build((None, hidden))
+        self.output_projection.build((None, hidden))
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        layout: TokenLayout,
+        bias: tf.Tensor,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Mixes the tokens of each row.
+
+        Args:
+            tokens: [tokens, hidden].
+            layout: where each token stands.
+            bias: float32, broadcastable to [batch, heads, row_len, row_len].
+            training: whether dropout acts.
+
+        Returns:
+            [tokens, hidden].
+        """
+        query, key, value = self._heads(layout.to_rows(self.query_key_value(tokens)))
+        scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
+        scores = scores * (1.0 / math.sqrt(query.shape[-1])) + bias
+        probabilities = tf.cast(tf.nn.softmax(scores), value.dtype)
+        probabilities = self.dropout(probabilities, training=training)
+        mixed = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
+        return self.output_projection(layout.from_rows(self._merge(mixed)))
+
+    def _heads(self, rows: tf.Tensor) -> list[tf.Tensor]:
+        """[batch, row_len, 3 * hidden] -> three of [batch, heads, row_len, head_size]."""
+        batch, row_len = tf.unstack(tf.shape(rows)[:2])
+        head_size = rows.shape[-1] // (3 * self.num_heads)
+        split = tf.reshape(rows, [batch, row_len, 3, self.num_heads, head_size])
+        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+
+    def _merge(self, mixed: tf.Tensor) -> tf.Tensor:
+        """[batch, row_len, heads, head_size] -> [batch, row_len, hidden]."""
+        batch, row_len = tf.unstack(tf.shape(mixed)[:2])
+        return tf.reshape(mixed, [batch, row_len, mixed.shape[2] * mixed.shape[3]])
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "dropout": self.dropout_rate,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,43 @@
+"""Layer normalization (Ba et al. 2016) in float32, whatever the precision around it."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class LayerNorm(keras.layers.Layer):
+    """Normalizes each token over its hidden axis, then scales and shifts.
+
+    Args:
+        epsilon: added to the variance; BERT's is 1e-12, far below what bfloat16 can resolve,
+            hence the float32 arithmetic.
+    """
+
+    def __init__(self, epsilon: float = 1e-12, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates `gamma` and `beta`, both [hidden], kept in float32."""
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(
+            name="gamma", shape=shape, initializer="ones", autocast=False
+        )
+        self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """[..., hidden] -> the same shape, in the compute dtype."""
+        x = tf.cast(x, tf.float32)
+        mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+        y = tf.nn.batch_normalization(x, mean, variance, self.beta, self.gamma, self.epsilon)
+        return tf.cast(y, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {"epsilon": self.epsilon}

@@ -1,0 +1,67 @@
+"""A dense layer on flat tokens, written so that its three operations fuse into one kernel."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.layers import activations
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Linear(keras.layers.Layer):
+    """activation(x @ kernel + bias) for x [tokens, input_size].
+
+    Keras's `Dense` adds its bias with a general addition, on [batch, seq_len, hidden] behind a
+    reshape; TensorFlow's CPU graph optimizer fuses MatMul, BiasAdd and GELU only when they follow
+    each other on a matrix.
+
+    Args:
+        units: width of the output.
+        activation: None, "tanh", "gelu" or "gelu_new".
+        initializer_range: standard deviation of the kernel's truncated normal.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: str | None = None,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.units = units
+        self.activation = activation
+        self.initializer_range = initializer_range
+        self._activate = activations.by_name(activation)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates `kernel` [input_size, units] and `bias` [units]."""
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.units),
+            initializer=truncated_normal(self.initializer_range),
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+
+    def call(self, tokens: tf.Tensor) -> tf.Tensor:
+        """[tokens, input_size] -> [tokens, units]."""
+        product = tf.matmul(tokens, self.kernel)
+        return self._activate(tf.nn.bias_add(product, self.bias))
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape with `units` as its last axis."""
+        return (*input_shape[:-1], self.units)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {
+            "units": self.units,
+            "activation": self.activation,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def truncated_normal(initializer_range: float) -> keras.initializers.Initializer:
+    """BERT's initializer: normal, redrawn beyond two standard deviations."""
+    return keras.initializers.TruncatedNormal(stddev=initializer_range)

@@ -1,0 +1,59 @@
+"""The masked language model's head: transform, then scores against the word embeddings."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.layers.linear import Linear
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class MaskedLMHead(keras.layers.Layer):
+    """LN(activation(x W + b)) E^T + output_bias, E being the encoder's word embeddings.
+
+    Source: `get_masked_lm_output` in google-research/bert `run_pretraining.py`.
+
+    Args:
+        activation: "gelu" or "gelu_new".
+        initializer_range: standard deviation of the transform's kernel.
+        layer_norm_eps: added to the variance.
+    """
+
+    def __init__(
+        self, activation: str, initializer_range: float, layer_norm_eps: float, **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self._arguments = {
+            "activation": activation,
+            "initializer_range": initializer_range,
+            "layer_norm_eps": layer_norm_eps,
+        }
+        self.layer_norm = LayerNorm(layer_norm_eps, name="layer_norm", dtype=self.dtype_policy)
+
+    def build(self, table_shape: tuple[int, int]) -> None:
+        """Creates the weights for a word embedding table of [vocab_size, hidden]."""
+        vocab_size, hidden = table_shape
+        self.transform = Linear(
+            hidden,
+            self._arguments["activation"],
+            self._arguments["initializer_range"],
+            name="transform",
+            dtype=self.dtype_policy,
+        )
+        self.transform.build((None, hidden))
+        self.layer_norm.build((None, hidden))
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(vocab_size,), initializer="zeros"
+        )
+
+    def call(self, tokens: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+        """Tokens [n, hidden] and table [vocab_size, hidden] -> float32 logits [n, vocab_size]."""
+        tokens = self.layer_norm(self.transform(tokens))
+        scores = tf.matmul(tokens, tf.cast(table, tokens.dtype), transpose_b=True)
+        return tf.cast(tf.nn.bias_add(scores, self.output_bias), tf.float32)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | self._arguments

@@ -1,0 +1,125 @@
+"""The sizes of an encoder, under the names of google-research's `bert_config.json`."""
+
+import dataclasses
+import difflib
+from typing import Any
+
+from bert_tf.errors import UserError
+
+# (layers, hidden size, heads) of the paper's models and of the small ones published with the code
+# (Turc et al. 2019); the feed-forward layer is always four times as wide as the hidden size.
+_SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+}
+_VOCABULARIES = {
+    "uncased": 30522,
+    "cased": 28996,
+    "chinese": 21128,
+    "multilingual-cased": 119547,
+}
+_PUBLISHED = [
+    *((size, "uncased") for size in _SIZES),
+    ("base", "cased"),
+    ("large", "cased"),
+    ("base", "chinese"),
+    ("base", "multilingual-cased"),
+]
+_PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary in _PUBLISHED}
+
+ACTIVATIONS = ("gelu", "gelu_new")
+ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left")
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """Everything that decides an encoder's weights and arithmetic; the defaults are BERT-base.
+
+    Attributes:
+        vocab_size: number of word pieces.
+        hidden_size: width H of every token's vector.
+        num_hidden_layers: number of Transformer blocks.
+        num_attention_heads: heads of each block; divides `hidden_size`.
+        intermediate_size: width of the feed-forward layer.
+        hidden_act: "gelu" is the exact erf form (as Hugging Face reads it), "gelu_new" the tanh
+            form that google-research's code computes.
+        hidden_dropout_prob: dropout on embeddings and on the output of both sublayers.
+        attention_probs_dropout_prob: dropout on the attention probabilities.
+        max_position_embeddings: the longest sequence.
+        type_vocab_size: number of segments.
+        initializer_range: standard deviation of the truncated normal that weights start from.
+        layer_norm_eps: added to the variance in every layer normalization.
+        attention: "bidirectional", or "left_to_right" / "right_to_left" for the paper's
+            ablations (section 5.1).
+
+    Raises:
+        UserError: a size is not positive, the heads do not divide the hidden size, or a name is
+            unknown.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_new"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    attention: str = "bidirectional"
+
+    def __post_init__(self) -> None:
+        """Checks that the sizes fit together."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and value < 1:
+                raise UserError(f"{field.name} must be at least 1, not {value}")
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"hidden_size {self.hidden_size} is not a multiple of "
+                f"num_attention_heads {self.num_attention_heads}"
+            )
+        for rate in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if not 0 <= getattr(self, rate) < 1:
+                raise UserError(f"{rate} must be in [0, 1), not {getattr(self, rate)}")
+        _check_name("hidden_act", self.hidden_act, ACTIVATIONS)
+        _check_name("attention", self.attention, ATTENTION_DIRECTIONS)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> "EncoderConfig":
+        """The sizes of a published model, for example "bert-base-uncased".
+
+        Args:
+            name: bert-{tiny,mini,small,medium,base,large}-uncased, bert-{base,large}-cased,
+                bert-base-chinese or bert-base-multilingual-cased.
+            **changes: fields that differ from the published ones.
+        """
+        _check_name("model preset", name, tuple(_PRESETS))
+        size, vocabulary = _PRESETS[name]
+        layers, hidden_size, heads = _SIZES[size]
+        published = {
+            "vocab_size": _VOCABULARIES[vocabulary],
+            "hidden_size": hidden_size,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * hidden_size,
+        }
+        return cls(**published | changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON and for Keras."""
+        return dataclasses.asdict(self)
+
+
+def _check_name(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
+        raise UserError(f"unknown {what} {name!r}; {hint}")

@@ -1,0 +1,166 @@
+"""BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.layers.attention import attention_bias
+from bert_tf.layers.embeddings import Embeddings
+from bert_tf.layers.layout import PaddedLayout, TokenLayout, UnpaddedLayout
+from bert_tf.layers.linear import Linear
+from bert_tf.layers.transformer import TransformerBlock
+from bert_tf.models.config import EncoderConfig
+
+INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+LAYOUTS = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """Tokens inside the encoder, before they are put back into rows.
+
+    Attributes:
+        layers: [tokens, hidden] after each block, the last one last.
+        layout: where each token stands in its row.
+    """
+
+    layers: list[tf.Tensor]
+    layout: TokenLayout
+
+    def select(self, positions: tf.Tensor) -> tf.Tensor:
+        """Last-layer vectors at int32 [batch, n] -> [batch * n, hidden]."""
+        return self.layout.select(self.layers[-1], positions)
+
+    def restore(self, layer: int = -1) -> tf.Tensor:
+        """One layer as [batch, seq_len, hidden], zero where the mask is 0."""
+        return self.layout.restore(self.layers[layer])
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Encoder(keras.Model):
+    """Token ids -> a vector for each token and one for the sequence.
+
+    Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask` (1 at
+    tokens, 0 at padding) and `input_type_ids` (0 for the first text, 1 for the second). Returns
+    a dict, zero wherever the mask is 0:
+
+    - `sequence_output`: [batch, seq_len, hidden], the last block's output;
+    - `pooled_output`: [batch, hidden], tanh of a linear map of the first token;
+    - `encoder_outputs`: list of [batch, seq_len, hidden], one for each block.
+
+    Args:
+        config: the sizes.
+        layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
+            static shapes (XLA, TPU). The numbers are the same.
+    """
+
+    def __init__(self, config: EncoderConfig, layout: str = "unpadded", **kwargs: Any):
+        kwargs.setdefault("name", "encoder")
+        super().__init__(**kwargs)
+        if layout not in LAYOUTS:
+            raise UserError(f"unknown layout {layout!r}; choose {' or '.join(LAYOUTS)}")
+        self.config = config
+        self.layout = layout
+        # With a GPU present Keras compiles with XLA by itself, and would do so again for every
+        # new number of tokens.
+        self.supports_jit = layout == "padded"
+        policy = {"dtype": self.dtype_policy}
+        self.embeddings = Embeddings(
+            config.vocab_size,
+            config.hidden_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            config.layer_norm_eps,
+            name="embeddings",
+            **policy,
+        )
+        self.blocks = [
+            TransformerBlock(
+                config.num_attention_heads,
+                config.intermediate_size,
+                config.hidden_act,
+                config.hidden_dropout_prob,
+                config.attention_probs_dropout_prob,
+                config.initializer_range,
+                config.layer_norm_eps,
+                name=f"layer_{index}",
+                **policy,
+            )
+            for index in range(config.num_hidden_layers)
+        ]
+        self.pooler = Linear(
+            config.hidden_size, "tanh", config.initializer_range, name="pooler", **policy
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates all weights; their shapes depend on the configuration alone."""
+        hidden = self.config.hidden_size
+        self.embeddings.build()
+        for block in self.blocks:
+            block.build((None, hidden))
+        self.pooler.build((None, hidden))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
+        """See the class."""
+        encoded = self.encode(inputs, training=training)
+        encoder_outputs = [
+            encoded.restore(index) for index in range(self.config.num_hidden_layers)
+        ]
+        return {
+            "sequence_output": encoder_outputs[-1],
+            "pooled_output": self.pool(encoded, inputs["input_mask"]),
+            "encoder_outputs": encoder_outputs,
+        }
+
+    def encode(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Encoded:
+        """What `call` computes, left flat for a head that needs only some of the tokens."""
+        word_ids, mask, type_ids = (tf.cast(inputs[name], tf.int32) for name in INPUTS)
+        self._check_length(word_ids)
+        layout = LAYOUTS[self.layout](mask)
+        positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
+        tokens = self.embeddings(
+            layout.flatten(word_ids),
+            layout.flatten(positions),
+            layout.flatten(type_ids),
+            training=training,
+        )
+        bias = attention_bias(layout.key_mask, self.config.attention)
+        layers = []
+        for block in self.blocks:
+            tokens = block(tokens, layout=layout, bias=bias, training=training)
+            layers.append(tokens)
+        return Encoded(layers, layout)
+
+    def pool(self, encoded: Encoded, input_mask: tf.Tensor) -> tf.Tensor:
+        """[batch, hidden] from the first token of each row; zero where that is masked."""
+        first = tf.zeros_like(input_mask[:, :1], tf.int32)
+        pooled = self.pooler(encoded.select(first))
+        real = tf.not_equal(input_mask[:, :1], 0)
+        return tf.where(real, pooled, tf.zeros([], pooled.dtype))
+
+    def _check_length(self, word_ids: tf.Tensor) -> None:
+        """Raises UserError when a row is known to be longer than there are positions."""
+        length, longest = word_ids.shape[1], self.config.max_position_embeddings
+        if length is not None and length > longest:
+            raise UserError(
+                f"sequences of {length} tokens do not fit {longest} positions; "
+                f"lower max_length to {longest} or raise max_position_embeddings"
+            )
+
+    def get_config(self) -> dict[str, Any]:
+        """Plain data from which `from_config` builds the same encoder."""
+        return super().get_config() | {"config": self.config.to_dict(), "layout": self.layout}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Encoder":
+        """The encoder that `get_config` described, with new weights."""
+        fields = dict(config)
+        return cls(EncoderConfig(**fields.pop("config")), **fields)

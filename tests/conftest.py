@@ -1,0 +1,19 @@
+"""Fixtures that every test may use."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data (see the README on tests), or a skip where there is none."""
+    beside = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("BERT_TF_SHARED", beside)) / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}; set BERT_TF_SHARED to run this test")
+    return folder

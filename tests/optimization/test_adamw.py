@@ -1,0 +1,78 @@
+"""AdamW and its schedule do what google-research's optimizer does.
+
+`google_optimizer.npz` was made by `tests/fixtures/make_google_optimizer.py` with
+google-research/bert at commit eedf571.
+"""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization import AdamW, WarmupLinearDecay
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "google_optimizer.npz"
+
+
+def recorded(kind: str) -> dict[str, np.ndarray]:
+    arrays = np.load(FIXTURE)
+    return {k.split(":")[1]: arrays[k] for k in arrays.files if k.startswith(kind + ":")}
+
+
+def our_path(name: str) -> str:
+    return name.replace("LayerNorm", "layer_norm")
+
+
+def test_each_step_moves_every_weight_as_the_reference_does():
+    start, gradients, expected = (recorded(k) for k in ("start", "gradients", "weights"))
+    variables = [keras.Variable(value.astype("float32")) for value in start.values()]
+    for variable, name in zip(variables, start, strict=True):
+        variable._path = our_path(name)
+    optimizer = AdamW(WarmupLinearDecay(1e-2, total_steps=20, warmup_steps=4))
+    steps = len(next(iter(gradients.values())))
+    for step in range(steps):
+        batch = [tf.constant(gradients[name][step], tf.float32) for name in start]
+        optimizer.apply(batch, variables)
+        for variable, name in zip(variables, start, strict=True):
+            theirs = expected[name][step]
+            tolerance = 2e-6 * np.abs(theirs).max()
+            np.testing.assert_allclose(variable.numpy(), theirs, rtol=0, atol=tolerance)
+
+
+def test_layer_norm_and_biases_do_not_decay():
+    def moved(path: str) -> bool:
+        variable = keras.Variable(np.ones(3, "float32"))
+        variable._path = path
+        AdamW(0.1, weight_decay=0.5).apply([tf.zeros(3)], [variable])
+        return bool(np.any(variable.numpy() != 1.0))
+
+    assert moved("encoder/layer_0/output/kernel")
+    assert not moved("encoder/layer_0/output/bias")
+    assert not moved("encoder/layer_0/output_layer_norm/gamma")
+    assert not moved("masked_lm/output_bias")
+
+
+def test_repeated_rows_of_an_embedding_gradient_are_summed_before_clipping():
+    rows = tf.IndexedSlices(tf.constant([[3.0], [1.0]]), tf.constant([1, 1]), tf.constant([3, 1]))
+    results = []
+    for gradient in (rows, tf.convert_to_tensor(rows)):
+        variable = keras.Variable(np.ones((3, 1), "float32"))
+        AdamW(0.1, clip_norm=2.0).apply([gradient], [variable])
+        results.append(variable.numpy())
+    np.testing.assert_array_equal(*results)
+
+
+def test_the_optimizer_and_its_schedule_come_back_from_their_configuration():
+    optimizer = AdamW(WarmupLinearDecay(1e-4, 100, 10), weight_decay=0.1, clip_norm=None)
+    again = AdamW.from_config(optimizer.get_config())
+    assert again.get_config() == optimizer.get_config()
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"), [(0, 0.0), (5, 0.5), (9, 0.9), (10, 0.9), (50, 0.5), (100, 0.0), (120, 0.0)]
+)
+def test_the_rate_rises_and_falls_in_straight_lines(step, rate):
+    schedule = WarmupLinearDecay(1.0, total_steps=100, warmup_steps=10)
+    assert float(schedule(step)) == pytest.approx(rate)
