@@ -4,7 +4,6 @@ Every file of a run is written under a temporary name in the same folder, flushe
 then renamed, so that a reader sees either the old content or the new one, never half of it.
 """
 
-import codecs
 import contextlib
 import errno
 import os
@@ -44,7 +43,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     if path.name in ("", ".."):
         raise UserError(f"cannot write {path}; name a file or folder in it")
     with explained(path):
-        scratch = _scratch(path)
+        make_folder(path.parent)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             new = scratch / path.name
             yield new
@@ -64,8 +64,21 @@ def write_text(path: str | os.PathLike, text: str) -> None:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 
+def make_folder(path: str | os.PathLike) -> None:
+    """Makes the folder `path` and those above it, where they are missing.
+
+    Raises:
+        UserError: it cannot be made, or is not a folder.
+    """
+    with explained(path):
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:  # what /proc answers, which takes no folders
+            raise _cannot_write(path, error) from error
+
+
 def read_text(path: str | os.PathLike, what: str = "file") -> str:
-    """The whole text of `path`, without a byte order mark; `what` names its role in messages.
+    """The whole text of `path`; `what` names the file's role in error messages.
 
     Raises:
         UserError: the file is missing, unreadable, empty, or not UTF-8.
@@ -77,7 +90,6 @@ def read_text(path: str | os.PathLike, what: str = "file") -> str:
         raise UserError(f"{what} not found: {path}") from None
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
-    data = data.removeprefix(codecs.BOM_UTF8)
     if not data:
         raise UserError(f"{what} is empty: {path}")
     try:
@@ -98,7 +110,7 @@ def explained(path: str | os.PathLike) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        if _is_disk_full(error):
+        if is_disk_full(error):
             raise UserError(
                 f"the disk is full while writing {path}; free some space and start again"
             ) from error
@@ -111,16 +123,7 @@ def _cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
     return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
 
 
-def _scratch(path: Path) -> Path:
-    """A new folder beside `path`, and the folders above it if they are missing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except FileNotFoundError as error:  # what /proc answers; elsewhere it would be a bug of ours
-        raise _cannot_write(path, error) from error
-
-
-def _is_disk_full(error: Exception) -> bool:
+def is_disk_full(error: Exception) -> bool:
     """Whether there was no room: TensorFlow and safetensors say so in words, NumPy by two sizes."""
     if isinstance(error, OSError) and error.errno:
         return error.errno in _FULL

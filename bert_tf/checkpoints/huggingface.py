@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints import tensors
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 from bert_tf.models.config import EncoderConfig
@@ -59,24 +60,14 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     Raises:
         UserError: the file is missing or is not a whole safetensors file.
     """
-    import safetensors
-    import safetensors.numpy
-
-    path = folder / WEIGHTS_FILE
-    if not path.is_file():
-        raise UserError(f"checkpoint not found: {path}")
-    try:
-        tensors = safetensors.numpy.load_file(path)
-    except safetensors.SafetensorError as error:
-        raise UserError(f"checkpoint is damaged: {path} ({error}); copy it again") from None
-    return google_names(tensors)
+    return google_names(tensors.load(folder / WEIGHTS_FILE))
 
 
-def google_names(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def google_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Tensors under Hugging Face's names -> the same under google-research's, kernels turned."""
     renamed = {}
-    for name, tensor in tensors.items():
+    for name, array in arrays.items():
         for pattern, replacement in _RENAMES:
             name = re.sub(pattern, replacement, name)
-        renamed[name] = tensor.T if name.endswith("/kernel") else tensor
+        renamed[name] = array.T if name.endswith("/kernel") else array
     return renamed

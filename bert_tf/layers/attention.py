@@ -47,9 +47,7 @@ class SelfAttention(keras.layers.Layer):
         initializer_range: standard deviation of the kernels.
     """
 
-    def __init__(
-        self, num_heads: int, dropout: float, initializer_range: float, **kwargs: Any
-    ):
+    def __init__(self, num_heads: int, dropout: float, initializer_range: float, **kwargs: Any):
         # Keras would cast `bias` to the compute dtype; scores are masked in float32.
         super().__init__(autocast=False, **kwargs)
         self.num_heads = num_heads

@@ -22,9 +22,7 @@ class LayerNorm(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates `gamma` and `beta`, both [hidden], kept in float32."""
         shape = (input_shape[-1],)
-        self.gamma = self.add_weight(
-            name="gamma", shape=shape, initializer="ones", autocast=False
-        )
+        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones", autocast=False)
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:

@@ -45,9 +45,7 @@ class TransformerBlock(keras.layers.Layer):
             num_heads, attention_dropout, initializer_range, name="attention", **policy
         )
         self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
-        self.attention_layer_norm = LayerNorm(
-            layer_norm_eps, name="attention_layer_norm", **policy
-        )
+        self.attention_layer_norm = LayerNorm(layer_norm_eps, name="attention_layer_norm", **policy)
         self.intermediate = Linear(
             intermediate_size, activation, initializer_range, name="intermediate", **policy
         )

@@ -111,9 +111,7 @@ class Encoder(keras.Model):
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
         """See the class."""
         encoded = self.encode(inputs, training=training)
-        encoder_outputs = [
-            encoded.restore(index) for index in range(self.config.num_hidden_layers)
-        ]
+        encoder_outputs = [encoded.restore(index) for index in range(self.config.num_hidden_layers)]
         return {
             "sequence_output": encoder_outputs[-1],
             "pooled_output": self.pool(encoded, inputs["input_mask"]),
@@ -141,9 +139,10 @@ class Encoder(keras.Model):
 
     def pool(self, encoded: Encoded, input_mask: tf.Tensor) -> tf.Tensor:
         """[batch, hidden] from the first token of each row; zero where that is masked."""
-        first = tf.zeros_like(input_mask[:, :1], tf.int32)
+        first = tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
         pooled = self.pooler(encoded.select(first))
-        real = tf.not_equal(input_mask[:, :1], 0)
+        # A batch without rows may come without columns too.
+        real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
 
     def _check_length(self, word_ids: tf.Tensor) -> None:

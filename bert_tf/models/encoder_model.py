@@ -14,20 +14,20 @@ class EncoderModel(keras.Model):
 
     Args:
         encoder: the encoder; its weights are trained with the head's.
-        head: the subclass's own constructor arguments, kept for `get_config`.
+        head: the subclass's own constructor arguments, kept for `get_config` and checkpoints.
     """
 
     def __init__(self, encoder: Encoder, head: dict[str, Any], **kwargs: Any):
         kwargs.setdefault("dtype", encoder.dtype_policy)
         super().__init__(**kwargs)
         self.encoder = encoder
-        self._head = head
+        self.head = head
         self.supports_jit = encoder.supports_jit
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        return super().get_config() | self._head | {"encoder": encoder}
+        return super().get_config() | self.head | {"encoder": encoder}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EncoderModel":

@@ -65,9 +65,7 @@ class PreTrainer(EncoderModel):
             self.next_sentence.build((None, config.hidden_size))
         self.built = True
 
-    def call(
-        self, inputs: Mapping[str, tf.Tensor], training: bool = False
-    ) -> dict[str, tf.Tensor]:
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
         """See the class."""
         encoded = self.encoder.encode(inputs, training=training)
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
@@ -112,9 +110,7 @@ class PreTrainer(EncoderModel):
             self._head_accuracies[name].update_state(tf.equal(best, labels), sample_weight=weights)
         return self.get_metrics_result()
 
-    def _targets(
-        self, y: Mapping[str, tf.Tensor]
-    ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+    def _targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
         """Labels and float32 weights of each head."""
         targets = {"masked_lm": (y["masked_lm_ids"], y["masked_lm_weights"])}
         if self.next_sentence is not None:

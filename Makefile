@@ -1,0 +1,48 @@
+# Every target runs in one virtual environment, .venv/, which is made when it is needed.
+
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+# The Python that makes .venv/: the first of these that is of a supported version.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c '$(SUPPORTED)' 2>/dev/null && echo $$python && break; done)
+
+BIN := .venv/bin
+# These files say that .venv/ is up to date with what they depend on.
+READY := .venv/ready
+BENCH_READY := .venv/bench-ready
+
+.PHONY: demo test test-all lint bench clean
+
+demo: $(READY)
+	$(BIN)/python -m bert_tf demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+# Installs the peers to measure beside; each benchmark says itself what it needs.
+bench: $(BENCH_READY)
+	@if [ -n '$(ARGS)' ]; then $(BIN)/python -m benchmarks.$(ARGS); else \
+		echo 'Name one of these, as in  make bench ARGS="vocabulary --help":' && \
+		basename -s .py benchmarks/*.py; fi
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.txt pyproject.toml
+	@python="$(PYTHON)"; test -n "$$python" && "$$python" -c '$(SUPPORTED)' 2>/dev/null || { \
+		echo "bert_tf needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python3.12" >&2; \
+		exit 1; }
+	"$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+$(BENCH_READY): $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev,bench]"
+	@touch $@

@@ -1,0 +1,53 @@
+"""BERT in TensorFlow 2 and Keras 3, from raw text to a SavedModel that takes strings and answers.
+
+The public names are imported when they are first used, so that `import bert_tf` and the command
+line's help answer at once, and TensorFlow loads only for those who compute (PEP 562).
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from bert_tf.errors import UserError as UserError
+from bert_tf.quiet import check_backend, is_command_starting, prepare_environment
+
+if TYPE_CHECKING:
+    from bert_tf.models import Encoder as Encoder
+    from bert_tf.models import EncoderConfig as EncoderConfig
+    from bert_tf.models import PreTrainer as PreTrainer
+    from bert_tf.models import SequenceClassifier as SequenceClassifier
+    from bert_tf.optimization import AdamW as AdamW
+    from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
+    from bert_tf.text import Preprocessor as Preprocessor
+    from bert_tf.text import Tokenizer as Tokenizer
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdamW": "bert_tf.optimization",
+    "Encoder": "bert_tf.models",
+    "EncoderConfig": "bert_tf.models",
+    "PreTrainer": "bert_tf.models",
+    "Preprocessor": "bert_tf.text",
+    "SequenceClassifier": "bert_tf.models",
+    "Tokenizer": "bert_tf.text",
+    "WarmupLinearDecay": "bert_tf.optimization",
+}
+
+__all__ = ["UserError", *_HOMES]
+
+prepare_environment()
+if not is_command_starting():
+    check_backend()
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_backend()
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

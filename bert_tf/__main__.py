@@ -1,0 +1,7 @@
+"""`python -m bert_tf`: the command line."""
+
+import sys
+
+from bert_tf.cli import main
+
+sys.exit(main())

@@ -1,0 +1,280 @@
+"""The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
+
+A command is read and checked without TensorFlow, so that help and mistakes answer at once; what
+computes is imported by the command that needs it. Exit codes: 0 done, 2 a mistake of the user's,
+told in one line on standard error, 130 stopped by Ctrl-C. Anything else is a bug.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import bert_tf
+from bert_tf import config
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path, is_disk_full
+from bert_tf.progress import Progress
+from bert_tf.quiet import check_backend
+
+PROGRAM = "bert-tf"
+
+_EXAMPLES = """\
+from text to answers:
+  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt
+  bert-tf pretrain pretraining.yaml --out runs/pretraining
+  bert-tf finetune reviews.yaml --out runs/reviews
+  bert-tf evaluate runs/reviews
+  python -m export runs/reviews --out saved_models/reviews
+  bert-tf predict saved_models/reviews "what a lovely film"
+
+or see all of it happen in a few minutes, on text that is on every machine:
+  bert-tf demo
+
+`bert-tf COMMAND --help` tells more of each, with examples."""
+
+_PRETRAINING_CONFIG = "a configuration of task pretraining"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; `argv` is the command line without the program's name.
+
+    Returns:
+        The exit code of the process.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+        check_backend()
+        arguments.handler(arguments)
+        sys.stdout.flush()
+    except UserError as error:
+        _say(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        _say("stopped; start the same command again, and a run goes on from its last checkpoint")
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has enough of it, as `head` does. What Python still wants to
+        # write at its exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
+        if not is_disk_full(error):
+            raise
+        _say("error: the disk is full; free some space and start the same command again")
+        return 2
+    return 0
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {' '.join(message.splitlines())}", file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose mistakes are UserErrors, and whose help keeps the lines of the examples."""
+
+    def __init__(self, **kwargs):
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(handler, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+        described = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"examples:\n{examples}",
+        )
+        described.set_defaults(handler=handler)
+        return described
+
+    demo = command(
+        _demo,
+        "demo",
+        "the whole way on real text, in minutes on 2 cores",
+        "  bert-tf demo\n  bert-tf demo --out /tmp/demo",
+    )
+    demo.add_argument(
+        "--out", metavar="DIR", default="runs/demo", help="folder of its results (%(default)s)"
+    )
+
+    vocab = command(
+        _vocab,
+        "vocab",
+        "learn a WordPiece vocabulary from text files",
+        "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
+        "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased",
+    )
+    vocab.add_argument("--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files")
+    vocab.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
+    vocab.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
+    vocab.add_argument(
+        "--cased", action="store_true", help="keep capitals and accents (otherwise lower-cased)"
+    )
+
+    data = command(
+        _pretrain_data,
+        "pretrain-data",
+        "tokenize a corpus once, for any number of pre-trainings",
+        "  bert-tf pretrain-data pretraining.yaml --out tokens",
+    )
+    data.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
+    data.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+
+    pretrain = command(
+        _pretrain,
+        "pretrain",
+        "pre-train BERT on text; started again, it goes on where it stopped",
+        "  bert-tf pretrain pretraining.yaml --out runs/pretraining\n"
+        "  bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000",
+    )
+    _add_run_arguments(pretrain, _PRETRAINING_CONFIG)
+
+    finetune = command(
+        _finetune,
+        "finetune",
+        "fine-tune BERT for a task; started again, it goes on where it stopped",
+        "  bert-tf finetune reviews.yaml --out runs/reviews\n"
+        "  bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5",
+    )
+    _add_run_arguments(finetune, "a configuration of any task but pretraining")
+
+    evaluate = command(
+        _evaluate,
+        "evaluate",
+        "measure a run on its dev data, or on other data; writes metrics.json",
+        "  bert-tf evaluate runs/reviews\n"
+        "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
+    )
+    evaluate.add_argument("run", metavar="RUN", help="a run folder")
+    evaluate.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
+
+    predict = command(
+        _predict,
+        "predict",
+        "ask a SavedModel: strings in, answers out as JSON lines",
+        '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
+        "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
+        "  head texts.txt | bert-tf predict saved_models/reviews --input -",
+    )
+    predict.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")
+    predict.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
+    predict.add_argument(
+        "--input",
+        metavar="FILE",
+        help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
+    )
+    predict.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+    return parser
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
+    parser.add_argument("config", metavar="CONFIG.yaml", help=config_help)
+    parser.add_argument("--out", metavar="RUN", required=True, help="the run folder")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="keys to set over the file's, such as train.seed=1",
+    )
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    from bert_tf import demo
+
+    demo.run(arguments.out)
+
+
+def _vocab(arguments: argparse.Namespace) -> None:
+    from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
+
+    files = [Path(file) for file in arguments.input]
+    # The path comes first, so that one that cannot be written is told before the work.
+    with atomic_path(arguments.out) as new, _stages() as progress:
+        learned = learn_vocabulary(files, arguments.size, not arguments.cased, progress)
+        new.write_text("\n".join(learned.pieces) + "\n", encoding="utf-8")
+    print(coverage_report(learned), end="")
+
+
+@contextlib.contextmanager
+def _stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields what shows the progress of work in stages: (stage, how much is done, and of what)."""
+    shown: dict[str, Progress] = {}
+
+    def close() -> None:
+        for each in shown.values():
+            each.close()
+
+    def update(stage: str, done: int, total: int) -> None:
+        if stage not in shown:
+            close()
+            shown[stage] = Progress(stage, total)
+        shown[stage].update(done, line=True)
+
+    try:
+        yield update
+    finally:
+        close()
+
+
+def _pretrain_data(arguments: argparse.Namespace) -> None:
+    loaded = _load(arguments.config, [], command="pretrain-data")
+    from bert_tf.data import pretraining_data
+
+    pretraining_data.build(loaded, arguments.out)
+
+
+def _pretrain(arguments: argparse.Namespace) -> None:
+    loaded = _load(arguments.config, arguments.settings, command="pretrain")
+    from bert_tf import training
+
+    training.pretrain(loaded, arguments.out)
+
+
+def _finetune(arguments: argparse.Namespace) -> None:
+    loaded = _load(arguments.config, arguments.settings, command="finetune")
+    from bert_tf import training
+
+    training.finetune(loaded, arguments.out)
+
+
+def _evaluate(arguments: argparse.Namespace) -> None:
+    from bert_tf import training
+
+    training.evaluate(arguments.run, arguments.data)
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    if bool(arguments.texts) == bool(arguments.input):
+        raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
+    from bert_tf import predict
+
+    predict.run(arguments.saved_model, arguments.texts, arguments.input, arguments.output)
+
+
+def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:
+    """The configuration, if it is of a task that `command` is for."""
+    loaded = config.load(path, settings)
+    if (loaded.task == "pretraining") == (command == "finetune"):
+        other = "finetune" if command != "finetune" else "pretrain"
+        raise UserError(f"{path}: task {loaded.task} is not for {command}; use bert-tf {other}")
+    return loaded

@@ -1,0 +1,1 @@
+"""Files -> tf.data of examples."""

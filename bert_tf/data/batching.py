@@ -1,0 +1,98 @@
+"""Batches of rows of similar length, in an order that can be entered anywhere.
+
+Padding is computed in vain, so rows of similar length share a batch. Batch k is a function of
+(lengths, batch size, seed, k): a run that is taken up again starts at its step at once.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+# Rows of this many batches are drawn together and sorted by length before they are cut.
+_POOL_BATCHES = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedRows:
+    """Packed inputs of many texts, without padding.
+
+    Attributes:
+        word_ids: int32 [tokens], rows laid end to end.
+        type_ids: int32 [tokens].
+        starts: int64 [rows + 1], where each row begins.
+    """
+
+    word_ids: np.ndarray
+    type_ids: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def gather(cls, batches: Iterator[Mapping[str, tf.Tensor]]) -> "EncodedRows":
+        """Takes the padding out of packed batches ([batch, seq_len]) and joins them."""
+        word_ids, type_ids, lengths = [], [], []
+        for batch in batches:
+            mask = batch["input_mask"].numpy().astype(bool)
+            word_ids.append(batch["input_word_ids"].numpy()[mask])
+            type_ids.append(batch["input_type_ids"].numpy()[mask])
+            lengths.append(mask.sum(axis=1))
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        return cls(np.concatenate(word_ids), np.concatenate(type_ids), starts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of each row."""
+        return np.diff(self.starts)
+
+    def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs for `rows`, int32 [batch, seq_len], padded to the longest."""
+        lengths = self.lengths[rows]
+        place = np.arange(lengths.max())[None, :]
+        mask = place < lengths[:, None]
+        source = (self.starts[rows][:, None] + place)[mask]
+        inputs = {"input_mask": mask.astype(np.int32)}
+        for name, values in (("input_word_ids", self.word_ids), ("input_type_ids", self.type_ids)):
+            inputs[name] = np.zeros(mask.shape, np.int32)
+            inputs[name][mask] = values[source]
+        return inputs
+
+
+class ShuffledBatches:
+    """The endless order of training batches.
+
+    Every epoch is a new permutation; what does not fill a batch at its end is left for the next.
+
+    Args:
+        lengths: int [rows], tokens of each row.
+        batch_size: rows of a batch, at most the number of rows.
+        seed: decides every permutation.
+    """
+
+    def __init__(self, lengths: np.ndarray, batch_size: int, seed: int):
+        self._lengths = lengths
+        self._batch_size = batch_size
+        self._seed = seed
+        self.per_epoch = len(lengths) // batch_size
+        self._epoch = functools.lru_cache(maxsize=2)(self._draw_epoch)
+
+    def rows(self, step: int) -> np.ndarray:
+        """int64 [batch]: the rows of batch `step`."""
+        epoch, place = divmod(step, self.per_epoch)
+        return self._epoch(epoch)[place]
+
+    def _draw_epoch(self, epoch: int) -> np.ndarray:
+        random = np.random.default_rng([self._seed, epoch])
+        order = random.permutation(len(self._lengths))[: self.per_epoch * self._batch_size]
+        pool = _POOL_BATCHES * self._batch_size
+        pools = [order[start : start + pool] for start in range(0, len(order), pool)]
+        by_length = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]
+        return random.permutation(np.concatenate(by_length).reshape(-1, self._batch_size))
+
+
+def batches_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """Every row once, the longest first, in batches; for evaluation."""
+    order = np.argsort(-lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

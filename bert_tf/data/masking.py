@@ -1,0 +1,189 @@
+"""Masked language modelling on the fly: which tokens to predict, and what stands in their place.
+
+The rule is create_masked_lm_predictions of google-research/bert (create_pretraining_data.py): of a
+row of n tokens, [CLS] and [SEP] counted, round(0.15 n) are chosen, at least one and at most
+`max_predictions`, never [CLS] or [SEP]; of the chosen, 80% become [MASK], 10% a random id from the
+whole vocabulary, 10% stay. Here TensorFlow ops do it for a whole batch, and every random number
+follows from a seed, so that the masks of batch k can be made again.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+MASK_SHARE = 0.8
+RANDOM_SHARE = 0.1
+
+
+class MaskedBatch(NamedTuple):
+    """Inputs and targets of masked language modelling.
+
+    input_word_ids: int32 [batch, seq_len], with the replacements.
+    positions: int32 [batch, max_predictions], ascending; 0 where unused.
+    ids: int32 [batch, max_predictions], the true ids there; 0 where unused.
+    weights: float32 [batch, max_predictions], 1 for predictions, 0 where unused.
+    """
+
+    input_word_ids: tf.Tensor
+    positions: tf.Tensor
+    ids: tf.Tensor
+    weights: tf.Tensor
+
+
+class Masking:
+    """Masks batches by one rule.
+
+    Args:
+        vocabulary: the tokens in the order of their ids, with [CLS], [SEP] and [MASK].
+        max_predictions: at most so many tokens of a row are chosen.
+        rate: share of a row's tokens to choose.
+        whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
+            after it; a word too long for what is left of a row's number is passed over.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        max_predictions: int,
+        rate: float = 0.15,
+        whole_word: bool = False,
+    ):
+        self.vocab_size = len(vocabulary)
+        self.max_predictions = max_predictions
+        self.rate = rate
+        self.cls_id = vocabulary.index("[CLS]")
+        self.sep_id = vocabulary.index("[SEP]")
+        self.mask_id = vocabulary.index("[MASK]")
+        self.whole_word = whole_word
+        self.continues_word = [token.startswith("##") for token in vocabulary]
+
+    def __call__(
+        self,
+        input_word_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        seed: tf.Tensor,
+        worker: int = 0,
+        workers: int = 1,
+    ) -> MaskedBatch:
+        """Masks one batch, or the share of it that one of several workers has.
+
+        Args:
+            input_word_ids: int32 [batch, seq_len].
+            input_mask: int32 [batch, seq_len], 1 for tokens and 0 for padding.
+            seed: integer [2]; the same seed gives the same masks on any CPU.
+            worker, workers: the rows are `worker::workers` of the global batch that `seed` is for,
+                and are masked as they would be in it.
+        """
+        rows, seq_len = tf.unstack(tf.shape(input_word_ids))
+        mine = slice(worker, None, workers)
+        seeds = tf.unstack(tf.random.split(seed, 3))
+
+        def draw(seed: tf.Tensor, columns: tf.Tensor | int, **limits) -> tf.Tensor:
+            shape = [rows * workers, columns]
+            return tf.random.stateless_uniform(shape, seed, alg="philox", **limits)[mine]
+
+        order = draw(seeds[0], seq_len)
+        choice = draw(seeds[1], self.max_predictions)
+        random_ids = draw(seeds[2], self.max_predictions, maxval=self.vocab_size, dtype=tf.int32)
+
+        maskable = (
+            (input_mask > 0) & (input_word_ids != self.cls_id) & (input_word_ids != self.sep_id)
+        )
+        number = self._number(input_mask)
+        if self.whole_word:
+            continues_word = tf.gather(tf.constant(self.continues_word), input_word_ids)
+            positions = _choose_words(maskable, continues_word, number, order, self.max_predictions)
+        else:
+            positions = _choose_tokens(maskable, number, order, self.max_predictions)
+        used = positions < seq_len
+        # Unused columns point to [CLS], which is never chosen, and write back what stands there.
+        positions = tf.where(used, positions, 0)
+        true_ids = tf.gather(input_word_ids, positions, batch_dims=1)
+        replaced = tf.where(
+            choice < MASK_SHARE,
+            self.mask_id,
+            tf.where(choice < MASK_SHARE + RANDOM_SHARE, random_ids, true_ids),
+        )
+        row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(positions))
+        masked = tf.tensor_scatter_nd_update(
+            input_word_ids,
+            tf.stack([row, positions], axis=-1),
+            tf.where(used, replaced, true_ids),
+        )
+        return MaskedBatch(
+            masked, positions, tf.where(used, true_ids, 0), tf.cast(used, tf.float32)
+        )
+
+    def _number(self, input_mask: tf.Tensor) -> tf.Tensor:
+        """How many tokens of each row to choose, int32 [batch].
+
+        In 64 bits, and halves go to the even number, as Python's `round` does in the reference.
+        """
+        length = tf.cast(tf.reduce_sum(input_mask, axis=1), tf.float64)
+        number = tf.cast(tf.round(length * self.rate), tf.int32)
+        return tf.minimum(self.max_predictions, tf.maximum(1, number))
+
+
+def _choose_tokens(
+    maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int
+) -> tf.Tensor:
+    """The first `number` maskable positions in random order: int32 [batch, columns], ascending.
+
+    Unused columns, at the end, hold seq_len.
+    """
+    seq_len = tf.shape(maskable)[1]
+    score, position = tf.math.top_k(tf.where(maskable, order, -1.0), columns)
+    chosen = (score >= 0) & (tf.range(columns)[None, :] < number[:, None])
+    return tf.sort(tf.where(chosen, position, seq_len), axis=1)
+
+
+def _choose_words(
+    maskable: tf.Tensor,
+    continues_word: tf.Tensor,
+    number: tf.Tensor,
+    order: tf.Tensor,
+    columns: int,
+) -> tf.Tensor:
+    """As `_choose_tokens`, whole words at a time; a word that no longer fits is passed over.
+
+    Words are laid out in random order and taken until one does not fit. From there on, whatever is
+    larger than the room that is left can never fit; it is dropped, and the rest moves up. The
+    largest word left gets smaller each time, so that a few rounds do.
+    """
+    batch, seq_len = tf.unstack(tf.shape(maskable))
+    index = tf.range(seq_len)[None, :]
+    after_text = tf.pad(maskable[:, :-1], [[0, 0], [1, 0]])
+    starts_word = maskable & ~(continues_word & after_text)
+    word = tf.maximum(tf.cumsum(tf.cast(starts_word, tf.int32), axis=1) - 1, 0)
+    slot = word + seq_len * tf.range(batch)[:, None]
+    sizes = tf.math.unsorted_segment_sum(
+        tf.reshape(tf.cast(maskable, tf.int32), [-1]), tf.reshape(slot, [-1]), batch * seq_len
+    )
+
+    word_order = tf.where(maskable, tf.gather(order, word, batch_dims=1), 2.0)
+    position = tf.argsort(word_order, axis=1, stable=True)
+    size = tf.gather(tf.gather(sizes, slot), position, batch_dims=1)
+    # The whole size of a word counts at its first piece, so that the running sum is, at each of its
+    # pieces, the number chosen once the word is.
+    size_at_start = tf.where(tf.gather(starts_word, position, batch_dims=1), size, 0)
+
+    def until(taken: tf.Tensor) -> tf.Tensor:
+        return tf.cumsum(tf.where(taken, size_at_start, 0), axis=1)
+
+    def overflows(taken: tf.Tensor) -> tf.Tensor:
+        return taken & (until(taken) > number[:, None])
+
+    def drop_too_large(taken: tf.Tensor) -> tuple[tf.Tensor]:
+        overflow = overflows(taken)
+        first = tf.argmax(overflow, axis=1, output_type=tf.int32)[:, None]
+        before = tf.gather(until(taken) - size, first, batch_dims=1)
+        room = number[:, None] - before
+        has_overflow = tf.reduce_any(overflow, axis=1, keepdims=True)
+        return (taken & ~(has_overflow & (index >= first) & (size > room)),)
+
+    maskable_in_order = tf.gather(maskable, position, batch_dims=1)
+    (taken,) = tf.while_loop(
+        lambda taken: tf.reduce_any(overflows(taken)), drop_too_large, (maskable_in_order,)
+    )
+    return tf.sort(tf.where(taken, position, seq_len), axis=1)[:, :columns]

@@ -1,0 +1,251 @@
+"""Which tokens make up which example: sentence pairs for next sentence prediction, or spans.
+
+A *plan* says for every example where its segments start and end in a flat array of tokens. It
+copies no tokens: the plan for a million tokens takes a few hundredths of a second, so that every
+epoch has a new one.
+
+Pairs follow create_instances_from_document of google-research/bert (create_pretraining_data.py).
+A document is cut into chunks of whole sentences of about the target length. A is the first part of
+a chunk, cut at a random sentence. B is the rest of the chunk, or, half of the time and always where
+the chunk is a single sentence, a passage of another document; then the rest of the chunk is put
+back. Only where chunks begin and end depends on what came before: a short Python loop finds that,
+and everything else is done for all examples at once.
+
+One thing differs. To find another document the reference draws up to ten times, and it may end up
+with the same one; here the other documents are drawn from directly, so B never follows in A's
+document by chance.
+"""
+
+import dataclasses
+from bisect import bisect_left, bisect_right
+
+import numpy as np
+
+SPECIAL_TOKENS_PAIR = 3  # [CLS] A [SEP] B [SEP]
+SPECIAL_TOKENS_SINGLE = 2  # [CLS] A [SEP]
+
+
+@dataclasses.dataclass(frozen=True)
+class Documents:
+    """Where sentences and documents start in a flat array of tokens.
+
+    sentences: int64 [number of sentences + 1], first tokens of the sentences, then the number of
+        tokens. No sentence is empty.
+    documents: int64 [number of documents + 1], first sentences of the documents, then the number of
+        sentences. No document is empty.
+    """
+
+    sentences: np.ndarray
+    documents: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.documents) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Examples as token ranges, each field int64 or bool [examples]; ends are exclusive.
+
+    A segment B of no tokens (`b_start == b_end`) means a single segment.
+    """
+
+    a_start: np.ndarray
+    a_end: np.ndarray
+    b_start: np.ndarray
+    b_end: np.ndarray
+    is_random_next: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.a_start)
+
+    def take(self, rows: np.ndarray) -> "Plan":
+        """The examples at `rows`, in that order."""
+        return Plan(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+
+
+def plan(
+    documents: Documents,
+    count: int,
+    max_length: int,
+    short_probability: float,
+    next_sentence: bool,
+    rng: np.random.Generator,
+) -> Plan:
+    """Exactly `count` examples of at most `max_length` tokens, special tokens included, shuffled.
+
+    A pass takes the documents in random order, and each from its first sentence to its last. The
+    first pass is always finished, and what it makes too many is dropped at random; if it makes too
+    few, another pass goes on until there are enough.
+
+    Args:
+        documents: at least two of them if `next_sentence`.
+        count: number of examples, see `examples_in_a_pass`.
+        max_length: tokens of the longest example.
+        short_probability: share of the documents that are cut to a random shorter length, so that
+            the model sees short inputs too (the reference's short_seq_prob).
+        next_sentence: pairs with a random or true next segment; otherwise single segments.
+        rng: all randomness comes from here.
+    """
+    one_pass = _pairs if next_sentence else _spans
+    passes = [one_pass(documents, None, max_length, short_probability, rng)]
+    while (missing := count - sum(map(len, passes))) > 0:
+        passes.append(one_pass(documents, missing, max_length, short_probability, rng))
+    columns = zip(*(dataclasses.astuple(each) for each in passes), strict=True)
+    everything = Plan(*map(np.concatenate, columns))
+    return everything.take(rng.permutation(len(everything))[:count])
+
+
+def examples_in_a_pass(
+    documents: Documents, max_length: int, short_probability: float, next_sentence: bool
+) -> int:
+    """How many examples a pass over all documents makes: the largest of a few passes.
+
+    The number differs from pass to pass. Taking a large one means that `plan` repeats a little
+    rather than drops anything.
+    """
+    one_pass = _pairs if next_sentence else _spans
+    rng = np.random.default_rng(0)
+    return max(len(one_pass(documents, None, max_length, short_probability, rng)) for _ in range(4))
+
+
+def _targets(
+    number: int, longest: int, short_probability: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The target length of each document: `longest`, or now and then anything from 2 to it."""
+    short = 2 + np.floor(rng.random(number) * (longest - 1)).astype(np.int64)
+    return np.where(rng.random(number) < short_probability, short, longest)
+
+
+def _pairs(
+    documents: Documents,
+    enough: int | None,
+    max_length: int,
+    short_probability: float,
+    rng: np.random.Generator,
+) -> Plan:
+    """One pass of pairs, cut short once there are `enough`."""
+    longest = max_length - SPECIAL_TOKENS_PAIR
+    targets = _targets(len(documents), longest, short_probability, rng)
+    order = rng.permutation(len(documents))
+    document, start, a_stop, stop, random_next = _chunks(documents, order, targets, enough, rng)
+    is_random_next = random_next.astype(bool)
+
+    sentences = documents.sentences
+    a_start, a_end = sentences[start], sentences[a_stop]
+    b_start, b_end = sentences[a_stop], sentences[stop]
+    if len(documents) > 1:
+        wanted = np.maximum(targets[document] - (a_end - a_start), 1)
+        random_start, random_end = _random_passages(documents, document, wanted, rng)
+        b_start = np.where(is_random_next, random_start, b_start)
+        b_end = np.where(is_random_next, random_end, b_end)
+
+    a_length, b_length = _truncated(a_end - a_start, b_end - b_start, longest)
+    a_start = a_start + _cut_from_front(a_end - a_start - a_length, rng)
+    b_start = b_start + _cut_from_front(b_end - b_start - b_length, rng)
+    return Plan(a_start, a_start + a_length, b_start, b_start + b_length, is_random_next)
+
+
+def _chunks(
+    documents: Documents,
+    order: np.ndarray,
+    targets: np.ndarray,
+    enough: int | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Walks through the documents in `order`; int64 [5, chunks].
+
+    The rows are the document, the chunk's first sentence, the first after A, the first after the
+    chunk, and whether B is random. Plain Python over plain lists: a step of this loop takes about a
+    microsecond, where NumPy's scalars would take ten.
+    """
+    sentences = documents.sentences.tolist()
+    firsts = documents.documents.tolist()
+    target_of = targets.tolist()
+    chunks: list[tuple[int, int, int, int, bool]] = []
+    draws = iter(())
+    for document in order.tolist():
+        start, last = firsts[document], firsts[document + 1]
+        target = target_of[document]
+        while start < last:
+            stop = bisect_left(sentences, sentences[start] + target, start + 1, last)
+            try:
+                where, whether = next(draws)
+            except StopIteration:
+                draws = iter(rng.random((4096, 2)).tolist())
+                where, whether = next(draws)
+            size = stop - start
+            a_stop = start + 1 + (int(where * (size - 1)) if size > 1 else 0)
+            is_random_next = size == 1 or whether < 0.5
+            chunks.append((document, start, a_stop, stop, is_random_next))
+            start = a_stop if is_random_next else stop
+        if enough is not None and len(chunks) >= enough:
+            break
+    return np.array(chunks, np.int64).T
+
+
+def _random_passages(
+    documents: Documents, document: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each row a passage of whole sentences of a document other than `document`.
+
+    It starts at a random sentence and goes on until it has the `wanted` number of tokens or the
+    document ends.
+    """
+    firsts, sentences = documents.documents, documents.sentences
+    others = len(documents) - 1
+    step = 1 + np.floor(rng.random(len(document)) * others).astype(np.int64)
+    other = (document + step) % len(documents)
+    first, last = firsts[other], firsts[other + 1]
+    start = first + np.floor(rng.random(len(document)) * (last - first)).astype(np.int64)
+    stop = np.searchsorted(sentences, sentences[start] + wanted)
+    return sentences[start], sentences[np.minimum(stop, last)]
+
+
+def _truncated(
+    a_length: np.ndarray, b_length: np.ndarray, longest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lengths that remain when the longer side (B where equal) loses tokens one by one.
+
+    That ends in closed form: a side of at most half of the room stays as it is, and the other takes
+    what is left; if both are longer, they share the room, and A takes the odd token.
+    """
+    a_half = (longest + 1) // 2
+    b_half = longest - a_half
+    a_kept = np.minimum(a_length, np.maximum(a_half, longest - b_length))
+    b_kept = np.minimum(b_length, np.maximum(b_half, longest - a_length))
+    return a_kept, b_kept
+
+
+def _cut_from_front(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """How many of `cut` tokens go at the front, if each goes at the front or the back at random."""
+    return rng.binomial(cut, 0.5)
+
+
+def _spans(
+    documents: Documents,
+    enough: int | None,
+    max_length: int,
+    short_probability: float,
+    rng: np.random.Generator,
+) -> Plan:
+    """One pass of single segments: as many whole sentences of a document as fit, then the next.
+
+    A sentence longer than the target is cut into pieces, so that nothing is lost.
+    """
+    longest = max_length - SPECIAL_TOKENS_SINGLE
+    targets = _targets(len(documents), longest, short_probability, rng).tolist()
+    sentences = documents.sentences.tolist()
+    bounds = documents.sentences[documents.documents].tolist()
+    spans: list[tuple[int, int]] = []
+    for document in rng.permutation(len(documents)).tolist():
+        start, last = bounds[document], bounds[document + 1]
+        while start < last:
+            limit = min(start + targets[document], last)
+            whole = sentences[bisect_right(sentences, limit) - 1]
+            end = whole if whole > start else limit
+            spans.append((start, end))
+            start = end
+        if enough is not None and len(spans) >= enough:
+            break
+    start, end = np.array(spans, np.int64).T
+    return Plan(start, end, end, end, np.zeros(len(start), bool))

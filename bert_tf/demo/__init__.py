@@ -1,0 +1,153 @@
+"""`bert-tf demo`: the whole way, from raw text to a SavedModel that answers strings.
+
+The text is on every machine: the documentation strings of the standard library and of the
+installed packages. The question put to the model is which library a passage is from.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bert_tf.demo.ask import ASK
+from bert_tf.files import write_text
+from bert_tf.progress import say
+
+VOCABULARY_SIZE = 8000
+
+# Small enough for minutes on two cores, large enough that pre-training shows.
+_PRETRAINING = """\
+task: pretraining
+data: {path: data/prose.txt, format: sentence_per_line, dev_fraction: 0.02}
+tokenizer: {vocab: vocab.txt}
+model: {hidden_size: 128, num_hidden_layers: 2, num_attention_heads: 2}
+train:
+  steps: 4000
+  batch_size: 64
+  max_length: 64
+  learning_rate: 1e-3
+  checkpoint_steps: 1000
+"""
+_FINETUNING = """\
+task: classification
+data: {path: data, format: tsv}
+tokenizer: {vocab: vocab.txt}
+model: {hidden_size: 128, num_hidden_layers: 2, num_attention_heads: 2}
+train:
+  epochs: 8
+  batch_size: 32
+  max_length: 96
+  learning_rate: 3e-4
+"""
+_INIT = "init: {checkpoint: pretraining}\n"
+
+
+def run(out: str | os.PathLike) -> None:
+    """Does everything, in the folder `out`; what an earlier, interrupted demo did is kept.
+
+    Raises:
+        UserError: `out` cannot be written, or the disk is full.
+    """
+    began = time.monotonic()
+    out = Path(out)
+    data = _read_documentation(out / "data")
+    _learn_vocabulary(out)
+    write_text(out / "pretraining.yaml", _PRETRAINING)
+    write_text(out / "finetuning.yaml", _FINETUNING + _INIT)
+    write_text(out / "from_scratch.yaml", _FINETUNING)
+
+    # TensorFlow starts here, after the work that does without it.
+    from bert_tf import config, training
+
+    _title("Pre-training BERT on the prose")
+    pretrained = training.pretrain(config.load(out / "pretraining.yaml"), out / "pretraining")
+    _title("Fine-tuning it to tell the library of a passage")
+    training.finetune(config.load(out / "finetuning.yaml"), out / "finetuning")
+    _title("The same from random weights, without pre-training")
+    training.finetune(config.load(out / "from_scratch.yaml"), out / "from_scratch")
+    test = str(out / "data" / "test.tsv")
+    scores = {
+        name: training.evaluate(out / name, test)["accuracy"]
+        for name in ("finetuning", "from_scratch")
+    }
+    _export(out)
+    _ask(out)
+    majority = data["splits"]["test"]["majority_share"]
+    _summarize(out, pretrained, majority, scores, time.monotonic() - began)
+
+
+def _read_documentation(folder: Path) -> dict:
+    """Harvests the documentation strings, or reads what an earlier demo wrote."""
+    import json
+
+    manifest = folder / "manifest.json"
+    if manifest.exists():
+        return json.loads(manifest.read_text(encoding="utf-8"))
+    from bert_tf.demo import docstrings, passages
+
+    _title("Reading the documentation strings of the installed libraries")
+    written = passages.write(passages.build(docstrings.harvest()), folder)
+    prose = written["prose"]
+    say(f"{prose['words']:,} words of prose in {prose['documents']:,} documents")
+    return written
+
+
+def _learn_vocabulary(out: Path) -> None:
+    if (out / "vocab.txt").exists():
+        return
+    from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
+
+    _title(f"Learning a vocabulary of {VOCABULARY_SIZE:,} word pieces")
+    learned = learn_vocabulary([out / "data" / "prose.txt"], VOCABULARY_SIZE)
+    write_text(out / "vocab.txt", "\n".join(learned.pieces) + "\n")
+    say(coverage_report(learned).rstrip())
+
+
+def _export(out: Path) -> None:
+    if (out / "saved_model").exists():
+        return
+    from export.__main__ import export_run
+
+    _title("Exporting a SavedModel")
+    export_run(out / "finetuning", out / "saved_model")
+
+
+def _ask(out: Path) -> None:
+    """Puts held-out passages to the SavedModel in a process that knows nothing of bert_tf."""
+    _title("Asking it, in a new process with only tensorflow and tensorflow_text")
+    write_text(out / "ask.py", ASK)
+    lines = (out / "data" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:5]
+    texts = [line.split("\t")[0] for line in lines]
+    subprocess.run([sys.executable, "-I", out / "ask.py", out / "saved_model", *texts], check=True)
+    for line in lines:
+        say(f"  right answer: {line.split(chr(9))[1]}")
+
+
+def _summarize(
+    out: Path, pretrained: dict, majority: float, scores: dict[str, float], seconds: float
+) -> None:
+    minutes, seconds = divmod(round(seconds), 60)
+    print(f"""
+Done in {minutes} min {seconds} s. Accuracy on held-out passages:
+
+  always the most frequent library   {majority:6.1%}
+  without pre-training               {scores["from_scratch"]:6.1%}
+  with pre-training                  {scores["finetuning"]:6.1%}
+
+Pre-training: masked words guessed {pretrained["masked_lm_accuracy"]:.1%}, \
+next sentences told {pretrained["next_sentence_accuracy"]:.1%}.
+
+  {out}/vocab.txt        the vocabulary
+  {out}/pretraining      run folder of the pre-training: metrics, checkpoints, TensorBoard logs
+  {out}/finetuning       run folder of the classifier
+  {out}/saved_model      takes strings, returns labels
+
+Next:
+  bert-tf predict {out}/saved_model "Return the mean of the array over an axis."
+  tensorboard --logdir {out}
+  bert-tf finetune {out}/finetuning.yaml --out runs/mine --set train.learning_rate=1e-4""")
+
+
+def _title(text: str) -> None:
+    say(f"\n== {text}")

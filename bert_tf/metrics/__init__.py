@@ -1,0 +1,1 @@
+"""The official metrics of each task, from the libraries that define them."""

@@ -1,0 +1,98 @@
+"""Progress on the console: a bar where there is a terminal, a line now and then elsewhere."""
+
+import collections
+import sys
+import time
+from collections.abc import Mapping
+
+# Where output goes to a file, a line at most this often, in seconds.
+_LINE_SECONDS = 10.0
+# The rate is that of the last half minute.
+_RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
+
+
+def say(message: str) -> None:
+    """Prints a line of news to standard error, where it does not mix with results."""
+    print(message, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """How far a long piece of work is, how fast it goes, and how long it still takes.
+
+    Args:
+        title: what is being done.
+        total: number of steps.
+        start: steps done before.
+        unit: what the rate counts.
+        scale: how many units a step is.
+    """
+
+    def __init__(self, title: str, total: int, start: int = 0, unit: str = "it", scale: float = 1):
+        self._title, self._total = title, total
+        self._unit, self._scale = unit, scale
+        self._spoken = time.monotonic()
+        # (time, step) of the last few moments; the rate over them forgets a slow start.
+        self._moments = collections.deque([(self._spoken, start)])
+        self._bar = self._task = None
+        if sys.stderr.isatty():
+            self._open_bar(start)
+
+    def update(
+        self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
+    ) -> None:
+        """Tells that `step` steps are done.
+
+        Args:
+            step: steps done, `start` included.
+            metrics: values to show.
+            line: whether this is a moment for a line where there is no bar.
+        """
+        text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
+        rate, left = self._speed(step)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, rate=rate, metrics=text)
+            return
+        now = time.monotonic()
+        if step == self._total or line and now - self._spoken >= _LINE_SECONDS:
+            self._spoken = now
+            say(f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip())
+
+    def close(self) -> None:
+        """Ends the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _speed(self, step: int) -> tuple[str, str]:
+        """Rate and time left, as text."""
+        now = time.monotonic()
+        if now - self._moments[-1][0] >= _RATE_SECONDS / _RATE_MOMENTS:
+            self._moments.append((now, step))
+            if len(self._moments) > _RATE_MOMENTS:
+                self._moments.popleft()
+        then, before = self._moments[0]
+        rate = (step - before) / max(now - then, 1e-9)
+        left = (self._total - step) / rate if rate else 0.0
+        return f"{rate * self._scale:,.0f} {self._unit}/s", _clock(left)
+
+    def _open_bar(self, start: int) -> None:
+        from rich import console, progress
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("left  {task.fields[metrics]}"),
+            console=console.Console(stderr=True),
+        )
+        self._task = self._bar.add_task(
+            self._title, total=self._total, completed=start, rate="", metrics=""
+        )
+        self._bar.start()
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,43 @@
+"""What must be settled in the environment before TensorFlow and Keras are imported.
+
+TensorFlow tells of its CPU instructions, its missing GPU and its number formats on every start;
+Keras reads once, at its import, on which backend it runs. Both listen to environment variables.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from bert_tf.errors import UserError
+
+
+def prepare_environment() -> None:
+    """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
+
+    What the user has set stays as it is: TF_CPP_MIN_LOG_LEVEL=0 shows every message again.
+    """
+    # 3, since without a GPU the search for one counts as an error; a real one is raised in Python.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if not os.environ.get("KERAS_BACKEND"):
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
+def check_backend() -> None:
+    """Raises UserError if Keras runs on another backend, or would when it is imported."""
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if keras := sys.modules.get("keras"):
+        backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise UserError(
+            f"bert_tf runs on TensorFlow, but Keras is set to {backend}; "
+            "set KERAS_BACKEND=tensorflow before Python starts"
+        )
+
+
+def is_command_starting() -> bool:
+    """Whether `python -m …` or `bert-tf` is still looking for its main function.
+
+    Then a UserError can wait until that function is there to print it as one line.
+    """
+    program = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return program == "-m" or Path(program).stem == "bert-tf"

@@ -1,0 +1,276 @@
+"""What BERT's cleaning makes of each Unicode code point, as small tables for the graph.
+
+The rules are those of google-research/bert, `tokenization.BasicTokenizer`. They are read once from
+the `unicodedata` of the Python that builds the tokenizer, so that the graph does what the reference
+would do under that same Python, whichever Unicode version that is; a SavedModel carries its tables
+along. WordPiece itself is a tf-text op, which splits at spaces, punctuation and CJK by a Unicode
+version of its own: where it disagrees with Python, the tables bend the character so that the words
+come out as in the reference.
+"""
+
+import functools
+import itertools
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+# A character that is in no word of cleaned text, since cleaning deletes it: a word that holds it is
+# therefore [UNK].
+UNKNOWN = 0xFFFD
+
+# Other characters that cleaning deletes: in cleaned text each stands for a string kept whole. In a
+# text's code points such a string is the number WHOLE + its place, which is no code point of Unicode.
+STAND_INS = "\x01\x02\x03\x04\x05"
+WHOLE = 0x110000
+
+# One more that cleaning deletes, and so in no cleaned text at all.
+NEVER = "\x06"
+
+# How a character falls into words.
+IN_WORD, SPACE, ALONE = 0, 1, 2
+
+# Bits of `Lookup.properties` of the cleaning table.
+KIND = 0b11
+ACCENT = 1 << 2
+CASED = 1 << 3
+CASE_IGNORABLE = 1 << 4
+LASTING_MARK = 1 << 5
+
+# `Lookup.properties` of the decomposition table is the canonical combining class.
+MAX_COMBINING = 255
+
+# Planes 0 to 3 and 14; the others have no character that cleaning changes.
+_CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000))
+
+# The reference's "Chinese" characters: CJK ideographs, whose words are one character long.
+_CJK = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+_PAGE_BITS = 8
+_SIZE = WHOLE + (1 << _PAGE_BITS)
+
+# How the numbers of a code point share an int32, and those of a character that replaces another.
+_FIRST_BITS, _LENGTH_BITS = 18, 4
+_PROPERTIES_SHIFT = _FIRST_BITS + _LENGTH_BITS
+_CODE_POINT_BITS = 21
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What a table says about some code points; each int32, of one shape.
+
+    Attributes:
+        first: where the replacement starts in the table's list of them, 0 if the character stays.
+        length: the characters of the replacement, 1 if the character stays.
+        properties: the bits or number that the table gives the character itself.
+    """
+
+    first: tf.Tensor
+    length: tf.Tensor
+    properties: tf.Tensor
+
+
+@dataclass(frozen=True)
+class CharacterTable:
+    """For every code point what it becomes, and its properties.
+
+    What belongs to a code point is packed into one number. The numbers lie in pages of 256, equal
+    pages only once, so that the table is small and a lookup is two gathers.
+
+    Attributes:
+        page_starts: int32 [_SIZE / 256], where in `packed` each page starts.
+        packed: int32 [distinct pages * 256].
+        replacements: int32, the characters of all replacements with their properties.
+    """
+
+    page_starts: np.ndarray
+    packed: np.ndarray
+    replacements: np.ndarray
+
+    def lookup(self, code_points: tf.Tensor) -> Lookup:
+        """Looks up `code_points`, int32 of any shape."""
+        page = tf.gather(self.page_starts, tf.bitwise.right_shift(code_points, _PAGE_BITS))
+        packed = tf.gather(self.packed, page + (code_points & ((1 << _PAGE_BITS) - 1)))
+        return Lookup(
+            first=packed & ((1 << _FIRST_BITS) - 1),
+            length=tf.bitwise.right_shift(packed, _FIRST_BITS) & ((1 << _LENGTH_BITS) - 1),
+            properties=tf.bitwise.right_shift(packed, _PROPERTIES_SHIFT),
+        )
+
+    def replacement(self, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Code points and properties of the characters at `places` of the replacements, int32."""
+        character = tf.gather(self.replacements, places)
+        code_points = character & ((1 << _CODE_POINT_BITS) - 1)
+        return code_points, tf.bitwise.right_shift(character, _CODE_POINT_BITS)
+
+
+def _table(
+    describe: Callable[[int], tuple[tuple[int, ...], int]], properties: Callable[[int], int]
+) -> CharacterTable:
+    """Packs a table.
+
+    Args:
+        describe: gives for a code point what it becomes (itself if it stays) and its properties.
+        properties: gives the properties of a code point that another becomes.
+    """
+    # Place 0 belongs to the characters that stay.
+    replacements = [0]
+    places: dict[tuple[int, ...], int] = {(): 0}
+    packed = np.full(_SIZE, 1 << _FIRST_BITS, np.int32)
+    for code_point in itertools.chain(_CODE_POINTS, range(WHOLE, WHOLE + len(STAND_INS))):
+        becomes, own = describe(code_point)
+        if becomes == (code_point,):
+            first = 0
+        elif becomes in places:
+            first = places[becomes]
+        else:
+            first = places[becomes] = len(replacements)
+            replacements += (each | properties(each) << _CODE_POINT_BITS for each in becomes)
+        packed[code_point] = first | len(becomes) << _FIRST_BITS | own << _PROPERTIES_SHIFT
+    pages, page_of = np.unique(packed.reshape(-1, 1 << _PAGE_BITS), axis=0, return_inverse=True)
+    page_starts = page_of.reshape(-1).astype(np.int32) << _PAGE_BITS
+    return CharacterTable(page_starts, pages.reshape(-1), np.array(replacements, np.int32))
+
+
+@functools.cache
+def cleaning_table(lower_case: bool) -> CharacterTable:
+    """The whole of cleaning, but for the few things that depend on neighbouring characters.
+
+    Properties are the KIND of a character that stays, ACCENT for one that is dropped as an accent
+    (its length is 0, as that of all that is dropped), CASED, CASE_IGNORABLE, and LASTING_MARK for
+    one that gives a combining mark which is not dropped. The last four only when lower-casing.
+    """
+    kinds = _kinds_of_the_op()
+
+    def describe(code_point: int) -> tuple[tuple[int, ...], int]:
+        if code_point >= WHOLE:
+            return (ord(" "), ord(STAND_INS[code_point - WHOLE]), ord(" ")), 0
+        character = chr(code_point)
+        own = int(kinds[code_point])
+        if character in "\t\n\r":
+            return (code_point,), own
+        if lower_case:
+            own |= _case_bits(character)
+        if _is_deleted(character):
+            return (), own
+        after = character
+        if lower_case:
+            decomposed = unicodedata.normalize("NFD", character.lower())
+            after = [each for each in decomposed if unicodedata.category(each) != "Mn"]
+            own |= LASTING_MARK if any(map(unicodedata.combining, after)) else 0
+            own |= 0 if after else ACCENT
+        is_cjk = any(start <= code_point <= end for start, end in _CJK)
+        return sum((_for_the_op(each, is_cjk, kinds) for each in after), ()), own
+
+    return _table(describe, lambda code_point: int(kinds[code_point]))
+
+
+@functools.cache
+def decomposition_table() -> CharacterTable:
+    """Lower-casing and canonical decomposition, with every character's canonical combining class."""
+
+    def describe(code_point: int) -> tuple[tuple[int, ...], int]:
+        if code_point >= WHOLE:
+            return (code_point,), 0
+        character = chr(code_point)
+        after = unicodedata.normalize("NFD", character.lower())
+        return tuple(map(ord, after)), unicodedata.combining(character)
+
+    return _table(describe, lambda code_point: unicodedata.combining(chr(code_point)))
+
+
+def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, ...]:
+    """`character` so written that the op splits words there exactly if the reference does."""
+    code_point = ord(character)
+    if character.isspace():
+        wanted = SPACE
+    elif is_cjk or _is_punctuation(character):
+        wanted = ALONE
+    else:
+        wanted = IN_WORD
+    if kinds[code_point] == wanted:
+        return (code_point,)
+    if wanted == SPACE:
+        return (ord(" "),)
+    if wanted == ALONE and kinds[code_point] == IN_WORD:
+        return (ord(" "), code_point, ord(" "))
+    # The op would split here. What the reference has is a word with a character so new that the op
+    # knows it and Python does not, and so is no piece of any vocabulary: [UNK].
+    return (UNKNOWN,)
+
+
+def _is_punctuation(character: str) -> bool:
+    """True for Unicode punctuation and for every ASCII sign that is no letter or digit."""
+    if character < "\x80":
+        return "!" <= character <= "~" and not character.isalnum()
+    return unicodedata.category(character).startswith("P")
+
+
+def _case_bits(character: str) -> int:
+    """Unicode's Cased and Case_Ignorable, as `str.lower` has them.
+
+    Python does not show these properties, but they decide whether a capital sigma becomes a final
+    one: it does after a cased letter, looking through ignorable characters.
+    """
+    if (character + "\u03a3").lower().endswith("\u03c2"):
+        return CASED
+    if ("a" + character + "\u03a3").lower().endswith("\u03c2"):
+        return CASE_IGNORABLE
+    return 0
+
+
+def is_never_matched(piece: str) -> bool:
+    """True for a piece with a character that no word of a cleaned text has."""
+    return any(each.isspace() or _is_deleted(each) for each in piece)
+
+
+def _is_deleted(character: str) -> bool:
+    """True for control and format characters and U+FFFD (tab, LF and CR become spaces)."""
+    return ord(character) == UNKNOWN or (
+        unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r"
+    )
+
+
+@functools.cache
+def _kinds_of_the_op() -> np.ndarray:
+    """How the op splits at each code point: int32 [_SIZE] of IN_WORD, SPACE, ALONE.
+
+    Found by asking it: x?x is one unknown word, two words, or three.
+    """
+    with tf.init_scope(), tf.device("/CPU:0"):
+        op = tf_text.FastWordpieceTokenizer(["[UNK]", "x"])
+        words = op.tokenize(tf.constant([f"x{chr(each)}x" for each in _CODE_POINTS]))
+        counts = words.row_lengths().numpy()
+    kinds = np.full(_SIZE, IN_WORD, np.int32)
+    kinds[[*_CODE_POINTS]] = counts - 1
+    return kinds
+
+
+@functools.cache
+def plain_characters(lower_case: bool) -> str:
+    """The body of a regular expression's character class: those that cleaning leaves as they are.
+
+    ASCII capitals are among them when lower-casing, because they need no table.
+    """
+    table = cleaning_table(lower_case)
+    packed = table.packed.reshape(-1, 1 << _PAGE_BITS)[table.page_starts >> _PAGE_BITS].reshape(-1)
+    first_and_length = packed & ((1 << _PROPERTIES_SHIFT) - 1)
+    plain = first_and_length == 1 << _FIRST_BITS
+    plain &= (packed >> _PROPERTIES_SHIFT & LASTING_MARK) == 0
+    plain[ord("A") : ord("Z") + 1] = True
+    plain[0xD800:0xE000] = False
+    plain[WHOLE:] = False
+    edges = np.flatnonzero(np.diff(plain, prepend=False, append=False))
+    return "".join(rf"\x{{{start:x}}}-\x{{{end - 1:x}}}" for start, end in edges.reshape(-1, 2))

@@ -1,0 +1,155 @@
+"""Packing pieces into BERT's input: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
+
+Source: google-research/bert, `run_classifier.convert_single_example` and `_truncate_seq_pair`.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.text.tokenizer import Tokenizer
+
+Features = dict[str, tf.Tensor]
+Padding = Literal["max_length", "batch"]
+
+
+class Preprocessor:
+    """Strings to the three inputs of the encoder, in the graph; also for `tf.data.Dataset.map`.
+
+    >>> preprocess = Preprocessor(tokenizer, max_length=128)
+    >>> features = preprocess(["one text", "another"])
+    >>> features = preprocess((questions, answers))
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, max_length: int = 128, padding: Padding = "max_length"
+    ):
+        """Stores the settings.
+
+        Args:
+            tokenizer: makes the pieces.
+            max_length: most tokens in a row, special ones included.
+            padding: "max_length" pads every row to it; "batch" only to the longest row.
+
+        Raises:
+            UserError: `max_length` has no room for [CLS] a [SEP] b [SEP], or `padding` is unknown.
+        """
+        if max_length < 5:
+            raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
+        if padding not in ("max_length", "batch"):
+            raise UserError(f"padding is {padding!r}; choose 'max_length' or 'batch'")
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.padding = padding
+
+    def __call__(self, texts) -> Features:
+        """Tokenizes and packs a batch.
+
+        Args:
+            texts: string [batch], as a tensor, array or list of strings; one string is a batch of
+                one. For two texts a row, a tuple (or a list of tensors) of two of these.
+
+        Returns:
+            The dict of `pack`.
+
+        Raises:
+            UserError: there are neither one nor two texts a row.
+        """
+        segments = [_as_batch(each) for each in _segments(texts)]
+        # One call for both texts, so that a graph holds the tokenizer once.
+        pieces = self.tokenizer.tokenize(tf.concat(segments, axis=0))
+        if len(segments) == 2:
+            size = tf.size(segments[0])
+            return pack(
+                [pieces[:size], pieces[size:]], self.tokenizer, self.max_length, self.padding
+            )
+        return pack([pieces], self.tokenizer, self.max_length, self.padding)
+
+
+def _segments(texts) -> Sequence:
+    """One or two batches of texts."""
+    is_list_of_batches = isinstance(texts, list) and not isinstance(texts[0], str | bytes)
+    if not (isinstance(texts, tuple) or is_list_of_batches):
+        return [texts]
+    if len(texts) not in (1, 2):
+        raise UserError(f"each row has {len(texts)} texts; BERT takes one or two")
+    return texts
+
+
+def _as_batch(texts) -> tf.Tensor:
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank == 0:
+        return texts[None]
+    return tf.ensure_shape(texts, [None])
+
+
+def pack(
+    segments: Sequence[tf.RaggedTensor],
+    tokenizer: Tokenizer,
+    max_length: int | tf.Tensor,
+    padding: Padding = "max_length",
+) -> Features:
+    """Joins one or two segments with the special tokens, truncated and padded.
+
+    Args:
+        segments: one or two RaggedTensors int32 [batch, (pieces)].
+        tokenizer: gives the ids of the special tokens.
+        max_length: scalar, int or int32; most tokens in a row.
+        padding: "max_length" pads every row to it; "batch" only to the longest row.
+
+    Returns:
+        `input_word_ids`, `input_mask` (1 at tokens), `input_type_ids` (1 in the second segment and
+        its [SEP]), each int32 [batch, seq_len].
+    """
+    segments = truncate(segments, max_length - 1 - len(segments))
+    return join(segments, tokenizer, max_length if padding == "max_length" else None)
+
+
+def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> list[tf.RaggedTensor]:
+    """Cuts one or two segments from their ends until together they have `budget` pieces or fewer.
+
+    Of two, the longer one loses a piece at a time, the second where both are as long: the
+    reference's `_truncate_seq_pair` in closed form.
+
+    Args:
+        segments: one or two RaggedTensors [batch, (pieces)].
+        budget: scalar, int or int32.
+    """
+    budget = tf.cast(budget, segments[0].row_splits.dtype)
+    lengths = [segment.row_lengths() for segment in segments]
+    if len(segments) == 1:
+        return [_first(segments[0], tf.fill(tf.shape(lengths[0]), budget))]
+    second_half = budget // 2
+    keep_first = tf.maximum(budget - lengths[1], budget - second_half)
+    keep_second = tf.maximum(budget - lengths[0], second_half)
+    return [_first(segments[0], keep_first), _first(segments[1], keep_second)]
+
+
+def _first(rows: tf.RaggedTensor, count: tf.Tensor) -> tf.RaggedTensor:
+    """The first `count[i]` values of row i, or all if it has fewer."""
+    starts = rows.row_starts()
+    places = tf.ragged.range(starts, starts + tf.minimum(count, rows.row_lengths()))
+    return places.with_values(tf.gather(rows.values, places.values))
+
+
+def join(
+    segments: Sequence[tf.RaggedTensor], tokenizer: Tokenizer, width: int | tf.Tensor | None
+) -> Features:
+    """Joins segments that fit, padded to `width` or else to the longest row; see `pack`."""
+    batch = segments[0].nrows()
+    separator = tf.fill([batch, 1], tokenizer.sep_id)
+    parts = [tf.fill([batch, 1], tokenizer.cls_id)]
+    for segment in segments:
+        parts += [segment, separator]
+    rows = tf.concat(parts, axis=1)
+    word_ids = rows.to_tensor(tokenizer.pad_id, shape=[None, width])
+    place = tf.range(tf.shape(word_ids, tf.int64)[1])
+    in_row = place < rows.row_lengths()[:, None]
+    in_second = in_row & (place >= segments[0].row_lengths()[:, None] + 2)
+    return {
+        "input_word_ids": word_ids,
+        "input_mask": tf.cast(in_row, tf.int32),
+        "input_type_ids": tf.cast(in_second, tf.int32),
+    }

@@ -1,0 +1,89 @@
+"""Growing pieces out of characters: join the commonest pair of neighbours, again and again.
+
+This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1) on characters, with
+WordPiece's marks: a piece that does not begin a word carries "##". The counts of the pairs are kept
+up to date from the words that hold the joined pair, so that a join costs what it changes and not a
+pass over all words.
+"""
+
+import heapq
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+CONTINUATION = "##"
+
+# A pair seen once says nothing about the text to come.
+_FEWEST = 2
+
+_Pair = tuple[str, str]
+
+
+def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
+    """Yields the pieces of two and more characters, in the order in which they are learned.
+
+    Each piece comes once, and may be whole words. Of pairs that are equally common the first in
+    the order of code points is joined, so that the outcome depends on the counts alone.
+
+    Args:
+        word_counts: how often each word occurs.
+    """
+    words = [_characters(word) for word in word_counts]
+    occurrences = list(word_counts.values())
+    pair_counts: Counter[_Pair] = Counter()
+    # May name a word twice, or one that has lost the pair: cheaper than to keep it exact.
+    words_with: defaultdict[_Pair, array[int]] = defaultdict(lambda: array("Q"))
+    for index, word in enumerate(words):
+        for pair in zip(word, word[1:], strict=False):
+            pair_counts[pair] += occurrences[index]
+            words_with[pair].append(index)
+
+    # Counts only fall without a push, so an entry may promise too much but never too little.
+    heap = [(-count, pair) for pair, count in pair_counts.items()]
+    heapq.heapify(heap)
+    learned: set[str] = set()
+    while heap:
+        negative_count, pair = heapq.heappop(heap)
+        count = pair_counts[pair]
+        if count < _FEWEST:
+            continue
+        if count != -negative_count:
+            heapq.heappush(heap, (-count, pair))
+            continue
+
+        joined = pair[0] + pair[1].removeprefix(CONTINUATION)
+        if joined not in learned:
+            learned.add(joined)
+            yield joined
+        risen = set()
+        for index in set(words_with.pop(pair)):
+            word = words[index]
+            for old in zip(word, word[1:], strict=False):
+                pair_counts[old] -= occurrences[index]
+            words[index] = word = _join(word, pair, joined)
+            for new in zip(word, word[1:], strict=False):
+                pair_counts[new] += occurrences[index]
+                if joined in new:
+                    words_with[new].append(index)
+                    risen.add(new)
+        for new in risen:
+            heapq.heappush(heap, (-pair_counts[new], new))
+
+
+def _characters(word: str) -> list[str]:
+    return [word[0], *(CONTINUATION + character for character in word[1:])]
+
+
+def _join(word: list[str], pair: _Pair, joined: str) -> list[str]:
+    """`word` with every `pair` of neighbours in it, from the left, made one piece."""
+    first, second = pair
+    result = []
+    position = 0
+    while position < len(word):
+        if word[position] == first and word[position + 1 : position + 2] == [second]:
+            result.append(joined)
+            position += 2
+        else:
+            result.append(word[position])
+            position += 1
+    return result

@@ -1,0 +1,235 @@
+"""BERT's tokenizer inside the graph: text cleaning and WordPiece, google-research/bert's ids.
+
+Texts that are already clean, nearly all of them, go straight to the WordPiece op of tf-text. It
+implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524), whose time is linear in the
+text. The others are cleaned first; see `cleaning`.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from bert_tf.errors import UserError
+from bert_tf.text import characters, cleaning, preparing, vocabulary
+from bert_tf.text.preparing import Prepared
+from bert_tf.text.rows import owners
+
+# A character has at most four bytes, so this never ends a word that the reference allows; those that
+# it does not allow are found by cleaning.
+_MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+
+
+class Pieces(NamedTuple):
+    """What `Tokenizer.tokenize_with_offsets` returns, each RaggedTensor int32 [batch, (pieces)].
+
+    Attributes:
+        ids: piece ids.
+        starts: the byte of the original UTF-8 text where the piece starts.
+        ends: the byte where it ends (exclusive).
+    """
+
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+class Tokenizer:
+    """Splits text into word pieces exactly as google-research/bert's `FullTokenizer`.
+
+    Works eagerly, in `tf.data` and in any traced function, and needs no lookup table.
+
+    >>> tokenizer = Tokenizer("vocab.txt", lower_case=True)
+    >>> tokenizer.tokenize(["The cat sat.", "Hello"])
+    <tf.RaggedTensor [[1996, 4937, 2938, 1012], [7592]]>
+
+    Attributes:
+        vocabulary: tuple of the pieces in the order of their ids.
+        lower_case: whether text is lower-cased and stripped of accents.
+        keep_special_tokens: whether "[MASK]" and the other special tokens stay whole in text.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    """
+
+    def __init__(
+        self,
+        vocab: str | os.PathLike | Sequence[str],
+        lower_case: bool = True,
+        keep_special_tokens: bool = False,
+    ):
+        """Builds the tokenizer.
+
+        Args:
+            vocab: path of a vocabulary file, or the pieces themselves in the order of their ids.
+            lower_case: lower-case and strip accents, as for the uncased checkpoints.
+            keep_special_tokens: take "[MASK]", "[CLS]" … in text for the special tokens. By
+                default they are plain text, as in the reference.
+
+        Raises:
+            UserError: the vocabulary is missing, empty, not UTF-8, has a blank or repeated piece,
+                or lacks a special token.
+        """
+        if isinstance(vocab, str | os.PathLike):
+            self.vocabulary = vocabulary.read_vocabulary(vocab)
+        else:
+            self.vocabulary = vocabulary.check_vocabulary(vocab)
+        self.lower_case = lower_case
+        self.keep_special_tokens = keep_special_tokens
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            self.vocabulary.index(token) for token in vocabulary.SPECIAL_TOKENS
+        )
+        self._whole = vocabulary.SPECIAL_TOKENS if keep_special_tokens else ()
+        self._model = _wordpiece_model(self._pieces_as_cleaned(), self.unk_id)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of pieces."""
+        return len(self.vocabulary)
+
+    def tokenize(self, texts) -> tf.RaggedTensor:
+        """The piece ids of each text: RaggedTensor int32 [batch, (pieces)].
+
+        Args:
+            texts: UTF-8 strings of any shape, dense or ragged; pieces are a new last axis. One
+                string alone gives a Tensor int32 [pieces].
+        """
+        (ids,) = _over_flat(lambda flat: [self._tokenize(flat)], texts)
+        return ids
+
+    def tokenize_with_offsets(self, texts) -> Pieces:
+        """As `tokenize`, with the byte range of the original text that each piece stands for.
+
+        Ranges ascend and lie on character boundaries. They overlap only where one character gives
+        several pieces: these share its range. An accent that is stripped belongs to the range of
+        the character before it.
+
+        Args:
+            texts: as for `tokenize`.
+        """
+        return Pieces(*_over_flat(self._tokenize_with_offsets, texts))
+
+    def detokenize(self, ids) -> tf.Tensor:
+        """Text of the pieces, joined by spaces but for those that continue a word.
+
+        Args:
+            ids: int [..., pieces], dense or ragged.
+
+        Returns:
+            string [...]. What cleaning took away, and the spaces around punctuation, are lost.
+        """
+        pieces = tf.ragged.map_flat_values(lambda each: tf.gather(self.vocabulary, each), ids)
+        joined = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
+        return tf.strings.regex_replace(joined, r" ##", "")
+
+    def _pieces_as_cleaned(self) -> list[str]:
+        """The vocabulary as WordPiece is to match it against cleaned text."""
+        # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
+        # that cleaning deletes, never matches a text in the reference.
+        pieces = [
+            f"{characters.NEVER}{number}" if characters.is_never_matched(piece) else piece
+            for number, piece in enumerate(self.vocabulary)
+        ]
+        for token, stand_in in zip(
+            self._whole, characters.STAND_INS[: len(self._whole)], strict=True
+        ):
+            pieces[self.vocabulary.index(token)] = stand_in
+        return pieces
+
+    # Traced once each: a graph that tokenizes in several places holds the tables only once.
+    @functools.cached_property
+    def _wordpiece(self) -> Callable:
+        return _traced(self._wordpiece_ops)
+
+    @functools.cached_property
+    def _tokenize(self) -> Callable:
+        return _traced(self._tokenize_ops)
+
+    @functools.cached_property
+    def _tokenize_with_offsets(self) -> Callable:
+        return _traced(self._tokenize_with_offsets_ops)
+
+    def _wordpiece_ops(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
+        op = tf_text.FastWordpieceTokenizer(
+            model_buffer=tf.constant(self._model), token_out_type=tf.int32
+        )
+        return [each.with_row_splits_dtype(tf.int32) for each in op.tokenize_with_offsets(parts)]
+
+    def _tokenize_ops(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        prepared = preparing.prepare(texts, self.lower_case, self._whole)
+        return _by_text(self._wordpiece(prepared.parts)[0], prepared)
+
+    def _tokenize_with_offsets_ops(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
+        prepared = preparing.prepare(texts, self.lower_case, self._whole)
+        ids, *offsets = self._wordpiece(prepared.parts)
+        starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
+        starts, ends = tf.cond(
+            (tf.size(prepared.parts) > tf.size(texts)) | (tf.size(prepared.starts) > 0),
+            lambda: _in_original(prepared, owners(ids.row_splits), starts, ends),
+            lambda: (starts, ends),
+        )
+        return [_by_text(ids.with_values(each), prepared) for each in (ids.values, starts, ends)]
+
+
+def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:
+    """The pieces of each text from those of each part: RaggedTensor [batch, (pieces)]."""
+    splits = tf.cast(tf.gather(pieces.row_splits, prepared.splits), tf.int64)
+    return tf.RaggedTensor.from_row_splits(pieces.values, splits, validate=False)
+
+
+def _in_original(
+    prepared: Prepared, part: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Turns byte offsets into a prepared part into offsets into the text; all int32 [pieces]."""
+    part_start = tf.gather(prepared.part_starts, part)
+    first_byte = tf.gather(prepared.first_bytes, part)
+    was_clean = first_byte < 0
+
+    def original(offsets: tf.Tensor, origin: tf.Tensor, byte: tf.Tensor) -> tf.Tensor:
+        # One zero more, so that there is something to gather for the clean parts.
+        origin = tf.concat([[0], origin], axis=0)
+        mapped = tf.gather(origin, tf.where(was_clean, 0, 1 + first_byte + byte))
+        return part_start + tf.where(was_clean, offsets, mapped)
+
+    return original(starts, prepared.starts, starts), original(ends, prepared.ends, ends - 1)
+
+
+def _traced(function: Callable) -> Callable:
+    def on_cpu(texts: tf.Tensor):
+        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+        with tf.device("/CPU:0"):
+            return function(texts)
+
+    with tf.init_scope():
+        traced = tf.function(on_cpu, input_signature=[_TEXTS], autograph=False)
+        return traced.get_concrete_function()
+
+
+def _over_flat(function: Callable, texts) -> list:
+    """Calls `function` on the texts as string [n] and gives its ragged results their axes back."""
+    if isinstance(texts, tf.RaggedTensor):
+        return [texts.with_flat_values(part) for part in _over_flat(function, texts.flat_values)]
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank == 0:
+        return [part.values for part in function(texts[None])]
+    if texts.shape.rank == 1:
+        return function(texts)
+    return _over_flat(
+        function, tf.RaggedTensor.from_tensor(texts, ragged_rank=texts.shape.rank - 1)
+    )
+
+
+def _wordpiece_model(pieces: Sequence[str], unk_id: int) -> np.ndarray:
+    """The automaton of the WordPiece op: uint8 [bytes]."""
+    with tf.init_scope(), tf.device("/CPU:0"):
+        try:
+            op = tf_text.FastWordpieceTokenizer(
+                pieces, max_bytes_per_word=_MAX_WORD_BYTES, unknown_token=pieces[unk_id]
+            )
+        except RuntimeError as error:
+            raise UserError(f"vocabulary cannot be used: {error}") from error
+    return op._model.numpy()

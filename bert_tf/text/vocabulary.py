@@ -1,0 +1,60 @@
+"""A vocabulary file: one piece a line, a piece's id is the number of its line counted from 0.
+
+The format is that of google-research/bert (`tokenization.load_vocab`). Two things that the reference
+lets pass silently are refused here, because both shift or hide ids: blank lines and repeated pieces.
+"""
+
+import os
+from collections.abc import Iterable
+
+from bert_tf.errors import UserError
+from bert_tf.files import read_text
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
+    """The pieces of the file at `path`, in the order of their ids.
+
+    Raises:
+        UserError: the file is missing, empty or not UTF-8, a line is blank or repeats an earlier
+            one, or a special token is missing.
+    """
+    # Only \n ends a line: a piece may be a character that str.splitlines would cut at. U+2028 is
+    # one, it stands in the published Chinese vocabulary.
+    lines = read_text(path, "vocabulary").removesuffix("\n").split("\n")
+    if lines[0].startswith("\ufeff"):
+        raise UserError(
+            f"vocabulary {path}, line 1 starts with a byte-order mark; save it as UTF-8 without one"
+        )
+    return check_vocabulary((line.strip(" \t\r") for line in lines), f"vocabulary {path}", "line")
+
+
+def check_vocabulary(
+    pieces: Iterable[str], name: str = "vocabulary", place: str = "piece"
+) -> tuple[str, ...]:
+    """The pieces as a tuple, once they are known to be distinct and to hold the special tokens.
+
+    `name` and `place` word the error: "<name>, <place> <number from 1> …".
+
+    Raises:
+        UserError: a piece is empty or repeated, or a special token is missing.
+    """
+    pieces = tuple(pieces)
+    first_seen: dict[str, int] = {}
+    for number, piece in enumerate(pieces, start=1):
+        if not piece:
+            raise UserError(f"{name}, {place} {number} is blank; remove it, or put a piece there")
+        if piece in first_seen:
+            raise UserError(
+                f"{name}, {place} {number} repeats {piece!r} of {place} {first_seen[piece]}; "
+                "every piece must stand once"
+            )
+        first_seen[piece] = number
+    missing = [token for token in SPECIAL_TOKENS if token not in first_seen]
+    if missing:
+        raise UserError(
+            f"{name} has no {', '.join(missing)} ({place}s 1 to {len(pieces)} read); "
+            "a BERT vocabulary holds each of the five special tokens"
+        )
+    return pieces

@@ -1,0 +1,192 @@
+"""Sliding windows over a text too long for one input, as for question answering.
+
+Source: google-research/bert, `run_squad.convert_examples_to_features` and `_check_is_max_context`.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.text.packing import Features, join, truncate
+from bert_tf.text.rows import owners, splits_of
+from bert_tf.text.tokenizer import Tokenizer
+
+
+class Windows(NamedTuple):
+    """The windows of a batch of long texts, those of the first row first.
+
+    Attributes:
+        features: the encoder's three inputs, each int32 [windows, seq_len].
+        rows: int32 [windows], the row of the batch that each window is of.
+        pieces: int32 [windows, seq_len], which piece of the row's long text a token is; -1 for
+            tokens that are none.
+        has_most_context: bool [windows, seq_len], True in the one window of several in which the
+            piece is farthest from both ends; False for tokens that are no piece.
+    """
+
+    features: Features
+    rows: tf.Tensor
+    pieces: tf.Tensor
+    has_most_context: tf.Tensor
+
+    def gather(self, values: tf.RaggedTensor, missing: int) -> tf.Tensor:
+        """What `values` [batch, (pieces)] has for each token: [windows, seq_len].
+
+        Args:
+            values: a value for every piece of the long texts, for instance its byte offset.
+            missing: stands where a token is no piece of the long text.
+        """
+        first = tf.cast(tf.gather(values.row_starts(), self.rows), tf.int32)[:, None]
+        # One more value than there are pieces, for the tokens that are none.
+        padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
+        return tf.gather(
+            padded, tf.where(self.pieces < 0, tf.size(values.values), first + self.pieces)
+        )
+
+
+def slide(
+    long: tf.RaggedTensor,
+    tokenizer: Tokenizer,
+    max_length: int,
+    stride: int,
+    short: tf.RaggedTensor | None = None,
+) -> Windows:
+    """Cuts long texts into windows that overlap, each [CLS] short [SEP] window [SEP].
+
+    A text that fits, or is empty, has one window. Every window is `max_length` tokens wide.
+
+    Args:
+        long: pieces, RaggedTensor int32 [batch, (pieces)].
+        tokenizer: gives the ids of the special tokens.
+        max_length: tokens in a window, special ones included.
+        stride: pieces from the start of a window to that of the next; at most a window's worth.
+        short: pieces that go before each window, RaggedTensor int32 [batch, (pieces)], or None for
+            [CLS] window [SEP]. There must be room beside it for at least one more.
+    """
+    starts = tf.cast(long.row_starts(), tf.int32)
+    lengths = tf.cast(long.row_lengths(), tf.int32)
+    if short is None:
+        before = tf.ones_like(lengths)
+    else:
+        before = 2 + tf.cast(short.row_lengths(), tf.int32)
+    room = max_length - 1 - before
+    step = tf.minimum(stride, room)
+    count = 1 + tf.maximum(-((room - lengths) // step), 0)
+    first_window = splits_of(count)
+    rows = owners(first_window)
+    window = tf.range(tf.size(rows)) - tf.gather(first_window, rows)
+    start = window * tf.gather(step, rows)
+    size = tf.minimum(tf.gather(room, rows), tf.gather(lengths, rows) - start)
+    in_long = tf.gather(starts, rows) + start
+    taken = tf.ragged.range(in_long, in_long + size)
+    segments = [taken.with_values(tf.gather(long.values, taken.values))]
+    if short is not None:
+        segments = [tf.gather(short, rows), *segments]
+    place = tf.range(max_length) - tf.gather(before, rows)[:, None]
+    is_piece = (place >= 0) & (place < size[:, None])
+    best = _has_most_context(place, is_piece, in_long, size, tf.size(long.values))
+    return Windows(
+        features=join(segments, tokenizer, max_length),
+        rows=rows,
+        pieces=tf.where(is_piece, start[:, None] + place, -1),
+        has_most_context=best,
+    )
+
+
+def _has_most_context(
+    place: tf.Tensor, is_piece: tf.Tensor, in_long: tf.Tensor, size: tf.Tensor, pieces: tf.Tensor
+) -> tf.Tensor:
+    """Which windows show each piece best: bool [windows, seq_len].
+
+    Args:
+        place: int32 [windows, seq_len], place of each token in its window's part of the long text.
+        is_piece: bool [windows, seq_len], False where there is no such place.
+        in_long: int32 [windows], where the window starts among all long texts' pieces.
+        size: int32 [windows], pieces in the window.
+        pieces: number of all long texts' pieces.
+    """
+    # The reference's score in the reference's precision, so that rounding breaks ties alike.
+    context = tf.minimum(place, size[:, None] - 1 - place)
+    score = tf.cast(context, tf.float64) + 0.01 * tf.cast(size, tf.float64)[:, None]
+    piece = tf.where(is_piece, in_long[:, None] + place, pieces)
+    best = tf.gather(tf.math.unsorted_segment_max(score, piece, pieces + 1), piece)
+    # Of equal ones the first counts.
+    window = tf.broadcast_to(tf.range(tf.size(size))[:, None], tf.shape(piece))
+    last = tf.size(size)
+    candidate = tf.where(score == best, window, last)
+    chosen = tf.gather(tf.math.unsorted_segment_min(candidate, piece, pieces + 1), piece)
+    return is_piece & (window == chosen)
+
+
+class QuestionWindows(NamedTuple):
+    """What `WindowPreprocessor` gives; see `Windows` for the first four.
+
+    Attributes:
+        features, rows, pieces, has_most_context: as in `Windows`.
+        starts, ends: int32 [windows, seq_len], byte range of each token in its context; -1 for
+            tokens that are not of the context.
+    """
+
+    features: Features
+    rows: tf.Tensor
+    pieces: tf.Tensor
+    has_most_context: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+
+class WindowPreprocessor:
+    """Questions and contexts of any length to the encoder's inputs, in the graph.
+
+    >>> windows = WindowPreprocessor(tokenizer)((questions, contexts))
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        max_length: int = 384,
+        stride: int = 128,
+        max_question_length: int = 64,
+    ):
+        """Stores the settings; the defaults are the reference's for SQuAD.
+
+        Args:
+            tokenizer: makes the pieces.
+            max_length: tokens in a window, special ones included.
+            stride: pieces from the start of a window to that of the next.
+            max_question_length: pieces to keep of a question.
+
+        Raises:
+            UserError: a window has no room for context beside the longest question, or `stride` or
+                `max_question_length` is not positive.
+        """
+        if stride < 1 or max_question_length < 1:
+            raise UserError(
+                f"stride is {stride} and max_question_length {max_question_length}; "
+                "both must be 1 or more"
+            )
+        if max_length < max_question_length + 4:
+            raise UserError(
+                f"max_length is {max_length}, too short for questions of {max_question_length} "
+                f"pieces; give {max_question_length + 4} or more, or lower max_question_length"
+            )
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.stride = stride
+        self.max_question_length = max_question_length
+
+    def __call__(self, texts: tuple) -> QuestionWindows:
+        """Tokenizes and cuts a batch.
+
+        Args:
+            texts: questions and contexts, each string [batch].
+        """
+        questions, contexts = (tf.convert_to_tensor(each, tf.string) for each in texts)
+        size = tf.size(questions)
+        # One call for both, so that a graph holds the tokenizer once.
+        pieces = self.tokenizer.tokenize_with_offsets(tf.concat([questions, contexts], axis=0))
+        ids, starts, ends = (each[size:] for each in pieces)
+        (short,) = truncate([pieces.ids[:size]], self.max_question_length)
+        windows = slide(ids, self.tokenizer, self.max_length, self.stride, short)
+        return QuestionWindows(*windows, windows.gather(starts, -1), windows.gather(ends, -1))

@@ -1,0 +1,141 @@
+"""Counting the words of text files, words as the `Tokenizer` sees them.
+
+The files are read in blocks, so that memory grows with the distinct words and with nothing else.
+Cleaning and splitting are the tokenizer's own ops.
+"""
+
+import codecs
+import functools
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from bert_tf.errors import UserError
+from bert_tf.text import characters, preparing
+
+# Called with what is being done, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+UNSPELLABLE = chr(characters.UNKNOWN)
+
+_BLOCK_BYTES = 1 << 20
+
+# Characters without a space or a new line after which a block ends all the same.
+_LONGEST_RUN = 2 * _BLOCK_BYTES
+
+
+def count_words(
+    files: Sequence[Path], lower_case: bool, progress: Progress | None = None
+) -> Counter[str]:
+    """How often each word occurs in `files`, which are UTF-8 text, plain or gzipped.
+
+    Words are cleaned. Those that the tokenizer gives up on whatever its vocabulary, over 200
+    characters long, are counted together as UNSPELLABLE.
+
+    Args:
+        files: where to read, in any order: the counts do not depend on it.
+        lower_case: as for the `Tokenizer`.
+        progress: told the bytes read, as they lie on the disk.
+
+    Raises:
+        UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).
+    """
+    counts: Counter[str] = Counter()
+    total = sum(_size(file) for file in files)
+    before = 0
+    for file in files:
+        for text, position in _blocks(file):
+            counts.update(_words(text.split("\n"), lower_case))
+            if progress is not None:
+                progress("counting words", before + position, total)
+        before += _size(file)
+    return counts
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        raise UserError(f"text file not found: {file}") from None
+    except OSError as error:
+        raise UserError(f"text file cannot be read: {file} ({error.strerror})") from None
+
+
+def _blocks(file: Path) -> Iterator[tuple[str, int]]:
+    """Pieces of the text that end between words, and how far into the file each one reaches."""
+    rest = ""
+    for text, position in _decoded(file):
+        text = rest + text
+        end = max(text.rfind(" "), text.rfind("\n")) + 1
+        if end == 0 and len(text) > _LONGEST_RUN:
+            # Chinese, say. At worst this cuts one word in two.
+            end = len(text)
+        yield text[:end], position
+        rest = text[end:]
+    yield rest, file.stat().st_size
+
+
+def _decoded(file: Path) -> Iterator[tuple[str, int]]:
+    """The text of `file` bit by bit, and how far into the file on the disk each one reaches."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines = 0
+    data = None
+    try:
+        with open(file, "rb") as raw:
+            gzipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            with gzip.open(raw) if gzipped else raw as handle:
+                while data != b"":
+                    first = data is None
+                    data = handle.read(_BLOCK_BYTES)
+                    if first and not data:
+                        raise UserError(f"text file is empty: {file}")
+                    yield decoder.decode(data, final=not data), raw.tell()
+                    lines += data.count(b"\n")
+    except UnicodeDecodeError as error:
+        line = lines + error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"text file is not UTF-8: {file}, line {line} "
+            f"(byte 0x{error.object[error.start]:02x}); convert it to UTF-8"
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"text file is broken gzip: {file} ({error})") from None
+    except OSError as error:
+        raise UserError(f"text file cannot be read: {file} ({error.strerror})") from None
+
+
+def _words(texts: Sequence[str], lower_case: bool) -> Iterator[str]:
+    """The words of `texts`, cleaned."""
+    parts, starts, ends, counts = (each.numpy().tolist() for each in _split(lower_case)(texts))
+    bounds = zip(starts, ends, strict=True)
+    for part, count in zip(parts, counts, strict=True):
+        for start, end in islice(bounds, count):
+            word = part[start:end].decode()
+            yield UNSPELLABLE if UNSPELLABLE in word else word
+
+
+@functools.cache
+def _split(lower_case: bool) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]:
+    """A function from texts to their words.
+
+    It takes string [batch], and returns the cleaned texts in parts, string [parts], then the bytes
+    in their part where the words start and end, int64 [words], and how many words each part has,
+    int64 [parts].
+    """
+    # WordPiece without a piece that could match: every word comes out whole, as one [UNK].
+    op = tf_text.FastWordpieceTokenizer(["[UNK]", characters.STAND_INS[0]])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def split(texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.device("/CPU:0"):
+            parts = preparing.prepare(texts, lower_case).parts
+            _, starts, ends = op.tokenize_with_offsets(parts)
+            return parts, starts.values, ends.values, starts.row_lengths()
+
+    return split

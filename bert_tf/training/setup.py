@@ -1,0 +1,79 @@
+"""From configuration to tokenizer, encoder and optimizer."""
+
+import keras
+
+from bert_tf.checkpoints import native, reading
+from bert_tf.config import RunConfig, TrainConfig
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.optimization import AdamW, WarmupLinearDecay
+from bert_tf.progress import say
+from bert_tf.text import Tokenizer
+from bert_tf.training.run_folder import RunFolder
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+def make_tokenizer(run: RunFolder) -> Tokenizer:
+    """The run's own copy of the vocabulary, with the configured casing."""
+    return Tokenizer(run.vocabulary, lower_case=run.config.tokenizer.lower_case)
+
+
+def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
+    """An encoder with new weights; its sizes are the configuration's, or its checkpoint's.
+
+    Raises:
+        UserError: sequences are longer than the positions, or vocabulary and checkpoint do not
+            belong together.
+    """
+    sizes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
+    if config.model.preset:
+        encoder_config = EncoderConfig.preset(config.model.preset, **sizes)
+    elif config.init.checkpoint:
+        checkpoint = reading.find(config.init.checkpoint)
+        _check_vocabulary(checkpoint, tokenizer)
+        encoder_config = EncoderConfig(**checkpoint.encoder.to_dict() | sizes)
+    else:
+        hidden = {"intermediate_size": 4 * config.model.hidden_size}
+        encoder_config = EncoderConfig(**hidden | sizes)
+    longest = encoder_config.max_position_embeddings
+    if config.train.max_length > longest:
+        raise UserError(
+            f"train.max_length {config.train.max_length} is longer than the model's {longest} "
+            f"positions; lower it to {longest}"
+        )
+    return Encoder(encoder_config, dtype=_POLICIES[config.train.precision])
+
+
+def load_initial_weights(config: RunConfig, model: keras.Model) -> None:
+    """Fills `model` from `init.checkpoint`, if there is one, and says what was loaded."""
+    if config.init.checkpoint:
+        report = reading.find(config.init.checkpoint).fill(model)
+        say(f"{config.init.checkpoint}: {report}")
+
+
+def make_optimizer(settings: TrainConfig, total_steps: int) -> AdamW:
+    """BERT's optimizer with its schedule over `total_steps` updates."""
+    warmup = round(total_steps * settings.warmup_fraction)
+    schedule = WarmupLinearDecay(settings.learning_rate, total_steps, warmup)
+    return AdamW(schedule, settings.weight_decay, clip_norm=settings.gradient_clip)
+
+
+def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> None:
+    pieces = checkpoint.encoder.vocab_size
+    if pieces != tokenizer.vocab_size:
+        raise UserError(
+            f"the vocabulary has {tokenizer.vocab_size} pieces, the checkpoint {checkpoint.folder} "
+            f"{pieces}; set tokenizer.vocab to the checkpoint's own vocabulary"
+        )
+    known = checkpoint.description
+    if known and known.vocabulary not in (None, native.vocabulary_hash(tokenizer.vocabulary)):
+        raise UserError(
+            f"the vocabulary is not the one {checkpoint.folder} was trained with, though it is as "
+            "long; set tokenizer.vocab to the checkpoint's own vocabulary"
+        )
+    if known and known.lower_case not in (None, tokenizer.lower_case):
+        raise UserError(
+            f"tokenizer.lower_case is {str(tokenizer.lower_case).lower()}, but "
+            f"{checkpoint.folder} was trained with {str(known.lower_case).lower()}"
+        )

@@ -1,0 +1,97 @@
+"""Documents come from files in their order, and bad files are named."""
+
+import gzip
+import json
+
+import pytest
+
+from bert_tf.data.corpus import FORMATS, Corpus
+from bert_tf.errors import UserError
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_blank_lines_and_ends_of_files_end_documents(tmp_path):
+    write(tmp_path / "1.txt", "\n\n one \r\ntwo\n \n\n\nthree\n")
+    write(tmp_path / "2.txt", "four")
+    corpus = Corpus(tmp_path, "sentence_per_line")
+    assert list(corpus) == [["one", "two"], ["three"], ["four"]]
+
+
+def test_a_file_of_running_text_is_one_document(tmp_path):
+    file = write(tmp_path / "book.txt", "\ufeffTitle\n\nIt began. It\nended.\n")
+    corpus = Corpus(file, "document_per_file")
+    assert list(corpus) == [["Title", "It began.", "It ended."]]
+
+
+def test_a_json_line_is_a_document(tmp_path):
+    lines = [{"text": "One. Two."}, {"text": ""}, {"id": 3, "text": "Three."}]
+    file = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n\n")
+    assert list(Corpus(file, "jsonl")) == [["One.", "Two."], ["Three."]]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_gzipped_files_read_as_plain_ones(tmp_path, format):
+    data = b'{"text": "Some text."}\n'
+    plain = list(Corpus(write(tmp_path / "plain", data), format))
+    assert list(Corpus(write(tmp_path / "zipped.gz", gzip.compress(data)), format)) == plain
+
+
+def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
+    for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden", "d.md"):
+        write(tmp_path / name, name)
+
+    def names(path):
+        return [file.name for file in Corpus(path, "sentence_per_line").files]
+
+    assert names(tmp_path) == ["a.txt", "b.txt", "d.md", "c.txt"]
+    assert names(f"{tmp_path}/**/*.txt") == ["a.txt", "b.txt", "c.txt"]
+    assert names([tmp_path / "d.md", f"{tmp_path}/*.*"]) == ["d.md", "a.txt", "b.txt"]
+
+
+def test_a_corpus_can_be_gone_through_again_and_knows_how_far_it_is(tmp_path):
+    write(tmp_path / "1.txt", "one\n")
+    write(tmp_path / "2.txt", "two\n\nthree\n")
+    corpus = Corpus(tmp_path, "sentence_per_line")
+    first = list(corpus)
+    assert corpus.position == corpus.size == 15
+    assert list(corpus) == first
+    assert corpus.position == corpus.size
+
+
+@pytest.mark.parametrize(
+    ("format", "data", "message"),
+    [
+        ("sentence_per_line", b"", "corpus file is empty"),
+        ("sentence_per_line", b" \n\n", "no document with text"),
+        ("sentence_per_line", b"good\nb\xe4d\n", r"not UTF-8: .*, line 2, byte 1 .*0xe4"),
+        ("document_per_file", b"a\0b", "binary, not text: .*, line 1"),
+        ("document_per_file", gzip.compress(b"cut short" * 99)[:-9], "broken gzip"),
+        ("jsonl", b'{"text": "a"}\n{"txt": "a"}\n', r'line 2: not a JSON object with a string "t'),
+        ("jsonl", b'{"text": 1}\n', "line 1: not a JSON object"),
+        ("jsonl", b"[1]\n", "line 1: not a JSON object"),
+        ("jsonl", b"text\n", "line 1: not a JSON object"),
+    ],
+)
+def test_a_bad_file_is_named_in_one_line(tmp_path, format, data, message):
+    file = write(tmp_path / "bad.txt", data)
+    with pytest.raises(UserError, match=message) as error:
+        list(Corpus(file, format))
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_path_that_names_nothing_is_reported(tmp_path):
+    for path, message in [
+        (tmp_path / "none.txt", "corpus not found"),
+        (f"{tmp_path}/*.txt", "no file matches"),
+        (tmp_path, "holds no files"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            Corpus(path, "sentence_per_line")
+    with pytest.raises(UserError, match="unknown data.format 'text'; choose one of sentence_per"):
+        Corpus(tmp_path, "text")

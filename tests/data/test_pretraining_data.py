@@ -1,0 +1,191 @@
+"""The batches that pre-training reads."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import config as configuration
+from bert_tf.data import pretraining_data
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
+from bert_tf.errors import UserError
+from tests import tiny
+from tests.data import counting
+
+LENGTHS = counting.random_lengths(number=150, sentences=12, longest=9)
+MAX_LENGTH, PREDICTIONS, BATCH = 32, 5, 12
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards") / "out"
+    counting.shards(folder, LENGTHS, shard_tokens=300, dev_fraction=0.1)
+    return folder
+
+
+def open_data(folder, batch_size=BATCH, max_length=MAX_LENGTH, **options) -> PretrainingData:
+    return PretrainingData(folder, batch_size, max_length, PREDICTIONS, **options)
+
+
+def take(dataset: tf.data.Dataset, number: int) -> list[dict[str, np.ndarray]]:
+    """The first batches, inputs and targets in one dict."""
+    return [inputs | targets for inputs, targets in dataset.take(number).as_numpy_iterator()]
+
+
+def assert_same(batches, others):
+    assert len(batches) == len(others)
+    for batch, other in zip(batches, others, strict=True):
+        assert batch.keys() == other.keys()
+        for name, values in batch.items():
+            np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+def unmasked_words(batch) -> set[int]:
+    """The ids of the text as it was."""
+    ids = batch["input_word_ids"].copy()
+    row, column = np.nonzero(batch["masked_lm_weights"])
+    ids[row, batch["masked_lm_positions"][row, column]] = batch["masked_lm_ids"][row, column]
+    return set(ids[ids >= len(counting.SPECIAL)].tolist())
+
+
+def test_batches_have_the_models_inputs_and_targets(folder):
+    inputs, targets = open_data(folder).dataset().element_spec
+    wide, narrow = (BATCH, MAX_LENGTH), (BATCH, PREDICTIONS)
+    assert {name: (spec.shape, spec.dtype) for name, spec in inputs.items()} == {
+        "input_word_ids": (wide, tf.int32),
+        "input_mask": (wide, tf.int32),
+        "input_type_ids": (wide, tf.int32),
+        "masked_lm_positions": (narrow, tf.int32),
+    }
+    assert {name: (spec.shape, spec.dtype) for name, spec in targets.items()} == {
+        "masked_lm_ids": (narrow, tf.int32),
+        "masked_lm_weights": (narrow, tf.float32),
+        "next_sentence_labels": ((BATCH,), tf.int32),
+    }
+
+
+def test_rows_are_cls_a_sep_b_sep_and_padding(folder):
+    for batch in take(open_data(folder).dataset(), 20):
+        ids, mask, types = (batch[f"input_{name}"] for name in ("word_ids", "mask", "type_ids"))
+        length = mask.sum(1)
+        rows = np.arange(len(ids))
+        first = length - types.sum(1)
+        assert (ids[:, 0] == 2).all()
+        assert (ids[rows, first - 1] == 3).all() and (ids[rows, length - 1] == 3).all()
+        np.testing.assert_array_equal(mask, np.arange(MAX_LENGTH) < length[:, None])
+        np.testing.assert_array_equal(types, mask * (np.arange(MAX_LENGTH) >= first[:, None]))
+        assert (ids[mask == 0] == 0).all() and (ids[mask == 1] > 0).all()
+
+
+def test_without_next_sentence_a_row_is_one_segment(folder):
+    inputs, targets = open_data(folder, next_sentence=False).dataset().element_spec
+    assert "next_sentence_labels" not in targets
+    for batch in take(open_data(folder, next_sentence=False).dataset(), 5):
+        assert not batch["input_type_ids"].any()
+        assert ((batch["input_word_ids"] == 3).sum(1) == 1).all()
+
+
+def test_batch_k_is_the_same_after_a_seek_also_beyond_an_epoch(folder):
+    data = open_data(folder, seed=5)
+    steps = 2 * data.steps_per_epoch + 3
+    batches = take(data.dataset(), steps)
+    for start in (1, data.steps_per_epoch - 1, data.steps_per_epoch + 2):
+        fresh = open_data(folder, seed=5).dataset(start)
+        assert_same(take(fresh, steps - start), batches[start:])
+
+
+def test_an_epoch_brings_new_pairs_and_the_same_pair_new_masks(folder):
+    data = open_data(folder)
+    first, second = (take(data.dataset(step), 1)[0] for step in (0, data.steps_per_epoch + 1))
+    assert (first["input_word_ids"] != second["input_word_ids"]).any()
+    assert (first["masked_lm_positions"] != second["masked_lm_positions"]).any()
+
+
+def test_seeds_give_different_batches(folder):
+    first, second = (take(open_data(folder, seed=seed).dataset(), 1)[0] for seed in (0, 2**31 - 1))
+    assert unmasked_words(first) != unmasked_words(second)
+
+
+def test_workers_read_the_rows_of_one_global_batch(folder):
+    data = open_data(folder)
+    whole = take(data.dataset(3), 2)
+    for worker in range(3):
+        share = take(data.dataset(3, worker, 3), 2)
+        expected = [{name: values[worker::3] for name, values in b.items()} for b in whole]
+        assert_same(share, expected)
+    with pytest.raises(UserError, match="batch_size 12 is not a multiple of 5 workers"):
+        data.dataset(0, 0, 5)
+
+
+def test_held_out_text_is_never_trained_on(folder):
+    data = open_data(folder)
+    dev = set().union(*map(unmasked_words, take(data.dev_dataset(100), 100)))
+    train = set().union(*map(unmasked_words, take(data.dataset(), 2 * data.steps_per_epoch)))
+    assert len(dev) > 500 and len(train) > 5000
+    assert not dev & train
+
+
+def test_held_out_batches_are_the_same_every_time_and_for_every_seed(folder):
+    first = take(open_data(folder, seed=1).dev_dataset(4), 9)
+    assert len(first) == 4
+    data = open_data(folder, seed=2)
+    assert_same(take(data.dev_dataset(4), 4), first)
+    assert_same(take(data.dev_dataset(4), 4), first)
+
+
+def test_masking_options_reach_the_batches(tmp_path):
+    path = tiny.write_pretraining(tmp_path)
+    pretraining_data.build(configuration.load(path), tmp_path / "out")
+    batch = take(PretrainingData(tmp_path / "out", 8, 32, masking_rate=0.4).dataset(), 1)[0]
+    assert batch["masked_lm_ids"].shape == (8, 13)
+    assert batch["masked_lm_weights"].sum(1).max() == 13
+
+
+def test_a_changed_shard_is_reported_at_the_start_or_when_its_turn_comes(tmp_path):
+    folder = tmp_path / "out"
+    shards = counting.shards(folder, LENGTHS, shard_tokens=100)
+    data = open_data(folder)
+    batches = data.dataset()
+    for shard in shards.parts[TRAIN]:
+        file = folder / shard.file("tokens")
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with pytest.raises(UserError, match="has changed since it was written"):
+        data.dataset(data.steps_per_epoch // 2)
+    with pytest.raises(UserError, match="has changed"), data.explained_errors():
+        take(batches, data.steps_per_epoch)
+    with pytest.raises(UserError, match="has changed"):
+        open_data(folder)
+
+
+def test_one_document_is_too_few_for_next_sentence_prediction(tmp_path):
+    counting.shards(tmp_path / "out", [[9] * 500])
+    with pytest.raises(UserError, match="next sentence prediction is impossible: .* 1 document "):
+        open_data(tmp_path / "out")
+    single = open_data(tmp_path / "out", next_sentence=False)
+    assert len(take(single.dataset(), 3)) == 3
+    with pytest.raises(UserError, match="has no held-out documents"):
+        single.dev_dataset(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 10**6}, "a batch of 1000000 is larger than the data"),
+        ({"max_length": 4}, "max_length is 4; an example needs at least 5"),
+        ({"max_length": 4, "next_sentence": False}, "max_predictions is 5; .* 1 to max_length"),
+    ],
+)
+def test_settings_without_sense_are_reported(folder, options, message):
+    with pytest.raises(UserError, match=message):
+        open_data(folder, **options)
+
+
+def test_a_configuration_becomes_token_shards(tmp_path):
+    config = configuration.load(tiny.write_pretraining(tmp_path))
+    shards = pretraining_data.build(config, tmp_path / "out")
+    assert shards.vocabulary == tuple(tiny.VOCABULARY)
+    assert shards.lower_case
+    documents = {part: sum(s.documents for s in shards.parts[part]) for part in (TRAIN, DEV)}
+    assert sum(documents.values()) == 12
+    assert documents[DEV] >= 2
+    assert TokenShards(tmp_path / "out").parts == shards.parts

@@ -1,0 +1,137 @@
+"""The exported classifier answers strings as the model does, anywhere, with nothing of ours."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+
+import export
+from bert_tf import predict
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf.text import Preprocessor, Tokenizer
+from tests import tiny
+
+TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+
+
+@pytest.fixture(scope="module")
+def model() -> SequenceClassifier:
+    config = EncoderConfig(
+        vocab_size=len(tiny.VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    return SequenceClassifier(Encoder(config), num_classes=3)
+
+
+@pytest.fixture(scope="module")
+def saved(model, tokenizer, tmp_path_factory):
+    out = tmp_path_factory.mktemp("export") / "model"
+    return export.save(model, tokenizer, out, labels=["no", "yes", "maybe"])
+
+
+def test_answers_are_those_of_the_model(saved, model, tokenizer):
+    answers = tf.saved_model.load(saved).signatures["serving_default"](text=tf.constant(TEXTS))
+    logits = model(Preprocessor(tokenizer, max_length=32)(TEXTS))
+    np.testing.assert_allclose(answers["probabilities"], tf.nn.softmax(logits), atol=1e-6)
+    best = [[b"no", b"yes", b"maybe"][i] for i in np.argmax(logits, axis=1)]
+    assert answers["label"].numpy().tolist() == best
+    assert answers["classes"].numpy().tolist() == [[b"no", b"yes", b"maybe"]] * len(TEXTS)
+
+
+def test_a_pair_model_takes_two_texts(model, tokenizer, tmp_path):
+    out = export.save(model, tokenizer, tmp_path / "pair", pair=True, max_length=16)
+    loaded = tf.saved_model.load(out)
+    pair = {"text_a": tf.constant(TEXTS), "text_b": tf.constant(TEXTS[::-1])}
+    answers = loaded.signatures["serving_default"](**pair)
+    inputs = Preprocessor(tokenizer, max_length=16)((TEXTS, TEXTS[::-1]))
+    np.testing.assert_allclose(answers["probabilities"], tf.nn.softmax(model(inputs)), atol=1e-6)
+    np.testing.assert_array_equal(loaded.serve(pair)["label"], answers["label"])
+    assert set(answers["label"].numpy()) <= {b"0", b"1", b"2"}
+
+
+def test_serve_takes_a_tensor_or_a_dict(saved):
+    loaded = tf.saved_model.load(saved)
+    texts = tf.constant(TEXTS)
+    one, other = loaded.serve(texts), loaded.serve({"text": texts})
+    np.testing.assert_array_equal(one["probabilities"], other["probabilities"])
+
+
+def test_an_empty_batch_gives_an_empty_answer(saved):
+    loaded = tf.saved_model.load(saved)
+    answers = loaded.signatures["serving_default"](text=tf.constant([], tf.string))
+    assert answers["probabilities"].shape == (0, 3)
+    assert answers["label"].shape == (0,)
+
+
+def test_the_folder_holds_vocabulary_and_labels(saved):
+    assert (saved / "assets" / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
+    assert (saved / "assets" / "labels.txt").read_text().splitlines() == ["no", "yes", "maybe"]
+
+
+def test_it_answers_after_being_moved_where_bert_tf_is_unknown(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "moved")
+    program = """
+import sys
+sys.modules["bert_tf"] = sys.modules["export"] = None  # importing them fails
+import tensorflow as tf, tensorflow_text
+answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+print(answer(text=tf.constant(sys.argv[2:]))["label"].numpy()[0].decode())
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, tmp_path / "moved", TEXTS[0]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answers = tf.saved_model.load(saved).signatures["serving_default"](text=tf.constant(TEXTS))
+    assert done.stdout.strip() == answers["label"].numpy()[0].decode()
+
+
+def test_the_graph_holds_no_table_python_or_trimmer_op(saved):
+    graph = tf.saved_model.load(saved).signatures["serving_default"].graph.as_graph_def()
+    ops = {node.op for node in graph.node}
+    ops |= {node.op for function in graph.library.function for node in function.node_def}
+    banned = ("Table", "PyFunc", "RoundRobin", "XlaLaunch")
+    assert not [op for op in ops if any(word in op for word in banned)]
+    assert any("Wordpiece" in op for op in ops)
+
+
+def test_predict_writes_json_lines_in_the_order_of_the_input(saved, tmp_path):
+    source, target = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
+    source.write_text("\n".join(TEXTS) + "\n")
+    predict.run(str(saved), [], str(source), str(target))
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    answers = tf.saved_model.load(saved).signatures["serving_default"](text=tf.constant(TEXTS))
+    assert [row["label"].encode() for row in rows] == answers["label"].numpy().tolist()
+    np.testing.assert_allclose(
+        [row["probabilities"] for row in rows], answers["probabilities"], atol=1e-6
+    )
+
+
+def test_mistakes_are_named(saved, model, tokenizer, tmp_path):
+    with pytest.raises(UserError, match="exists already"):
+        export.save(model, tokenizer, saved)
+    with pytest.raises(UserError, match="2 labels for a model of 3 classes"):
+        export.save(model, tokenizer, tmp_path / "x", labels=["a", "b"])
+    with pytest.raises(UserError, match="no SavedModel at"):
+        predict.run(str(tmp_path), ["text"], None, None)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "cat"}\n{"txt": "dog"}\n')
+    with pytest.raises(UserError, match="bad.jsonl, line 2: no text under 'text'"):
+        predict.run(str(saved), [], str(bad), None)

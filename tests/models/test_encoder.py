@@ -1,0 +1,159 @@
+"""The encoder as a Keras model: sizes, names, layouts, saving, precision."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+
+SMALL = EncoderConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=12,
+)
+
+
+def batch(rows: int = 3, length: int = 7) -> dict[str, tf.Tensor]:
+    random = np.random.RandomState(0)
+    lengths = np.linspace(1, length, rows).round().astype(int)
+    return {
+        "input_word_ids": tf.constant(random.randint(0, 30, (rows, length))),
+        "input_mask": tf.constant((np.arange(length) < lengths[:, None]).astype(int)),
+        "input_type_ids": tf.constant(random.randint(0, 2, (rows, length))),
+    }
+
+
+def test_all_weights_have_their_names_and_shapes():
+    weights = {weight.path: tuple(weight.shape) for weight in Encoder(SMALL).weights}
+    layer = {
+        "attention/query_key_value/kernel": (8, 24),
+        "attention/query_key_value/bias": (24,),
+        "attention/output/kernel": (8, 8),
+        "attention/output/bias": (8,),
+        "attention_layer_norm/gamma": (8,),
+        "attention_layer_norm/beta": (8,),
+        "intermediate/kernel": (8, 16),
+        "intermediate/bias": (16,),
+        "output/kernel": (16, 8),
+        "output/bias": (8,),
+        "output_layer_norm/gamma": (8,),
+        "output_layer_norm/beta": (8,),
+    }
+    expected = {
+        "embeddings/word_embeddings": (30, 8),
+        "embeddings/position_embeddings": (12, 8),
+        "embeddings/token_type_embeddings": (2, 8),
+        "embeddings/layer_norm/gamma": (8,),
+        "embeddings/layer_norm/beta": (8,),
+        "pooler/kernel": (8, 8),
+        "pooler/bias": (8,),
+    }
+    expected |= {f"layer_{i}/{name}": shape for i in (0, 1) for name, shape in layer.items()}
+    assert weights == {f"encoder/{name}": shape for name, shape in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters"),
+    [
+        ("bert-tiny-uncased", 4_385_920),
+        ("bert-mini-uncased", 11_170_560),
+        ("bert-base-uncased", 109_482_240),
+        pytest.param("bert-large-uncased", 335_141_888, marks=pytest.mark.slow),
+    ],
+)
+def test_published_sizes_have_their_exact_number_of_parameters(preset, parameters):
+    assert Encoder(EncoderConfig.preset(preset)).count_params() == parameters
+
+
+def test_both_layouts_give_the_same_outputs_and_gradients():
+    unpadded, padded = Encoder(SMALL), Encoder(SMALL, layout="padded")
+    padded.set_weights(unpadded.get_weights())
+    results = []
+    for encoder in (unpadded, padded):
+        with tf.GradientTape() as tape:
+            outputs = encoder(batch())
+            loss = tf.reduce_sum(outputs["sequence_output"][..., :3] ** 2)
+            loss += tf.reduce_sum(outputs["pooled_output"][..., 0])
+        weights = [weight.value for weight in encoder.weights]
+        gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
+        results.append([outputs["sequence_output"], outputs["pooled_output"], *gradients])
+    for one, other in zip(*results, strict=True):
+        scale = max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize(
+    ("direction", "seen"), [("left_to_right", slice(0, 3)), ("right_to_left", slice(3, None))]
+)
+def test_a_one_way_encoder_looks_only_that_way(direction, seen):
+    encoder = Encoder(EncoderConfig(**SMALL.to_dict() | {"attention": direction}))
+    inputs = batch(rows=1)
+    inputs["input_mask"] = tf.ones_like(inputs["input_mask"])
+    before = encoder(inputs)["sequence_output"].numpy()
+    ids = inputs["input_word_ids"].numpy()
+    place = 3 if direction == "left_to_right" else 2
+    ids[0, place] = (ids[0, place] + 1) % 30
+    after = encoder(inputs | {"input_word_ids": tf.constant(ids)})["sequence_output"].numpy()
+    np.testing.assert_array_equal(before[0, seen], after[0, seen])
+    assert not np.allclose(before[0, place], after[0, place])
+
+
+def test_a_saved_keras_file_brings_back_configuration_and_weights(tmp_path):
+    model = SequenceClassifier(Encoder(SMALL, layout="padded"), num_classes=3)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.encoder.config == SMALL
+    assert again.encoder.layout == "padded"
+    np.testing.assert_array_equal(model(batch()), again(batch()))
+
+
+def test_a_classifier_learns_by_plain_fit():
+    keras.utils.set_random_seed(0)
+    model = SequenceClassifier(Encoder(SMALL), num_classes=2)
+    model.compile(
+        keras.optimizers.Adam(5e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    inputs = batch(rows=16)
+    labels = tf.constant([0, 1] * 8)
+    losses = model.fit(inputs, labels, batch_size=16, epochs=30, verbose=0).history["loss"]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights():
+    exact, mixed = Encoder(SMALL), Encoder(SMALL, dtype="mixed_bfloat16")
+    mixed.set_weights(exact.get_weights())
+    outputs = mixed(batch())["sequence_output"]
+    assert outputs.dtype == tf.bfloat16
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    expected = exact(batch())["sequence_output"]
+    np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, atol=0.1)
+
+
+def test_a_sequence_longer_than_the_positions_is_refused():
+    with pytest.raises(UserError, match="13 tokens do not fit 12 positions"):
+        Encoder(SMALL)(batch(length=13))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 10, "num_attention_heads": 3}, "hidden_size 10 is not a multiple"),
+        ({"hidden_act": "gelu_now"}, "did you mean gelu_new"),
+        ({"attention": "left"}, "left_to_right"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be at least 1"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob must be in"),
+    ],
+)
+def test_sizes_that_do_not_fit_together_are_named(changes, message):
+    with pytest.raises(UserError, match=message):
+        EncoderConfig(**changes)
+
+
+def test_an_unknown_preset_names_the_nearest():
+    with pytest.raises(UserError, match="did you mean bert-base-uncased"):
+        EncoderConfig.preset("bert-base-uncase")

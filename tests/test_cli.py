@@ -1,0 +1,242 @@
+"""The command line: help that answers at once, mistakes in one line with code 2, interruptions."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import bert_tf
+from bert_tf.cli import main
+from bert_tf.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = ["demo", "vocab", "pretrain-data", "pretrain", "finetune", "evaluate", "predict"]
+
+
+def python(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "task: classification\n"
+        "data: {path: data, format: tsv}\n"
+        "tokenizer: {vocab: vocab.txt}\n"
+        "model: {preset: bert-tiny-uncased}\n"
+        "train: {epochs: 1}\n"
+    )
+    return str(file)
+
+
+@pytest.fixture
+def training(monkeypatch):
+    """Stands for bert_tf.training: notes its calls, or raises what is put into `error`."""
+
+    def note(name):
+        def called(*arguments):
+            if fake.error:
+                raise fake.error
+            fake.calls.append((name, *arguments))
+
+        return called
+
+    fake = types.SimpleNamespace(calls=[], error=None)
+    for name in ("pretrain", "finetune", "evaluate"):
+        setattr(fake, name, note(name))
+    monkeypatch.setitem(sys.modules, "bert_tf.training", fake)
+    monkeypatch.setattr(bert_tf, "training", fake, raising=False)
+    return fake
+
+
+def one_line_of_error(capsys):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("bert-tf: error: ")
+    return captured.err.removeprefix("bert-tf: error: ")
+
+
+def test_help_and_mistakes_answer_without_tensorflow():
+    script = (
+        "import sys, bert_tf.cli\n"
+        "try: bert_tf.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "assert bert_tf.cli.main(['finetune', 'missing.yaml', '--out', 'run']) == 2\n"
+        "heavy = {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = python("-c", script)
+
+    assert done.returncode == 0, done.stderr
+    assert "bert-tf demo" in done.stdout
+
+
+def test_a_module_run_with_a_mistake_exits_with_2_and_one_line():
+    done = python("-m", "bert_tf", "finetune", "missing.yaml", "--out", "run")
+
+    assert done.returncode == 2
+    assert done.stderr == "bert-tf: error: configuration file not found: missing.yaml\n"
+
+
+def test_another_keras_backend_is_refused_by_every_command():
+    done = python("-m", "bert_tf", "demo", KERAS_BACKEND="jax")
+
+    assert done.returncode == 2
+    assert re.fullmatch(r"bert-tf: error: .* Keras is set to jax; set KERAS_B.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_by_examples(capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+
+    shown = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert f"examples:\n  bert-tf {command} " in shown.replace(f"{command}\n", f"{command} \n")
+
+
+def test_the_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    listed = re.findall(r"^    (\S+)", capsys.readouterr().out, re.MULTILINE)
+    assert listed == COMMANDS
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert capsys.readouterr().out == f"bert-tf {bert_tf.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "the following arguments are required: COMMAND; see bert-tf --help"),
+        (["finetun"], "invalid choice: 'finetun'"),
+        (["finetune"], "required: CONFIG.yaml, --out; see bert-tf finetune --help"),
+        (["finetune", "a.yaml", "--ou", "run"], "required: --out"),
+        (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid int value: 'many'"),
+        (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
+        (["predict", "model"], "needs either texts or --input FILE"),
+        (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
+        (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
+    assert main(arguments) == 2
+    assert told in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("pretrain", "task classification is not for pretrain; use bert-tf finetune"),
+        ("pretrain-data", "task classification is not for pretrain-data; use bert-tf finetune"),
+    ],
+)
+def test_a_configuration_of_another_task_is_told(capsys, config_file, command, told):
+    assert main([command, config_file, "--out", "run"]) == 2
+    assert told in one_line_of_error(capsys)
+
+
+def test_a_pretraining_configuration_is_not_fine_tuned(capsys, config_file):
+    arguments = ["finetune", config_file, "--out", "run", "--set", "task=pretraining"]
+
+    assert main(arguments) == 2
+    assert "is not for finetune; use bert-tf pretrain" in one_line_of_error(capsys)
+
+
+def test_settings_reach_the_run_given_together_or_one_by_one(training, config_file):
+    arguments = ["finetune", config_file, "--out", "run", "--set", "train.seed=1"]
+
+    assert main([*arguments, "train.batch_size=2", "--set", "train.max_length=9"]) == 0
+
+    (name, config, out) = training.calls.pop()
+    assert (name, out) == ("finetune", "run")
+    assert (config.train.seed, config.train.batch_size, config.train.max_length) == (1, 2, 9)
+
+
+def test_evaluation_is_given_the_run_and_the_data(training):
+    assert main(["evaluate", "run"]) == 0
+    assert main(["evaluate", "run", "--data", "unseen.tsv"]) == 0
+
+    assert training.calls == [("evaluate", "run", None), ("evaluate", "run", "unseen.tsv")]
+
+
+def test_a_mistake_found_while_running_is_told_in_one_line(capsys, training):
+    training.error = UserError("run/vocab.txt is empty\nreally")
+
+    assert main(["evaluate", "run"]) == 2
+    assert one_line_of_error(capsys) == "run/vocab.txt is empty really\n"
+
+
+def test_a_bug_is_not_hidden(training):
+    training.error = ZeroDivisionError()
+
+    with pytest.raises(ZeroDivisionError):
+        main(["evaluate", "run"])
+
+
+def test_a_full_disk_is_told_in_one_line_wherever_it_shows(capsys, training):
+    training.error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert main(["evaluate", "run"]) == 2
+    assert "the disk is full" in one_line_of_error(capsys)
+
+
+def test_an_interruption_says_that_the_run_can_go_on(capsys, training):
+    training.error = KeyboardInterrupt()
+
+    assert main(["evaluate", "run"]) == 130
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "start the same command again" in told
+
+
+def test_a_reader_that_has_enough_is_no_error():
+    script = (
+        "import sys, types, bert_tf.cli\n"
+        "def evaluate(run, data):\n"
+        "    while True: print('a line')\n"
+        "sys.modules['bert_tf.training'] = types.SimpleNamespace(evaluate=evaluate)\n"
+        "sys.exit(bert_tf.cli.main(['evaluate', 'run']))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+
+    assert told == b""
+
+
+def test_a_vocabulary_is_learned_from_files(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("the lower the low, the lowest of the new and newer\n" * 20)
+
+    code = main(
+        ["vocab", "--input", str(text), "--size", "60", "--out", str(tmp_path / "vocab.txt")]
+    )
+
+    pieces = (tmp_path / "vocab.txt").read_text().splitlines()
+    assert code == 0
+    assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"} <= set(pieces)
+    assert "pieces per word" in capsys.readouterr().out

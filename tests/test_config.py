@@ -1,0 +1,327 @@
+"""The configuration: typed, checked key by key, inherited, searched and written back."""
+
+import dataclasses
+import os
+
+import pytest
+
+from bert_tf import config
+from bert_tf.errors import UserError
+
+MINIMAL = """\
+task: classification
+data:
+  path: reviews
+  format: tsv
+tokenizer:
+  vocab: vocab.txt
+model:
+  preset: bert-tiny-uncased
+train:
+  epochs: 3
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a text as the file `run.yaml`, with overrides."""
+
+    def load(*overrides, text=MINIMAL):
+        (tmp_path / "run.yaml").write_text(text)
+        return config.load(tmp_path / "run.yaml", overrides)
+
+    return load
+
+
+def error(load, *overrides, text=MINIMAL):
+    with pytest.raises(UserError) as raised:
+        load(*overrides, text=text)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_minimal_file_has_the_defaults_of_the_reference(load):
+    run = load()
+
+    assert run.task == "classification"
+    assert run.tokenizer.lower_case is True
+    assert run.train.batch_size == 32
+    assert run.train.learning_rate == 5e-5
+    assert run.train.warmup_fraction == 0.1
+    assert run.train.weight_decay == 0.01
+    assert run.train.gradient_clip == 1.0
+    assert run.train.max_length == 128
+    assert run.data.masked_lm_prob == 0.15
+    assert run.data.short_seq_prob == 0.1
+    assert run.data.next_sentence is True
+    assert run.search == {}
+
+
+def test_a_number_without_a_point_is_a_number(load):
+    epochs = load().train.epochs
+
+    assert epochs == 3.0
+    assert type(epochs) is float
+
+
+def test_the_configuration_cannot_be_changed(load):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        load().train.seed = 1
+
+
+def test_settings_lie_over_the_file_and_the_last_one_wins(load):
+    run = load("train.seed=1", "train.seed=2", "model.hidden_act=gelu", "data.label_column=no")
+
+    assert run.train.seed == 2
+    assert run.model.hidden_act == "gelu"
+    assert run.data.label_column == "no"
+
+
+def test_a_null_puts_a_default_of_null_back(load):
+    run = load("train.epochs=null", "train.steps=10", "train.gradient_clip=null")
+
+    assert (run.train.epochs, run.train.steps, run.train.gradient_clip) == (None, 10, None)
+
+
+def test_a_section_with_nothing_in_it_is_all_defaults(load):
+    assert load(text=MINIMAL + "init:\n").init.checkpoint is None
+
+
+def test_model_changes_are_the_sizes_that_are_given(load):
+    run = load("model.hidden_size=64", "model.hidden_dropout_prob=0")
+
+    assert run.model.changes() == {"hidden_size": 64, "hidden_dropout_prob": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("setting", "nearest"),
+    [
+        ("train.learning_rte=1", "train.learning_rate"),
+        ("train.lr=1", "train.learning_rate"),
+        ("train.batchsize=1", "train.batch_size"),
+        ("learning_rate=1", "train.learning_rate"),
+        ("data.vocab=a", "tokenizer.vocab"),
+        ("trian=1", "train"),
+        ("model.vocab_size=100", "model.type_vocab_size"),
+        ("train." + "x" * 100_000 + "=1", "train."),
+    ],
+)
+def test_an_unknown_key_names_the_nearest_valid_one(load, setting, nearest):
+    message = error(load, setting)
+
+    assert "unknown key '" + setting.partition("=")[0][:60] in message
+    assert f"the nearest valid key is {nearest}" in message
+
+
+def test_the_search_itself_is_not_a_key(load):
+    assert "unknown key 'search'" in error(load, "search={seed: [1, 2]}")
+
+
+def test_an_unknown_section_is_told_by_its_own_name(load):
+    assert error(load, "trian.seed=1").startswith("--set trian.seed=1: unknown key 'trian'; ")
+
+
+def test_an_unknown_key_of_a_file_names_file_and_line(load):
+    message = error(load, text=MINIMAL + "  leraning_rate: 5e-5\n")
+
+    assert message.endswith(
+        "run.yaml:11: unknown key 'train.leraning_rate'; "
+        "the nearest valid key is train.learning_rate"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("train.batch_size=32x", "must be a whole number of at least 1, got the text '32x'"),
+        ("train.batch_size=3.5", "must be a whole number of at least 1, got 3.5"),
+        ("train.batch_size=true", "must be a whole number of at least 1, got true"),
+        ("train.batch_size=0", "must be a whole number of at least 1, got 0"),
+        ("train.batch_size=null", "must be a whole number of at least 1, got null"),
+        ("train.seed=-1", "must be a whole number from 0 to 2147483647, got -1"),
+        ("train.learning_rate=0", "must be a number above 0, got 0"),
+        ("train.learning_rate=.inf", "must be a number above 0, got inf"),
+        ("train.learning_rate=.nan", "must be a number above 0, got nan"),
+        ("train.weight_decay=-1e-3", "must be a number of at least 0, got -0.001"),
+        ("train.warmup_fraction=1.5", "must be a number from 0 to 1, got 1.5"),
+        ("train.warmup_fraction=1" + 400 * "0", "must be a number from 0 to 1, got 1000"),
+        ("train.precision=no", "must be float32 or bfloat16, got the text 'no'"),
+        ("train.gradient_clip=no", "must be a number above 0 or null, got the text 'no'"),
+        ("data.next_sentence=no", "must be true or false, got the text 'no'"),
+        ("data.format=7", "must be a text, got 7"),
+        ("data.path=", "must be a path or a list, each a path, got null"),
+        ("data.path=[a, 3]", "must be a path or a list, each a path, got the list ['a', 3]"),
+        ("data.text_columns=text", "must be a list, each a text, got the text 'text'"),
+        ("tokenizer.vocab={a: b}", "must be a path, got the section {'a': 'b'}"),
+        ('tokenizer.vocab="a\\0b"', r"must be a path, got the text 'a\x00b'"),
+        ("train=3", "train must be a section, got 3"),
+        ("train=[1]", "train must be a section, got the list [1]"),
+        ("task=classifcation", "must be pretraining or classification, got the text"),
+    ],
+)
+def test_a_value_of_another_type_or_range_is_told_with_what_is_expected(load, setting, told):
+    message = error(load, setting)
+
+    assert setting.partition("=")[0] + " " in message
+    assert told in message
+
+
+def test_a_value_that_does_not_fit_names_file_and_line(load):
+    message = error(load, text=MINIMAL.replace("epochs: 3", "epochs: three"))
+
+    assert "run.yaml:10: train.epochs must be a number above 0 or null, got the text" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("task: classification", "run.yaml: missing key task: pretraining or classification"),
+        ("  format: tsv", "run.yaml:2: missing key data.format: a text"),
+        ("  vocab: vocab.txt", "run.yaml:5: missing key tokenizer.vocab: a path"),
+    ],
+)
+def test_a_missing_key_is_told_with_its_section(load, line, told):
+    assert told in error(load, text=MINIMAL.replace(line, "", 1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["train.steps=5"], "needs either train.steps or train.epochs, but both are set"),
+        (["train.epochs=null"], "needs either train.steps or train.epochs, but neither is set"),
+        (["model.preset=null", "model.hidden_size=8"], "which model? set model.preset"),
+        (["data.path=[a, b]"], "data.path is a list; classification reads one folder"),
+        (["data.text_columns=[a, b, c]"], "names 3 columns; name one or two"),
+    ],
+)
+def test_keys_that_do_not_go_together_are_told(load, settings, told):
+    assert told in error(load, *settings)
+
+
+def test_a_model_may_come_from_sizes_or_from_a_checkpoint(load):
+    sizes = ("hidden_size=8", "num_hidden_layers=1", "num_attention_heads=2")
+
+    assert load("model.preset=null", *(f"model.{size}" for size in sizes)).model.hidden_size == 8
+    assert load("model.preset=null", "init.checkpoint=x").init.checkpoint == "x"
+
+
+def test_paths_start_at_the_file_then_at_the_working_folder(load, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    (tmp_path / "vocab.txt").touch()
+    (elsewhere / "vocab.txt").touch()
+    (elsewhere / "reviews").mkdir()
+
+    run = load("init.checkpoint=glue/mnli")
+
+    assert run.tokenizer.vocab == str(tmp_path / "vocab.txt")
+    assert run.data.path == str(elsewhere / "reviews")
+    assert run.init.checkpoint == "glue/mnli"
+
+
+def test_a_path_of_the_command_line_starts_at_the_working_folder(load, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    (tmp_path / "vocab.txt").touch()
+    (elsewhere / "vocab.txt").touch()
+
+    assert load("tokenizer.vocab=vocab.txt").tokenizer.vocab == str(elsewhere / "vocab.txt")
+
+
+def test_an_inherited_path_starts_at_the_file_that_names_it(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "vocab.txt").touch()
+    (tmp_path / "base" / "run.yaml").write_text(MINIMAL)
+    (tmp_path / "run.yaml").write_text("base: base/run.yaml\ntrain: {seed: 4}")
+
+    run = config.load(tmp_path / "run.yaml")
+
+    assert run.tokenizer.vocab == str(tmp_path / "base" / "vocab.txt")
+    assert (run.train.epochs, run.train.seed) == (3.0, 4)
+
+
+def test_globs_and_lists_of_paths_are_found_too(load, tmp_path):
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books" / "one.txt").touch()
+
+    text = MINIMAL.replace("path: reviews", "path: ['books/*.txt', books, missing]")
+    run = load("task=pretraining", text=text)
+
+    assert run.data.path == (f"{tmp_path}/books/*.txt", f"{tmp_path}/books", "missing")
+
+
+def test_lists_under_train_are_a_search_over_all_combinations(load):
+    run = load("train.learning_rate=[5e-5, 3e-5]", "train.seed=[0, 1, 2]", "train.epochs=[2]")
+
+    trials = [(trial.train.learning_rate, trial.train.seed) for trial in run.trials()]
+    assert run.search == {"epochs": (2.0,), "learning_rate": (5e-5, 3e-5), "seed": (0, 1, 2)}
+    assert trials == [(5e-5, 0), (5e-5, 1), (5e-5, 2), (3e-5, 0), (3e-5, 1), (3e-5, 2)]
+    assert all(trial.search == {} for trial in run.trials())
+
+
+def test_a_configuration_without_lists_is_its_own_only_trial(load):
+    assert load().trials() == [load()]
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("train.seed=[1, x]", "train.seed must be a whole number from 0 to 2147483647, got the te"),
+        ("train.seed=[[1]]", "got the list [1]"),
+        ("train.seed=[]", "train.seed is an empty list"),
+        ("train.sede=[1, 2]", "the nearest valid key is train.seed"),
+        ("train.steps=[1, 2]", "but both are set"),
+    ],
+)
+def test_a_value_of_a_search_is_checked_as_any_other(load, setting, told):
+    assert told in error(load, setting)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["train.learning_rate=[5e-5, 3e-5]", "train.eval_steps=[null, 10]"],
+        ["train.gradient_clip=null", "data.label_column='5e-5'", "data.text_columns=[no, 'null']"],
+        [
+            "task=pretraining",
+            "data.path=[a, b]",
+            "model.layer_norm_eps=1e-12",
+            "data.test='ü\u2028: #'",
+        ],
+    ],
+)
+def test_what_is_written_loads_to_the_same_configuration(load, settings):
+    run = load(*settings)
+
+    assert load(text=run.to_yaml()) == run
+
+
+def test_what_is_written_says_every_default_that_is_not_null(load):
+    written = load().to_yaml()
+
+    assert "learning_rate: 5.0e-05\n" in written
+    assert "lower_case: true\n" in written
+    assert "masked_lm_prob: 0.15\n" in written
+
+
+def test_a_written_configuration_does_not_depend_on_the_working_folder(load, tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").touch()
+    run = load()
+    monkeypatch.chdir(os.sep)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(run.to_yaml())
+
+    assert config.load(tmp_path / "run" / "config.yaml") == run
+
+
+def test_a_difference_is_told_by_keys(load):
+    old = load("train.seed=[1, 2]")
+
+    assert config.difference(old, load("train.seed=[1, 2]")) == []
+    assert config.difference(old, load("train.seed=1")) == ["train.seed"]
+    assert config.difference(
+        load(), load("train.batch_size=8", "task=pretraining", "model.hidden_size=8")
+    ) == ["task", "model.hidden_size", "train.batch_size"]

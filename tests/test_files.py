@@ -1,0 +1,182 @@
+"""Files: what is written appears whole or not at all; what cannot be read or written is told."""
+
+import errno
+import os
+import resource
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path, explained, make_folder, read_text, write_text
+
+
+def names(folder):
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def test_a_text_reads_back_as_written(tmp_path):
+    write_text(tmp_path / "new" / "a.txt", "naïve\r\n\u2028日本")
+
+    assert read_text(tmp_path / "new" / "a.txt") == "naïve\r\n\u2028日本"
+    assert names(tmp_path) == ["a.txt", "new"]
+
+
+def test_a_file_replaces_a_file(tmp_path):
+    write_text(tmp_path / "a", "old")
+    write_text(tmp_path / "a", "new")
+
+    assert read_text(tmp_path / "a") == "new"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_replaces_a_folder_with_all_that_was_in_it(tmp_path):
+    for name in ("first", "second"):
+        with atomic_path(tmp_path / "run") as new:
+            (new / "deep").mkdir(parents=True)
+            (new / "deep" / name).write_text(name)
+
+    assert names(tmp_path) == ["deep", "run", "second"]
+
+
+def test_the_path_is_not_there_before_the_end(tmp_path):
+    with atomic_path(tmp_path / "a") as new:
+        new.write_text("x")
+        assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_what_fails_half_way_leaves_the_old_and_no_rubbish(tmp_path, error):
+    write_text(tmp_path / "a", "old")
+    with pytest.raises(error), atomic_path(tmp_path / "a") as new:
+        new.write_text("half")
+        raise error
+
+    assert read_text(tmp_path / "a") == "old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkeypatch):
+    with atomic_path(tmp_path / "run") as new:
+        new.mkdir()
+        (new / "good").touch()
+    rename = os.rename
+    calls = []
+
+    def refuse_the_second(source, target):
+        calls.append(target)
+        if len(calls) == 2:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse_the_second)
+    with pytest.raises(UserError, match="cannot write"), atomic_path(tmp_path / "run") as new:
+        new.mkdir()
+
+    assert names(tmp_path) == ["good", "run"]
+
+
+def write_with_python(path):
+    path.write_bytes(b"x" * 100_000)
+
+
+def write_with_numpy(path):
+    np.save(path, np.zeros(100_000))
+
+
+def write_with_tensorflow(path):
+    tf.io.write_file(str(path), "x" * 100_000)
+
+
+@pytest.mark.parametrize("write", [write_with_python, write_with_numpy, write_with_tensorflow])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's device that is full")
+def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path, write):
+    write_text(tmp_path / "a.npy", "old")
+    with pytest.raises(UserError, match="the disk is full"), atomic_path(tmp_path / "a.npy") as new:
+        new.symlink_to("/dev/full")
+        write(new)
+
+    assert read_text(tmp_path / "a.npy") == "old"
+    assert names(tmp_path) == ["a.npy"]
+
+
+def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(UserError, match="the disk is full"):
+            write_text(tmp_path / "a", "x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("inside", ["file/a", "file/folder/a", "x" * 300])
+def test_a_place_that_cannot_be_written_is_told(tmp_path, inside):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(UserError, match="cannot write .*; choose another place"):
+        write_text(tmp_path / inside, "x")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs Linux's /proc")
+def test_a_file_system_that_takes_no_files_is_told():
+    with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
+        write_text("/proc/bert_tf/run", "x")
+    with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
+        make_folder("/proc/bert_tf")
+
+
+def test_a_folder_is_made_once_with_those_above_it(tmp_path):
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write .*file"):
+        make_folder(tmp_path / "file")
+
+
+def test_a_file_does_not_replace_a_folder(tmp_path):
+    (tmp_path / "run").mkdir()
+
+    with pytest.raises(UserError, match="Is a directory"):
+        write_text(tmp_path / "run", "x")
+
+
+@pytest.mark.parametrize("path", [".", "..", "/", "runs/.."])
+def test_a_path_without_a_name_of_its_own_is_refused(path):
+    with pytest.raises(UserError, match="cannot write"), atomic_path(path):
+        pytest.fail("nothing may be written there")
+
+
+def test_other_errors_of_the_writer_stay_what_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError), explained(tmp_path):
+        (tmp_path / "missing").read_text()
+    with pytest.raises(UserError, match="^the vocabulary is wrong$"), explained(tmp_path):
+        raise UserError("the vocabulary is wrong")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "vocabulary is empty: .*a.txt"),
+        (b"one\ntwo \xff\n", r"vocabulary is not UTF-8: .*a.txt, line 2, byte 8 \(0xff\)"),
+        ("wörd\n".encode("latin-1"), "line 1, byte 1"),
+        ("text".encode("utf-16"), "line 1, byte 0"),
+    ],
+)
+def test_a_file_that_is_no_text_is_told_with_the_place(tmp_path, content, message):
+    (tmp_path / "a.txt").write_bytes(content)
+
+    with pytest.raises(UserError, match=message):
+        read_text(tmp_path / "a.txt", "vocabulary")
+
+
+def test_a_file_that_is_missing_or_a_folder_is_told(tmp_path):
+    with pytest.raises(UserError, match="vocabulary not found: .*a.txt"):
+        read_text(tmp_path / "a.txt", "vocabulary")
+    with pytest.raises(UserError, match="vocabulary cannot be read: .*Is a directory"):
+        read_text(tmp_path, "vocabulary")

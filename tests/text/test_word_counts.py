@@ -1,0 +1,126 @@
+"""Counting words: reading files in blocks, splitting as the tokenizer does."""
+
+import gzip
+
+import pytest
+
+from bert_tf.errors import UserError
+from bert_tf.text import word_counts
+from bert_tf.text.word_counts import UNSPELLABLE, count_words
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    def write(content: str | bytes, name: str = "text.txt"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def test_words_are_cleaned_and_split_at_spaces_punctuation_and_cjk(text_file):
+    file = text_file(
+        "\ufeffDon't  stop\u2014na\u00efve\tna\u0131ve\r\ntwo\u2028lines\n中国a\u200db 3$\n"
+    )
+    assert count_words([file], lower_case=True) == {
+        **dict.fromkeys(["don", "'", "t", "stop", "\u2014", "naive", "na\u0131ve"], 1),
+        **dict.fromkeys(["two", "lines", "中", "国", "ab", "3", "$"], 1),
+    }
+
+
+def test_cased_words_keep_capitals_and_accents(text_file):
+    counts = count_words([text_file("Été été ÉTÉ\n")], lower_case=False)
+    assert counts == {"Été": 1, "été": 1, "ÉTÉ": 1}
+
+
+def test_plain_ascii_needs_no_cleaning(text_file):
+    assert count_words([text_file("The the cat\nTHE end")], True) == {"the": 3, "cat": 1, "end": 1}
+
+
+def test_a_word_over_200_characters_is_unspellable_and_one_of_200_is_not(text_file):
+    counts = count_words([text_file(f"{'a' * 200} {'b' * 201} {'c' * 300} ok\n")], True)
+    assert counts == {"a" * 200: 1, UNSPELLABLE: 2, "ok": 1}
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_words_and_characters_survive_the_edges_of_blocks(text_file, monkeypatch, block):
+    text = "ein größeres Wörterbuch\nfür 中国 und Ελλάδα 👩‍👩‍👧 größeres\n" * 3
+    whole = count_words([text_file(text)], True)
+    monkeypatch.setattr(word_counts, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(word_counts, "_LONGEST_RUN", 1000)
+    assert count_words([text_file(text)], True) == whole
+
+
+def test_text_without_spaces_is_still_read_in_blocks(text_file, monkeypatch):
+    monkeypatch.setattr(word_counts, "_BLOCK_BYTES", 10)
+    monkeypatch.setattr(word_counts, "_LONGEST_RUN", 20)
+    longest = 0
+
+    def remember(texts, lower_case):
+        nonlocal longest
+        longest = max(longest, *map(len, texts))
+        return original(texts, lower_case)
+
+    original = word_counts._words
+    monkeypatch.setattr(word_counts, "_words", remember)
+    counts = count_words([text_file("中国人" * 100)], True)
+    assert counts == {"中": 100, "国": 100, "人": 100}
+    assert longest <= 30
+
+
+def test_gzip_is_read_whatever_the_name(text_file):
+    plain = text_file("some words, some more\n")
+    packed = text_file(gzip.compress(plain.read_bytes()), "packed.data")
+    assert count_words([packed], True) == count_words([plain], True)
+
+
+def test_counts_of_several_files_add_up(text_file):
+    files = [text_file("a b", "1"), text_file("b c", "2")]
+    assert count_words(files, True) == {"a": 1, "b": 2, "c": 1}
+
+
+def test_progress_ascends_to_the_bytes_on_disk(text_file, monkeypatch):
+    monkeypatch.setattr(word_counts, "_BLOCK_BYTES", 8)
+    files = [text_file("several words " * 20, "1"), text_file(gzip.compress(b"more words"), "2.gz")]
+    total = sum(file.stat().st_size for file in files)
+    calls = []
+    count_words(files, True, lambda *call: calls.append(call))
+    assert [call[1] for call in calls] == sorted(call[1] for call in calls)
+    assert calls[-1] == ("counting words", total, total)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"not found: .*nowhere\.txt"):
+        count_words([tmp_path / "nowhere.txt"], True)
+
+
+def test_a_folder_is_no_text_file(tmp_path):
+    with pytest.raises(UserError, match="cannot be read"):
+        count_words([tmp_path], True)
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")])
+def test_an_empty_file_is_named(text_file, content):
+    with pytest.raises(UserError, match=r"is empty: .*text\.txt"):
+        count_words([text_file(content)], True)
+
+
+@pytest.mark.parametrize("block", [1, 4, 1 << 20])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_bytes_that_are_not_utf8_are_named_with_their_line(text_file, monkeypatch, block, pack):
+    monkeypatch.setattr(word_counts, "_BLOCK_BYTES", block)
+    file = text_file(pack(b"one\ntwo\nthr\xc3\xa9e caf\xe9 four\nfive\n"))
+    with pytest.raises(UserError, match=r"not UTF-8: .*text\.txt, line 3 \(byte 0xe9\)"):
+        count_words([file], True)
+
+
+def test_a_character_cut_off_at_the_end_is_not_utf8(text_file):
+    with pytest.raises(UserError, match="line 2"):
+        count_words([text_file(b"one\ntwo \xe4\xb8")], True)
+
+
+def test_broken_gzip_is_named(text_file):
+    packed = gzip.compress(b"many words " * 1000)
+    with pytest.raises(UserError, match=r"broken gzip: .*text\.txt"):
+        count_words([text_file(packed[: len(packed) // 2])], True)
