@@ -13,8 +13,13 @@ from bert_tf.quiet import check_backend, is_command_starting, prepare_environmen
 if TYPE_CHECKING:
     from bert_tf.models import Encoder as Encoder
     from bert_tf.models import EncoderConfig as EncoderConfig
+    from bert_tf.models import FeatureTagger as FeatureTagger
+    from bert_tf.models import MultipleChoice as MultipleChoice
     from bert_tf.models import PreTrainer as PreTrainer
     from bert_tf.models import SequenceClassifier as SequenceClassifier
+    from bert_tf.models import SpanClassifier as SpanClassifier
+    from bert_tf.models import TokenClassifier as TokenClassifier
+    from bert_tf.optimization import LAMB as LAMB
     from bert_tf.optimization import AdamW as AdamW
     from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
     from bert_tf.text import Preprocessor as Preprocessor
@@ -26,9 +31,14 @@ _HOMES = {
     "AdamW": "bert_tf.optimization",
     "Encoder": "bert_tf.models",
     "EncoderConfig": "bert_tf.models",
+    "FeatureTagger": "bert_tf.models",
+    "LAMB": "bert_tf.optimization",
+    "MultipleChoice": "bert_tf.models",
     "PreTrainer": "bert_tf.models",
     "Preprocessor": "bert_tf.text",
     "SequenceClassifier": "bert_tf.models",
+    "SpanClassifier": "bert_tf.models",
+    "TokenClassifier": "bert_tf.models",
     "Tokenizer": "bert_tf.text",
     "WarmupLinearDecay": "bert_tf.optimization",
 }

@@ -21,6 +21,8 @@ from bert_tf.data.token_shards import Shard, TokenShards
 # Pools mix parts of the corpus that are far from each other; eight shards of a million tokens are
 # 16 MB and some 100,000 examples of 128 tokens, planned in a fraction of a second.
 POOL_SHARDS = 8
+# Enough to tell how many examples a token gives.
+_SAMPLE_TOKENS = 4_000_000
 
 _SHARD_ORDER, _PLAN = range(2)
 
@@ -114,9 +116,10 @@ class Examples:
         )
 
     def _examples_per_token(self) -> float:
-        """Measured on a few shards from all over the corpus: on all of a small one."""
-        last = len(self._shards) - 1
-        sample = np.unique(np.linspace(0, last, min(POOL_SHARDS, last + 1)).round().astype(int))
+        """Measured on shards from all over a large corpus, and on all of a small one."""
+        number = len(self._shards)
+        share = min(1.0, _SAMPLE_TOKENS / sum(shard.tokens for shard in self._shards))
+        sample = np.linspace(0, number - 1, math.ceil(number * share)).astype(int)
         tokens, documents = self._load(sample)
         return examples_in_a_pass(documents, **dataclasses.asdict(self._rule)) / len(tokens)
 

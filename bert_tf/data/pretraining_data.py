@@ -107,7 +107,8 @@ class PretrainingData:
         self._next_sentence = next_sentence
         self._masking = Masking(self.vocabulary, max_predictions, masking_rate, whole_word_masking)
         self._rule = ExampleRule(max_length, short_probability, next_sentence)
-        self._failure: UserError | None = None
+        # The text of a UserError: the error itself would hold on to the datasets in its traceback.
+        self._failure: str | None = None
         self._train = self._examples(TRAIN, seed)
         if batch_size > self._train.per_epoch:
             raise UserError(
@@ -166,7 +167,7 @@ class PretrainingData:
         except tf.errors.OpError:
             if self._failure is None:
                 raise
-            raise self._failure from None
+            raise UserError(self._failure) from None
 
     def _examples(self, part: str, seed: int) -> Examples:
         shards = self._shards.parts[part]
@@ -202,18 +203,22 @@ class PretrainingData:
             try:
                 packed, labels = examples.rows(start + worker, start + size, workers)
             except UserError as error:
-                self._failure = error
+                self._failure = str(error)
                 raise
             return (*packed, labels)
 
-        def batch(step: tf.Tensor) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-            ids, first_length, length, labels = tf.numpy_function(
-                packed_rows, [step], [tf.int32] * 4, stateful=False
-            )
+        def read(step: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            ids, *columns = tf.numpy_function(packed_rows, [step], [tf.int32] * 4, stateful=False)
             ids = tf.ensure_shape(ids, [rows, self._max_length])
-            first_length, length, labels = (
-                tf.ensure_shape(column, [rows]) for column in (first_length, length, labels)
-            )
+            return step, ids, *(tf.ensure_shape(column, [rows]) for column in columns)
+
+        def mask(
+            step: tf.Tensor,
+            ids: tf.Tensor,
+            first_length: tf.Tensor,
+            length: tf.Tensor,
+            labels: tf.Tensor,
+        ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
             input_mask = tf.sequence_mask(length, self._max_length, tf.int32)
             first_mask = tf.sequence_mask(first_length, self._max_length, tf.int32)
             masked = self._masking(ids, input_mask, tf.stack([seed, step]), worker, workers)
@@ -228,4 +233,6 @@ class PretrainingData:
                 targets["next_sentence_labels"] = labels
             return inputs, targets
 
-        return steps.map(batch, num_parallel_calls=2, deterministic=True).prefetch(tf.data.AUTOTUNE)
+        # One batch is read at a time, so that a pool is planned once; two are masked at a time.
+        batches = steps.map(read).map(mask, num_parallel_calls=2, deterministic=True)
+        return batches.prefetch(tf.data.AUTOTUNE)

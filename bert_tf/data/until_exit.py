@@ -6,32 +6,39 @@ and the dataset's destructor waits for it for ever. So the calls have to stop be
 """
 
 import atexit
+import collections
 import threading
 import time
 from collections.abc import Callable
 
-_call = threading.Lock()
+# One entry for every call under way. No lock is held around a call: garbage collection may run in
+# any, and destroy another dataset, which waits for its own calls.
+_under_way: collections.deque[None] = collections.deque()
 _exiting = threading.Event()
 
 
 def until_exit(function: Callable) -> Callable:
-    """Wraps `function`: one call at a time, and from the end of the program on none.
+    """Wraps `function` so that at the end of the program it is not called any more.
 
-    A call that comes later raises StopIteration, which ends the dataset, and with it the calls.
+    It raises StopIteration instead, which ends the dataset, and with it the calls.
     """
 
     def wrapped(*arguments):
-        with _call:
+        _under_way.append(None)
+        try:
             if _exiting.is_set():
                 raise StopIteration
             return function(*arguments)
+        finally:
+            _under_way.pop()
 
     return wrapped
 
 
 @atexit.register
 def _stop_calls() -> None:
-    with _call:
-        _exiting.set()
-    # tf.data may have a call or two on its way to the lock; let them in to hear that it is over.
+    _exiting.set()
+    # A call or two may be on their way here; let them come and hear that it is over.
     time.sleep(0.05)
+    while _under_way:
+        time.sleep(0.01)

@@ -23,7 +23,7 @@ data: {path: data/prose.txt, format: sentence_per_line, dev_fraction: 0.02}
 tokenizer: {vocab: vocab.txt}
 model: {hidden_size: 128, num_hidden_layers: 2, num_attention_heads: 2}
 train:
-  steps: 4000
+  steps: 2000
   batch_size: 64
   max_length: 64
   learning_rate: 1e-3

@@ -24,10 +24,12 @@ class Encoded:
     """Tokens inside the encoder, before they are put back into rows.
 
     Attributes:
+        embeddings: [tokens, hidden] before the first block.
         layers: [tokens, hidden] after each block, the last one last.
         layout: where each token stands in its row.
     """
 
+    embeddings: tf.Tensor
     layers: list[tf.Tensor]
     layout: TokenLayout
 
@@ -124,7 +126,7 @@ class Encoder(keras.Model):
         self._check_length(word_ids)
         layout = LAYOUTS[self.layout](mask)
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        tokens = self.embeddings(
+        embeddings = tokens = self.embeddings(
             layout.flatten(word_ids),
             layout.flatten(positions),
             layout.flatten(type_ids),
@@ -135,7 +137,7 @@ class Encoder(keras.Model):
         for block in self.blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
-        return Encoded(layers, layout)
+        return Encoded(embeddings, layers, layout)
 
     def pool(self, encoded: Encoded, input_mask: tf.Tensor) -> tf.Tensor:
         """[batch, hidden] from the first token of each row; zero where that is masked."""

@@ -1,6 +1,7 @@
-"""BERT's optimizer and learning-rate schedule."""
+"""BERT's optimizers and learning-rate schedule."""
 
 from bert_tf.optimization.adamw import AdamW
+from bert_tf.optimization.lamb import LAMB
 from bert_tf.optimization.schedule import WarmupLinearDecay
 
-__all__ = ["AdamW", "WarmupLinearDecay"]
+__all__ = ["LAMB", "AdamW", "WarmupLinearDecay"]

@@ -144,7 +144,8 @@ def join(
     for segment in segments:
         parts += [segment, separator]
     rows = tf.concat(parts, axis=1)
-    word_ids = rows.to_tensor(tokenizer.pad_id, shape=[None, width])
+    shape = tf.stack([-1, width]) if tf.is_tensor(width) else [None, width]
+    word_ids = rows.to_tensor(tokenizer.pad_id, shape=shape)
     place = tf.range(tf.shape(word_ids, tf.int64)[1])
     in_row = place < rows.row_lengths()[:, None]
     in_second = in_row & (place >= segments[0].row_lengths()[:, None] + 2)

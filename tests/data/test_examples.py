@@ -119,7 +119,8 @@ def test_an_epoch_is_about_one_pass_over_the_tokens(shards):
     examples = open_examples(shards, next_sentence=False, max_length=64)
     packed, _ = examples.rows(0, examples.per_epoch)
     tokens = sum(map(len, words(packed)))
-    assert tokens / sum(map(sum, LENGTHS)) == pytest.approx(1, abs=0.15)
+    # A small corpus repeats more: its passes differ more in their number of examples.
+    assert 0.9 < tokens / sum(map(sum, LENGTHS)) < 1.3
 
 
 def test_a_changed_shard_is_found_when_its_turn_comes(tmp_path):

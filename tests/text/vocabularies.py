@@ -44,11 +44,21 @@ _REMARKABLE = (
     "\ue000\ufffe\U0010ffff\U000e0041\U000e0100"
 )  # fmt: skip
 
-texts = strategies.text(
-    strategies.sampled_from(_REMARKABLE)
-    | strategies.sampled_from("abcdeTNEU ,.")
-    | strategies.characters(exclude_categories=["Cs"]),
-    max_size=30,
+# Few characters at a time, whose order and neighbours matter: sigmas, marks, spaces and words.
+_GROUPS = (
+    "\u03a3\u03c3\u03c2\u0391a1'.\u00ad\u0301 \u4e2d",
+    "b\u302e\u1b44\u0301\u0323\u05b0\u200d\u0f71\u09be \u09cb",
+    "\u00e9ab\u0301 \u200b",
+    "\ud55c\u1112\u1161\u11ab\u304c\u4e2d!\u3000",
+    "abct\u00e9!, ",
+)
+
+texts = strategies.one_of(
+    *(strategies.text(strategies.sampled_from(group), max_size=12) for group in _GROUPS),
+    strategies.text(
+        strategies.sampled_from(_REMARKABLE) | strategies.characters(exclude_categories=["Cs"]),
+        max_size=30,
+    ),
 )
 
 _BROKEN = [

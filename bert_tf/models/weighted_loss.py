@@ -1,0 +1,120 @@
+"""Losses in which every prediction has a weight, divided by the weights of the global batch.
+
+Masked language modelling and tagging predict at some places only. Their loss is the sum of
+weighted losses over the sum of weights, and both sums go over all replicas and all accumulated
+parts: a mean of each replica's ratios would weigh a prediction by the company it happens to have.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.encoder import Encoder
+from bert_tf.models.encoder_model import EncoderModel
+
+# In the denominator, so that a batch without a prediction gives 0; google-research's value.
+_EPSILON = 1e-5
+
+
+class Targets(NamedTuple):
+    """What one head should predict.
+
+    labels: int32 [...].
+    weights: float32 [...], 0 where nothing is predicted.
+    """
+
+    labels: tf.Tensor
+    weights: tf.Tensor
+
+
+class WeightedModel(EncoderModel):
+    """A model whose loss is built in: `compile(optimizer)` is enough.
+
+    Each head's loss is sum(weight * cross-entropy) / (sum(weight) + 1e-5); the losses are added.
+    For each head there are two metrics, the mean loss and the accuracy.
+
+    Args:
+        encoder: the encoder.
+        head: the subclass's constructor arguments.
+        metric_prefixes: head -> beginning of its metrics' names.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: dict[str, Any],
+        metric_prefixes: Mapping[str, str],
+        **kwargs: Any,
+    ):
+        super().__init__(encoder, head, **kwargs)
+        self._head_losses = {
+            name: keras.metrics.Mean(name=f"{prefix}loss")
+            for name, prefix in metric_prefixes.items()
+            if prefix  # a single head's loss is the model's own
+        }
+        self._head_accuracies = {
+            name: keras.metrics.Mean(name=f"{prefix}accuracy")
+            for name, prefix in metric_prefixes.items()
+        }
+
+    @abstractmethod
+    def targets(self, y: Any) -> Mapping[str, Targets]:
+        """The targets of each head, from what `fit` was given."""
+
+    @abstractmethod
+    def logits(self, y_pred: Any) -> Mapping[str, tf.Tensor]:
+        """The float32 logits [..., classes] of each head, from what `call` returned."""
+
+    def denominators(self, y: Any) -> Mapping[str, tf.Tensor]:
+        """Each head's sum of weights over all replicas."""
+        sums = {name: tf.reduce_sum(target.weights) for name, target in self.targets(y).items()}
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        return {name: total + _EPSILON for name, total in sums.items()}
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: None = None,
+        training: bool = True,
+    ) -> tf.Tensor:
+        """This replica's share of the batch's loss; the shares add up to it."""
+        return self.part_loss(x, y, y_pred, sample_weight, self.denominators(y))
+
+    def part_loss(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: None, denominators: Mapping
+    ) -> tf.Tensor:
+        """The sum of weighted losses of some rows over the weights of the whole batch."""
+        logits = self.logits(y_pred)
+        return tf.add_n(
+            [
+                tf.reduce_sum(target.weights * cross_entropy(target.labels, logits[name]))
+                / denominators[name]
+                for name, target in self.targets(y).items()
+            ]
+        )
+
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: None = None
+    ) -> dict[str, tf.Tensor]:
+        """Updates each head's mean loss and accuracy, weighted by its targets."""
+        logits = self.logits(y_pred)
+        for name, (labels, weights) in self.targets(y).items():
+            if name in self._head_losses:
+                losses = cross_entropy(labels, logits[name])
+                self._head_losses[name].update_state(losses, sample_weight=weights)
+            best = tf.argmax(logits[name], axis=-1, output_type=labels.dtype)
+            right = tf.equal(best, labels)
+            self._head_accuracies[name].update_state(right, sample_weight=weights)
+        return self.get_metrics_result()
+
+
+def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """int [...] and float32 [..., classes] -> float32 [...]."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

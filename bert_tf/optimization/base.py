@@ -1,0 +1,129 @@
+"""What BERT's optimizers share: moments, clipping of the summed gradient, spared weights."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+# Searched for in a weight's path; what matches does not decay.
+NO_DECAY = ("layer_norm", "bias")
+
+
+class BertOptimizer(keras.optimizers.Optimizer):
+    """Clips by global norm, then updates each weight from its first and second moments.
+
+    Under `tf.distribute` the norm is that of the gradient summed over all replicas, not of each
+    replica's share. Gradients of embedding rows are summed into the whole table, so that moments
+    and decay move every row on every step.
+
+    Args:
+        learning_rate: a number or a schedule such as `WarmupLinearDecay`.
+        weight_decay: decay rate.
+        beta_1: decay of the first moment.
+        beta_2: decay of the second moment.
+        epsilon: added to the root of the second moment.
+        clip_norm: greatest global norm of the gradient; None does not clip.
+        exclude_from_weight_decay: regular expressions; a weight whose path (for example
+            "layer_0/attention/output/bias") matches one does not decay.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+        weight_decay: float,
+        beta_1: float,
+        beta_2: float,
+        epsilon: float,
+        clip_norm: float | None,
+        exclude_from_weight_decay: Sequence[str],
+        name: str,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        # Keras has an attribute `weight_decay` of its own, which it applies by itself.
+        self.decay_rate = weight_decay
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.clip_norm = clip_norm
+        self.excluded = tuple(exclude_from_weight_decay)
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Creates both moments, zero, for each trainable variable."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        self._spared = [self._is_spared(variable) for variable in variables]
+
+    def update(
+        self,
+        variable: tf.Variable,
+        momentum: tf.Tensor,
+        velocity: tf.Tensor,
+        decay: float,
+        rate: tf.Tensor,
+    ) -> tf.Tensor:
+        """What is subtracted from `variable`.
+
+        Args:
+            variable: the weight before the update.
+            momentum: its first moment, the new gradient included.
+            velocity: its second moment, likewise.
+            decay: its decay rate, 0 where it is spared.
+            rate: the learning rate, a scalar.
+        """
+        raise NotImplementedError
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
+    ) -> None:
+        """Moves one variable and its moments."""
+        index = self._get_variable_index(variable)
+        gradient = tf.cast(gradient, variable.dtype)
+        momentum, velocity = self._momentums[index].value, self._velocities[index].value
+        momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
+        velocity.assign(self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient))
+        decay = 0.0 if self._spared[index] else self.decay_rate
+        rate = tf.cast(learning_rate, variable.dtype)
+        variable.assign_sub(self.update(variable, momentum, velocity, decay, rate))
+
+    def _backend_update_step(
+        self,
+        grads: Sequence[tf.Tensor | tf.IndexedSlices],
+        trainable_variables: Sequence[keras.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Sums over replicas, clips the sum, and updates every variable on every replica."""
+        variables = [getattr(variable, "value", variable) for variable in trainable_variables]
+        grads = [tf.convert_to_tensor(grad) for grad in grads]
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
+        if self.clip_norm is not None:
+            grads, _ = tf.clip_by_global_norm(grads, self.clip_norm)
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            self._distributed_tf_update_step,
+            self._distribution_strategy,
+            list(zip(grads, variables, strict=True)),
+            learning_rate,
+        )
+
+    def _is_spared(self, variable: keras.Variable) -> bool:
+        path = getattr(variable, "path", variable.name)
+        return any(re.search(pattern, path) for pattern in self.excluded)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {
+            "weight_decay": self.decay_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "clip_norm": self.clip_norm,
+            "exclude_from_weight_decay": list(self.excluded),
+        }

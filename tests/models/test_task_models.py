@@ -1,0 +1,182 @@
+"""The models of the task families: shapes, padding, losses, accumulation, configuration."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.models import (
+    Encoder,
+    EncoderConfig,
+    FeatureTagger,
+    MultipleChoice,
+    PreTrainer,
+    SequenceClassifier,
+    SpanClassifier,
+    TokenClassifier,
+)
+from bert_tf.models.feature_tagger import FEATURES
+from bert_tf.optimization import AdamW
+
+CONFIG = EncoderConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=12,
+    initializer_range=0.3,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+LENGTHS = np.array([7, 3, 5, 2])
+
+
+def inputs(lengths=LENGTHS) -> dict[str, tf.Tensor]:
+    random = np.random.RandomState(0)
+    shape = (*lengths.shape, 7)
+    return {
+        "input_word_ids": tf.constant(random.randint(0, 30, shape)),
+        "input_mask": tf.constant((np.arange(7) < lengths[..., None]).astype(int)),
+        "input_type_ids": tf.constant(random.randint(0, 2, shape)),
+    }
+
+
+def tags() -> np.ndarray:
+    """A different number of tags in every row."""
+    random = np.random.RandomState(1)
+    labels = random.randint(0, 3, (4, 7))
+    return np.where(np.arange(7) < LENGTHS[:, None], labels, -1)
+
+
+def test_a_span_classifier_gives_padding_no_probability_and_halves_the_loss():
+    model = SpanClassifier(Encoder(CONFIG))
+    outputs = model(inputs())
+    padding = np.arange(7) >= LENGTHS[:, None]
+    for name in ("start", "end"):
+        assert outputs[name].shape == (4, 7)
+        assert np.all(tf.nn.softmax(outputs[name]).numpy()[padding] == 0)
+    y = {"start": np.array([0, 1, 2, 0]), "end": np.array([3, 2, 4, 1])}
+    model.compile(AdamW(1e-3), **model.losses_to_compile())
+    loss = model.evaluate(inputs(), y, verbose=0, return_dict=True)["loss"]
+    parts = [tf.nn.sparse_softmax_cross_entropy_with_logits(y[n], outputs[n]) for n in y]
+    assert loss == pytest.approx(float(tf.reduce_mean(parts)), rel=1e-5)
+
+
+def test_the_tagging_loss_is_the_mean_over_counted_tokens():
+    model = TokenClassifier(Encoder(CONFIG), num_classes=3)
+    model.compile(AdamW(1e-3))
+    result = model.evaluate(inputs(), tags(), verbose=0, return_dict=True)
+    logits, counted = model(inputs()).numpy(), tags() >= 0
+    assert np.all(logits[~counted] == 0)
+    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(tags()[counted], logits[counted])
+    assert result["loss"] == pytest.approx(float(tf.reduce_mean(nll)), rel=1e-4)
+    right = logits[counted].argmax(-1) == tags()[counted]
+    assert result["accuracy"] == pytest.approx(right.mean())
+
+
+def test_multiple_choice_scores_each_choice_and_none_that_is_missing():
+    model = MultipleChoice(Encoder(CONFIG))
+    lengths = np.array([[7, 3, 5], [2, 4, 0]])
+    logits = model(inputs(lengths))
+    assert logits.shape == (2, 3)
+    probabilities = tf.nn.softmax(logits).numpy()
+    assert probabilities[1, 2] == 0
+    assert np.all(probabilities[0] > 0)
+    alone = {name: value[1:, :2] for name, value in inputs(lengths).items()}
+    np.testing.assert_allclose(tf.nn.softmax(model(alone)), probabilities[1:, :2], atol=1e-6)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_feature_tagger_trains_its_head_and_not_the_encoder(features):
+    model = FeatureTagger(Encoder(CONFIG), num_classes=3, features=features, lstm_units=4)
+    model.compile(AdamW(1e-2))
+    before = [weight.numpy() for weight in model.encoder.weights]
+    head = model.classifier.kernel.numpy()
+    model.fit(inputs(), tags(), batch_size=4, verbose=0)
+    for old, new in zip(before, model.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old, new.numpy())
+    assert not np.array_equal(head, model.classifier.kernel.numpy())
+    assert len(model.trainable_weights) == 2 * 6 + 2
+
+
+def test_the_tagger_reads_padding_as_if_it_were_not_there():
+    model = FeatureTagger(Encoder(CONFIG), num_classes=3, lstm_units=4)
+    short = {name: value[1:2, :3] for name, value in inputs().items()}
+    np.testing.assert_allclose(model(inputs())[1:2, :3], model(short), atol=1e-5)
+
+
+def test_features_that_need_more_layers_are_refused():
+    shallow = EncoderConfig(**CONFIG.to_dict() | {"num_hidden_layers": 2})
+    with pytest.raises(UserError, match="need 4 layers; the encoder has 2"):
+        FeatureTagger(Encoder(shallow), 3, "sum_last_four")
+
+
+def pretraining_targets() -> tuple[dict, dict]:
+    random = np.random.RandomState(2)
+    x = inputs() | {"masked_lm_positions": tf.constant(random.randint(0, 2, (4, 3)))}
+    y = {
+        "masked_lm_ids": tf.constant(random.randint(0, 30, (4, 3)), tf.int32),
+        "masked_lm_weights": tf.constant([[1, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 0.0]]),
+        "next_sentence_labels": tf.constant([0, 1, 1, 0]),
+    }
+    return x, y
+
+
+def cases() -> dict[str, tuple]:
+    x, y = pretraining_targets()
+    span = {"start": tf.constant([0, 1, 2, 0]), "end": tf.constant([3, 2, 4, 1])}
+    cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return {
+        "pretrainer": (PreTrainer(Encoder(CONFIG)), {}, x, y),
+        "tokens": (TokenClassifier(Encoder(CONFIG), 3), {}, inputs(), tf.constant(tags())),
+        "spans": (SpanClassifier(Encoder(CONFIG)), SpanClassifier.losses_to_compile(), inputs(), span),
+        "sequence": (
+            SequenceClassifier(Encoder(CONFIG), 2),
+            {"loss": cross_entropy},
+            inputs(),
+            tf.constant([0, 1, 1, 0]),
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", ["pretrainer", "tokens", "spans", "sequence"])
+def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case):
+    model, loss, x, y = cases()[case]
+    start, results = model.get_weights(), []
+    for parts in (1, 2, 4):
+        model.set_weights(start)
+        model.compile(AdamW(1e-3, epsilon=1e-3), accumulation_steps=parts, **loss)
+        dataset = tf.data.Dataset.from_tensors((x, y)).repeat()
+        history = model.fit(dataset, steps_per_epoch=2, shuffle=False, verbose=0).history
+        assert int(model.optimizer.iterations) == 2
+        results.append((history, model.get_weights()))
+    (history, weights), *others = results
+    for other_history, other_weights in others:
+        assert other_history.keys() == history.keys()
+        for name, values in history.items():
+            assert other_history[name] == pytest.approx(values, rel=1e-4), name
+        for one, other in zip(weights, other_weights, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda encoder: PreTrainer(encoder, next_sentence=False),
+        lambda encoder: SpanClassifier(encoder),
+        lambda encoder: TokenClassifier(encoder, 3, dropout=0.2),
+        lambda encoder: MultipleChoice(encoder),
+        lambda encoder: FeatureTagger(encoder, 3, "sum_all", lstm_units=4),
+    ],
+)
+def test_every_model_comes_back_from_a_keras_file(build, tmp_path):
+    model = build(Encoder(CONFIG))
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert type(again) is type(model)
+    assert again.head == model.head
+    assert [w.path for w in again.weights] == [w.path for w in model.weights]
+    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,128 @@
+"""One or two texts become [CLS] a [SEP] b [SEP], cut and padded to fit."""
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.text import Preprocessor, Tokenizer, pack, truncate
+from tests.text.vocabularies import SPECIAL
+
+LETTERS = "abcdefghij"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer([*SPECIAL, *LETTERS])
+
+
+def shown(features: dict[str, tf.Tensor], tokenizer: Tokenizer) -> list[str]:
+    """The rows as words, [PAD] as a dot."""
+    names = ["." if each == "[PAD]" else each.strip("[]") for each in tokenizer.vocabulary]
+    rows = features["input_word_ids"].numpy().tolist()
+    return [" ".join(names[number] for number in row) for row in rows]
+
+
+def test_one_text_is_packed_and_padded_to_the_length(tokenizer):
+    features = Preprocessor(tokenizer, max_length=6)(["a b", ""])
+    assert shown(features, tokenizer) == ["CLS a b SEP . .", "CLS SEP . . . ."]
+    assert features["input_mask"].numpy().tolist() == [[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]
+    assert features["input_type_ids"].numpy().tolist() == [[0] * 6] * 2
+    assert {each.dtype for each in features.values()} == {tf.int32}
+
+
+def test_two_texts_are_told_apart_by_type(tokenizer):
+    features = Preprocessor(tokenizer, max_length=8)((["a b", "a"], ["c", ""]))
+    assert shown(features, tokenizer) == ["CLS a b SEP c SEP . .", "CLS a SEP SEP . . . ."]
+    assert features["input_type_ids"].numpy().tolist() == [
+        [0, 0, 0, 0, 1, 1, 0, 0],
+        [0, 0, 0, 1, 0, 0, 0, 0],
+    ]
+    assert features["input_mask"].numpy().sum(axis=1).tolist() == [6, 4]
+
+
+def test_padding_to_the_batch_ends_at_the_longest_row(tokenizer):
+    preprocess = Preprocessor(tokenizer, max_length=8, padding="batch")
+    assert shown(preprocess(["a b", "c"]), tokenizer) == ["CLS a b SEP", "CLS c SEP ."]
+    assert preprocess(["a " * 20])["input_word_ids"].shape == [1, 8]
+
+
+def test_a_long_text_loses_its_end(tokenizer):
+    features = Preprocessor(tokenizer, max_length=5)(["a b c d e"])
+    assert shown(features, tokenizer) == ["CLS a b c SEP"]
+
+
+def reference_truncation(first: list, second: list, budget: int) -> tuple[list, list]:
+    """google-research/bert's rule, a piece at a time."""
+    first, second = [*first], [*second]
+    while len(first) + len(second) > budget:
+        (first if len(first) > len(second) else second).pop()
+    return first, second
+
+
+@pytest.mark.parametrize("budget", range(1, 9))
+def test_of_two_texts_the_longer_loses_a_piece_at_a_time(budget):
+    pairs = [([*range(m)], [*range(n)]) for m in range(8) for n in range(8)]
+    firsts, seconds = (tf.ragged.constant(each, tf.int32) for each in zip(*pairs, strict=True))
+    cut = [each.to_list() for each in truncate([firsts, seconds], budget)]
+    expected = [reference_truncation(first, second, budget) for first, second in pairs]
+    assert [*zip(*cut, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        "a b",
+        ["a b"],
+        tf.constant(["a b"]),
+        (["a b"],),
+    ],
+)
+def test_one_text_may_come_in_several_forms(tokenizer, texts):
+    assert shown(Preprocessor(tokenizer, 5)(texts), tokenizer) == ["CLS a b SEP ."]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a", "b"),
+        (["a"], ["b"]),
+        [tf.constant(["a"]), tf.constant(["b"])],
+    ],
+)
+def test_two_texts_may_come_in_several_forms(tokenizer, texts):
+    assert shown(Preprocessor(tokenizer, 5)(texts), tokenizer) == ["CLS a SEP b SEP"]
+
+
+def test_an_empty_batch_has_no_rows(tokenizer):
+    assert Preprocessor(tokenizer, 5)(tf.constant([], tf.string))["input_mask"].shape == [0, 5]
+
+
+def test_a_dataset_knows_the_fixed_shape(tokenizer):
+    dataset = tf.data.Dataset.from_tensor_slices((["a", "b"], ["c", "d"])).batch(2)
+    preprocess = Preprocessor(tokenizer, 7)
+    mapped = dataset.map(lambda first, second: preprocess((first, second)))
+    assert {each.shape[1] for each in mapped.element_spec.values()} == {7}
+    (features,) = mapped
+    assert shown(features, tokenizer) == ["CLS a SEP c SEP . .", "CLS b SEP d SEP . ."]
+
+
+def test_a_saved_model_gives_the_same_and_takes_the_length_as_an_input(tokenizer, tmp_path):
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int32)])
+    def call(texts: tf.Tensor, length: tf.Tensor) -> dict[str, tf.Tensor]:
+        return pack([tokenizer.tokenize(texts)], tokenizer, length)
+
+    module.call = call
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path)).call(tf.constant(["a b c"]), tf.constant(4))
+    assert shown(loaded, tokenizer) == ["CLS a b SEP"]
+
+
+def test_settings_and_inputs_that_cannot_be_are_refused(tokenizer):
+    with pytest.raises(UserError, match="max_length is 4"):
+        Preprocessor(tokenizer, max_length=4)
+    with pytest.raises(UserError, match="padding is 'longest'"):
+        Preprocessor(tokenizer, padding="longest")
+    with pytest.raises(UserError, match="3 texts"):
+        Preprocessor(tokenizer)(("a", "b", "c"))

@@ -1,0 +1,30 @@
+"""Index arithmetic on ragged rows."""
+
+import pytest
+
+from bert_tf.text import rows
+
+
+@pytest.mark.parametrize(
+    ("lengths", "owners", "starts"),
+    [
+        ([2, 0, 3], [0, 0, 2, 2, 2], [True, False, True, False, False]),
+        ([0, 0, 1, 0], [2], [True]),
+        ([0, 0], [], []),
+        ([], [], []),
+    ],
+)
+def test_values_know_their_row(lengths, owners, starts):
+    splits = rows.splits_of(tf_lengths(lengths))
+    assert rows.owners(splits).numpy().tolist() == owners
+    assert rows.starts_row(splits).numpy().tolist() == starts
+
+
+def tf_lengths(lengths: list[int]):
+    import tensorflow as tf
+
+    return tf.constant(lengths, tf.int32)
+
+
+def test_positions_are_those_of_true():
+    assert rows.positions([False, True, True]).numpy().tolist() == [1, 2]

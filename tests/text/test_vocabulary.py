@@ -1,0 +1,54 @@
+"""A vocabulary file is read as the reference reads it, or refused with the line to mend."""
+
+import pytest
+
+from bert_tf.errors import UserError
+from bert_tf.text.vocabulary import SPECIAL_TOKENS, read_vocabulary
+
+
+def written(folder, content: str | bytes):
+    path = folder / "vocab.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+SPECIAL = "\n".join(SPECIAL_TOKENS)
+
+
+def test_each_line_is_a_piece(tmp_path):
+    path = written(tmp_path, f"a\n{SPECIAL}\n##b\n")
+    assert read_vocabulary(path) == ("a", *SPECIAL_TOKENS, "##b")
+
+
+def test_the_last_line_needs_no_end_and_ends_may_be_those_of_windows(tmp_path):
+    path = written(tmp_path, f"{SPECIAL}\na \nb".replace("\n", "\r\n"))
+    assert read_vocabulary(path) == (*SPECIAL_TOKENS, "a", "b")
+
+
+def test_only_line_feeds_end_lines(tmp_path):
+    path = written(tmp_path, f"{SPECIAL}\n\u2028\n##\u2028\n\x85\nb\n")
+    assert read_vocabulary(path)[5:] == ("\u2028", "##\u2028", "\x85", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "vocabulary is empty"),
+        (f"{SPECIAL}\na\n\nb\n", "line 7 is blank"),
+        (f"{SPECIAL}\na\nb\na\n", "line 8 repeats 'a' of line 6"),
+        ("[PAD]\n[UNK]\n[CLS]\na\n", r"has no \[SEP\], \[MASK\] \(lines 1 to 4 read\)"),
+        (f"\ufeff{SPECIAL}\n", "line 1 starts with a byte-order mark"),
+        (SPECIAL.encode() + b"\na\n\xe9\n", "not UTF-8.*line 7"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused_with_its_line(tmp_path, content, message):
+    path = written(tmp_path, content)
+    with pytest.raises(UserError, match=message) as refusal:
+        read_vocabulary(path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match="vocabulary not found: .*none.txt"):
+        read_vocabulary(tmp_path / "none.txt")
