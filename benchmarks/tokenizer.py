@@ -3,9 +3,9 @@
     python -m benchmarks.tokenizer --vocab vocab.txt --text FOLDER_OR_FILE
 
 The texts are the lines, and go to each tokenizer in the same batches. Every contender has two
-threads: `tokenizers` in `encode_batch`, the others in two parallel calls of a `tf.data` map. They take
-turns, and the best of the rounds counts, so that other work on the machine disturbs all alike. A peer
-that is not installed is left out with a word.
+threads: `tokenizers` in `encode_batch`, the others in two parallel calls of a `tf.data` map. They
+take turns, and the best of the rounds counts, so that other work on the machine disturbs all
+alike. A peer that is not installed is left out with a word.
 """
 
 import argparse

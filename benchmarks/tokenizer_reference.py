@@ -2,11 +2,12 @@
 
     python -m benchmarks.tokenizer_reference --reference bert/tokenization.py --data data
 
-`--reference` is that repository's `tokenization.py` (written for TensorFlow 1; nothing of it is part
-of this project), `--data` a folder that holds vocabularies in `vocab/` and, as far as they are there,
-the corpora `wikitext2/`, `novels/`, `squad/` and `wnut17/`. Beside the corpora it compares every code
-point in four surroundings, made-up text in many scripts, and bytes that are not UTF-8. The exit code
-is 1 if there was a mismatch.
+`--reference` is that repository's `tokenization.py` (written for TensorFlow 1; nothing of it is
+part of this project), `--data` a folder with vocabularies in `vocab/` and, as far as they are
+there, the corpora `wikitext2/`, `novels/`, `squad/` and `wnut17/`. Beside the corpora it compares
+every code point in four surroundings, made-up text in many scripts, and bytes that are not UTF-8.
+Every text is compared cased and lower-cased with every vocabulary. The exit code is 1 if any
+differs.
 """
 
 import argparse
@@ -180,6 +181,7 @@ def text_sets(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[str | byt
         "beside punctuation": "so,{}!",
     }.items():
         yield f"every code point {name}", functools.partial(_code_points, around)
+    yield "pieces of the vocabularies", lambda: _pieces(data / "vocab")
     yield "words of one script", _words_of_one_script
     yield "characters of all scripts", _characters_of_all_scripts
     yield "marks in any order", _marks
@@ -199,6 +201,12 @@ def text_sets(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[str | byt
 def _code_points(around: str) -> Iterator[str]:
     for code_point in itertools.chain(range(0xD800), range(0xE000, 0x110000)):
         yield around.format(chr(code_point))
+
+
+def _pieces(vocabularies: Path) -> Iterator[str]:
+    for path in sorted(vocabularies.glob("*.txt")):
+        for piece in path.read_text(encoding="utf-8").split("\n"):
+            yield f"{piece} un{piece.removeprefix('##')} {piece}able"
 
 
 def _from_block(draw: random.Random, block: tuple[int, int]) -> str:
@@ -251,8 +259,8 @@ def _long_words() -> Iterator[str]:
 def _broken() -> Iterator[bytes]:
     draw = random.Random(5)
     pieces = [
-        b"a", b" ", b",", b"\x00", b"\x80", b"\xbf", b"\xc0", b"\xc1", b"\xc3", b"\xc3\xa9", b"\xe0",
-        b"\xe0\x80", b"\xe0\xa0", b"\xe4\xb8", b"\xe4\xb8\xad", b"\xed", b"\xed\xa0\x80",
+        b"a", b" ", b",", b"\x00", b"\x80", b"\xbf", b"\xc0", b"\xc1", b"\xc3", b"\xc3\xa9",
+        b"\xe0", b"\xe0\x80", b"\xe0\xa0", b"\xe4\xb8", b"\xe4\xb8\xad", b"\xed", b"\xed\xa0\x80",
         b"\xed\xbf\xbf", b"\xef\xbb\xbf", b"\xef\xbf\xbd", b"\xf0", b"\xf0\x80", b"\xf0\x9f",
         b"\xf0\x9f\x98", b"\xf0\x9f\x98\x80", b"\xf4\x8f\xbf\xbf", b"\xf4\x90", b"\xf4\x90\x80\x80",
         b"\xf5", b"\xf8", b"\xfe", b"\xff",

@@ -1,73 +1,277 @@
-"""Checkpoints in Hugging Face's folder form: config.json and model.safetensors.
+"""Hugging Face's folders: config.json and model.safetensors.
 
-Names: `transformers/models/bert/modeling_bert.py`. A torch `Linear` keeps its weight as
-[output, input]; everything else has the same layout as google-research's.
+Names: `transformers/models/bert/modeling_bert.py`, without the "bert." that stands before the
+encoder's where there is a head. A torch `Linear` keeps its weight as [output, input]. A key of
+config.json that transformers does not know is carried along and never looked at.
 """
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import tensors
+from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weight_files
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
-from bert_tf.models.config import EncoderConfig
 
 CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
+# Our weights that transformers has no place for.
+OWN_WEIGHTS_FILE = "bert_tf.safetensors"
+READER = "transformers"
 
-# Hugging Face's name -> google-research's, applied in order.
-_RENAMES = (
-    (r"^(embeddings|encoder|pooler)\.", r"bert.\1."),
-    (r"encoder\.layer\.(\d+)\.", r"encoder.layer_\1."),
-    (r"(word|position|token_type)_embeddings\.weight$", r"\1_embeddings"),
-    (r"LayerNorm\.weight$", "LayerNorm.gamma"),
-    (r"LayerNorm\.bias$", "LayerNorm.beta"),
-    (r"^cls\.predictions\.bias$", "cls.predictions.output_bias"),
-    (r"^cls\.seq_relationship\.weight$", "cls.seq_relationship.output_weights"),
-    (r"^cls\.seq_relationship\.bias$", "cls.seq_relationship.output_bias"),
-    (r"^classifier\.weight$", "output_weights"),
-    (r"^classifier\.bias$", "output_bias"),
-    (r"\.weight$", ".kernel"),
-    (r"\.", "/"),
+_LAYER = "encoder.layer.{n}."
+
+
+def _linear(ours: str, *theirs: str) -> list[Row]:
+    return linear(ours, *theirs, kernel=TURNED, weight="weight")
+
+
+def _layer_norm(ours: str, theirs: str) -> list[Row]:
+    return layer_norm(ours, theirs, gamma="weight", beta="bias")
+
+
+TABLE = Table(
+    encoder=(
+        Row("encoder/embeddings/word_embeddings", ("embeddings.word_embeddings.weight",)),
+        Row("encoder/embeddings/position_embeddings", ("embeddings.position_embeddings.weight",)),
+        Row(
+            "encoder/embeddings/token_type_embeddings", ("embeddings.token_type_embeddings.weight",)
+        ),
+        *_layer_norm("encoder/embeddings/layer_norm", "embeddings.LayerNorm."),
+        *_linear(
+            "encoder/layer_{n}/attention/query_key_value",
+            f"{_LAYER}attention.self.query.",
+            f"{_LAYER}attention.self.key.",
+            f"{_LAYER}attention.self.value.",
+        ),
+        *_linear("encoder/layer_{n}/attention/output", f"{_LAYER}attention.output.dense."),
+        *_layer_norm(
+            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}attention.output.LayerNorm."
+        ),
+        *_linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate.dense."),
+        *_linear("encoder/layer_{n}/output", f"{_LAYER}output.dense."),
+        *_layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output.LayerNorm."),
+        *_linear("encoder/pooler", "pooler.dense."),
+    ),
+    heads={
+        "PreTrainer": (
+            *_linear("masked_lm/transform", "cls.predictions.transform.dense."),
+            *_layer_norm("masked_lm/layer_norm", "cls.predictions.transform.LayerNorm."),
+            Row("masked_lm/output_bias", ("cls.predictions.bias",)),
+            *_linear("next_sentence", "cls.seq_relationship."),
+        ),
+        "SequenceClassifier": tuple(_linear("classifier", "classifier.")),
+        "TokenClassifier": tuple(_linear("classifier", "classifier.")),
+        "SpanClassifier": tuple(_linear("span", "qa_outputs.")),
+        "MultipleChoice": tuple(_linear("choice", "classifier.")),
+    },
 )
 
+# The classes of transformers -> ours.
+_CLASSES = {
+    "BertModel": ENCODER,
+    "BertForPreTraining": "PreTrainer",
+    "BertForMaskedLM": "PreTrainer",
+    "BertLMHeadModel": "PreTrainer",
+    "BertForSequenceClassification": "SequenceClassifier",
+    "BertForTokenClassification": "TokenClassifier",
+    "BertForQuestionAnswering": "SpanClassifier",
+    "BertForMultipleChoice": "MultipleChoice",
+}
+_WITHOUT_POOLER = (
+    "BertForMaskedLM",
+    "BertLMHeadModel",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+)
 
-def read_config(folder: Path) -> EncoderConfig:
-    """The encoder's sizes from `config.json`.
+# Names of the activation in config.json -> ours.
+_ACTIVATIONS = {
+    "gelu_python": "gelu",
+    "gelu_fast": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+    "gelu_python_tanh": "gelu_new",
+}
+# Old names of weights -> those of today.
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+# What is written twice, or is no weight.
+_REPEATED = ("embeddings.position_ids", "cls.predictions.decoder.weight")
+_DECODER_BIAS, _OUTPUT_BIAS = "cls.predictions.decoder.bias", "cls.predictions.bias"
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """The checkpoint in `folder`.
 
     Raises:
-        UserError: the file is missing, is not JSON, or is not of a BERT model.
+        UserError: a file is missing or damaged, it is of another architecture, or the
+            configuration does not fit the weights.
     """
     path = folder / CONFIG_FILE
-    try:
-        fields: dict[str, Any] = json.loads(read_text(path, "model configuration"))
-    except json.JSONDecodeError as error:
-        raise UserError(f"model configuration is not JSON: {path}, line {error.lineno}") from None
+    fields = plain_json.read_object(path, "model configuration")
     if fields.get("model_type", "bert") != "bert":
         raise UserError(f"{path} describes a {fields['model_type']} model, not a BERT one")
-    known = EncoderConfig.__dataclass_fields__.keys() - {"attention"}
-    return EncoderConfig(**{"hidden_act": "gelu"} | {k: fields[k] for k in known & fields.keys()})
+    if fields.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"{path}: BERT has absolute positions, not position_embedding_type "
+                        f"{fields['position_embedding_type']}")  # fmt: skip
+    weights = _weights(folder)
+    model, head = _model(fields, weights)
+    description = Description(
+        model,
+        head,
+        _encoder(fields, path),
+        lower_case=huggingface_tokenizer.lower_case(folder),
+        labels=_labels(fields, head.get("num_classes", 0), path),
+    )
+    if plain_json.EXTRA_KEY in fields:
+        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
+    notes = ()
+    if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
+        notes = ("its output matrix of its own gives way to the word embeddings",)
+    return Checkpoint(
+        folder,
+        description,
+        weights,
+        TABLE,
+        lambda: huggingface_tokenizer.vocabulary(folder),
+        notes,
+    ).check()
 
 
-def read_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """All weights under google-research's names and layout.
+def write(
+    folder: Path,
+    weights: Mapping[str, np.ndarray],
+    description: Description,
+    vocabulary: tuple[str, ...] | None,
+) -> None:
+    """Writes the checkpoint into the existing `folder`."""
+    config = description.encoder
+    architecture = _architecture(description)
+    named = TABLE.write(
+        weights, description.model, config.num_hidden_layers, config.num_attention_heads
+    )
+    own = {n.removeprefix(HOMELESS): named.pop(n) for n in list(named) if n.startswith(HOMELESS)}
+    if architecture in _WITHOUT_POOLER:
+        for part in ("kernel", "bias"):
+            row = TABLE.rows(description.model, 0)[f"encoder/pooler/{part}"]
+            if row.theirs[0] in named:
+                own[row.ours] = row.read(named.pop)
+    encoder = ("embeddings.", "encoder.", "pooler.")
+    prefix = "" if architecture == "BertModel" else "bert."
+    named = {(prefix + n if n.startswith(encoder) else n): array for n, array in named.items()}
+    # transformers refused files that do not say where they come from, in some of its versions.
+    tensors.save(folder / weight_files.SAFETENSORS, named, {"format": "pt"})
+    if own:
+        tensors.save(folder / OWN_WEIGHTS_FILE, own)
+    plain_json.write_object(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
+    if vocabulary is not None:
+        longest = config.max_position_embeddings
+        huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
 
-    Raises:
-        UserError: the file is missing or is not a whole safetensors file.
-    """
-    return google_names(tensors.load(folder / WEIGHTS_FILE))
+
+def _weights(folder: Path) -> Tensors:
+    """The tensors of the folder under today's names, and our own behind "bert_tf/"."""
+    found = weight_files.open_folder(folder)
+    names = {}
+    for original in found.shapes:
+        name = original.removeprefix("bert.")
+        for old, new in _OLD_NAMES.items():
+            name = name.replace(old, new)
+        names[name] = original
+    if _OUTPUT_BIAS not in names and _DECODER_BIAS in names:
+        names[_OUTPUT_BIAS] = names[_DECODER_BIAS]
+    for name in (*_REPEATED, _DECODER_BIAS):
+        names.pop(name, None)
+    found = found.renamed(names)
+    if (folder / OWN_WEIGHTS_FILE).is_file():
+        own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
+        found = tensors.joined(found, own.renamed({HOMELESS + name: name for name in own.shapes}))
+    return found
 
 
-def google_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Tensors under Hugging Face's names -> the same under google-research's, kernels turned."""
-    renamed = {}
-    for name, array in arrays.items():
-        for pattern, replacement in _RENAMES:
-            name = re.sub(pattern, replacement, name)
-        renamed[name] = array.T if name.endswith("/kernel") else array
-    return renamed
+def _encoder(fields: Mapping[str, Any], path: Path):
+    """The encoder's sizes."""
+    found = {"hidden_act": "gelu"} | {k: v for k, v in fields.items() if k != "attention"}
+    if isinstance(found["hidden_act"], str):
+        found["hidden_act"] = _ACTIVATIONS.get(found["hidden_act"], found["hidden_act"])
+    if fields.get("is_decoder") is True:
+        found["attention"] = "left_to_right"
+    return plain_json.encoder_config(found, path)
+
+
+def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, Any]]:
+    """Our class of the model, and its head's arguments."""
+    shapes = weights.shapes
+    architectures = fields.get("architectures") or [""]
+    model = _CLASSES.get(architectures[0]) if isinstance(architectures, list) else None
+    if model is None:  # nameless, or a class that is not of transformers
+        heads = {
+            "cls.predictions.bias": "PreTrainer",
+            "qa_outputs.bias": "SpanClassifier",
+            "classifier.bias": "SequenceClassifier",
+        }
+        model = next((heads[name] for name in heads if name in shapes), ENCODER)
+    dropout = fields.get("classifier_dropout")
+    dropout = float(dropout) if isinstance(dropout, int | float) else None
+    classes = (shapes.get("classifier.bias") or (0,))[0]
+    return model, {
+        ENCODER: {},
+        "PreTrainer": {"next_sentence": "cls.seq_relationship.bias" in shapes},
+        "SequenceClassifier": {"num_classes": classes, "dropout": dropout},
+        "TokenClassifier": {"num_classes": classes, "dropout": dropout},
+        "SpanClassifier": {},
+        "MultipleChoice": {"dropout": dropout},
+    }[model]
+
+
+def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, ...]:
+    """The names of the classes; empty where transformers only numbered them."""
+    names = fields.get("id2label")
+    if names is None or not classes:
+        return ()
+    try:
+        labels = tuple(str(names[str(number)]) for number in range(classes))
+    except (KeyError, TypeError):
+        raise UserError(
+            f"{path}: id2label does not name each of the {classes} classes of the weights"
+        ) from None
+    return () if labels == _numbered(classes) else labels
+
+
+def _numbered(classes: int) -> tuple[str, ...]:
+    """What transformers calls classes that have no names."""
+    return tuple(f"LABEL_{number}" for number in range(classes))
+
+
+def _architecture(description: Description) -> str:
+    """The class of transformers that a model is for; BertModel where there is none."""
+    if description.model == "PreTrainer" and not description.head["next_sentence"]:
+        causal = description.encoder.attention == "left_to_right"
+        return "BertLMHeadModel" if causal else "BertForMaskedLM"
+    return next((c for c, model in _CLASSES.items() if model == description.model), "BertModel")
+
+
+def _config(
+    description: Description, architecture: str, vocabulary: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """The fields of config.json."""
+    fields = description.encoder.to_dict()
+    causal = fields.pop("attention") == "left_to_right"
+    fields |= {
+        "architectures": [architecture],
+        "model_type": "bert",
+        "is_decoder": causal,
+        "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
+        "classifier_dropout": description.head.get("dropout"),
+    }
+    classes = description.head.get("num_classes")
+    if classes:
+        labels = description.labels or _numbered(classes)
+        fields["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        fields["label2id"] = {label: number for number, label in enumerate(labels)}
+        if classes == 1 and description.model == "SequenceClassifier":
+            fields["problem_type"] = "regression"
+    return dict(sorted(fields.items()))

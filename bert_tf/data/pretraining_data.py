@@ -18,7 +18,7 @@ from bert_tf.data.examples import ExampleRule, Examples
 from bert_tf.data.masking import Masking
 from bert_tf.data.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE
 from bert_tf.data.token_shards import DEV, TRAIN, TokenShards, write_token_shards
-from bert_tf.data.until_exit import until_exit
+from bert_tf.data.until_exit import map_until_exit
 from bert_tf.errors import UserError
 from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
@@ -197,20 +197,14 @@ class PretrainingData:
         # Makes the first plan here, where a changed shard can be reported as what it is.
         examples.rows(first * size, first * size + 1)
 
-        @until_exit
-        def packed_rows(step: np.ndarray) -> tuple[np.ndarray, ...]:
+        def read(step: np.ndarray) -> tuple[np.ndarray, ...]:
             start = int(step) * size
             try:
                 packed, labels = examples.rows(start + worker, start + size, workers)
             except UserError as error:
                 self._failure = str(error)
                 raise
-            return (*packed, labels)
-
-        def read(step: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            ids, *columns = tf.numpy_function(packed_rows, [step], [tf.int32] * 4, stateful=False)
-            ids = tf.ensure_shape(ids, [rows, self._max_length])
-            return step, ids, *(tf.ensure_shape(column, [rows]) for column in columns)
+            return step, *packed, labels
 
         def mask(
             step: tf.Tensor,
@@ -219,9 +213,15 @@ class PretrainingData:
             length: tf.Tensor,
             labels: tf.Tensor,
         ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+            ids = tf.ensure_shape(ids, [rows, self._max_length])
+            first_length, length, labels = (
+                tf.ensure_shape(column, [rows]) for column in (first_length, length, labels)
+            )
             input_mask = tf.sequence_mask(length, self._max_length, tf.int32)
             first_mask = tf.sequence_mask(first_length, self._max_length, tf.int32)
-            masked = self._masking(ids, input_mask, tf.stack([seed, step]), worker, workers)
+            masked = self._masking(
+                ids, input_mask, tf.stack([seed, tf.ensure_shape(step, [])]), worker, workers
+            )
             inputs = {
                 "input_word_ids": masked.input_word_ids,
                 "input_mask": input_mask,
@@ -234,5 +234,5 @@ class PretrainingData:
             return inputs, targets
 
         # One batch is read at a time, so that a pool is planned once; two are masked at a time.
-        batches = steps.map(read).map(mask, num_parallel_calls=2, deterministic=True)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        packed = map_until_exit(steps, read, [tf.int64, *[tf.int32] * 4])
+        return packed.map(mask, num_parallel_calls=2, deterministic=True).prefetch(tf.data.AUTOTUNE)

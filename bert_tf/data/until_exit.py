@@ -9,7 +9,10 @@ import atexit
 import collections
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
 
 # One entry for every call under way. No lock is held around a call: garbage collection may run in
 # any, and destroy another dataset, which waits for its own calls.
@@ -17,22 +20,38 @@ _under_way: collections.deque[None] = collections.deque()
 _exiting = threading.Event()
 
 
-def until_exit(function: Callable) -> Callable:
-    """Wraps `function` so that at the end of the program it is not called any more.
+def map_until_exit(
+    dataset: tf.data.Dataset,
+    function: Callable[[np.ndarray], Sequence[np.ndarray]],
+    types: Sequence[tf.DType],
+) -> tf.data.Dataset:
+    """Maps `function` over a dataset of single tensors, one call at a time.
 
-    It raises StopIteration instead, which ends the dataset, and with it the calls.
+    Where the program ends, the dataset ends.
+
+    Args:
+        dataset: its elements are what `function` is given, as NumPy arrays.
+        function: Python, called from other threads than the reader's.
+        types: of the arrays it returns; their shapes stay unknown.
     """
 
-    def wrapped(*arguments):
+    def call(element: np.ndarray) -> tuple[np.ndarray, ...]:
         _under_way.append(None)
         try:
             if _exiting.is_set():
-                raise StopIteration
-            return function(*arguments)
+                return np.False_, *(np.zeros(0, each.as_numpy_dtype) for each in types)
+            return np.True_, *function(element)
         finally:
             _under_way.pop()
 
-    return wrapped
+    def goes_on(flag: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(flag, [])
+
+    # An exception would not do: it is one bad element, and tf.data goes on to read the next.
+    calls = dataset.map(
+        lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False)
+    )
+    return calls.take_while(goes_on).map(lambda _, *results: results)
 
 
 @atexit.register

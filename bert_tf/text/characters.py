@@ -22,8 +22,8 @@ import tensorflow_text as tf_text
 # therefore [UNK].
 UNKNOWN = 0xFFFD
 
-# Other characters that cleaning deletes: in cleaned text each stands for a string kept whole. In a
-# text's code points such a string is the number WHOLE + its place, which is no code point of Unicode.
+# Other characters that cleaning deletes: in cleaned text each stands for a string kept whole.
+# Before that such a string is the number WHOLE + its place, which is no code point of Unicode.
 STAND_INS = "\x01\x02\x03\x04\x05"
 WHOLE = 0x110000
 
@@ -80,6 +80,14 @@ class Lookup:
     first: tf.Tensor
     length: tf.Tensor
     properties: tf.Tensor
+
+    def has(self, bit: int) -> tf.Tensor:
+        """Which of the code points have a property of the cleaning table: bool."""
+        return (self.properties & bit) != 0
+
+    def is_seen(self) -> tf.Tensor:
+        """Which of them the steps after deletion see, among them accents to drop: bool."""
+        return (self.length > 0) | self.has(ACCENT)
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,9 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
         own = int(kinds[code_point])
         if character in "\t\n\r":
             return (code_point,), own
+        if own == IN_WORD and unicodedata.category(character) in ("Cn", "Co"):
+            # Unassigned or private. They are many, and nothing below concerns them.
+            return (code_point,), own
         if lower_case:
             own |= _case_bits(character)
         if _is_deleted(character):
@@ -179,7 +190,7 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
 
 @functools.cache
 def decomposition_table() -> CharacterTable:
-    """Lower-casing and canonical decomposition, with every character's canonical combining class."""
+    """Lower-casing and canonical decomposition; properties are canonical combining classes."""
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:

@@ -140,21 +140,18 @@ def _with_final_sigmas(
     capital = text.code_points == _CAPITAL_SIGMA
 
     def some_are_final() -> tuple[tf.Tensor, ...]:
-        is_accent = (found.properties & characters.ACCENT) != 0
-        seen = (found.properties & characters.CASE_IGNORABLE) == 0
-        seen &= (found.length > 0) | is_accent
-        # The seen characters, between two that stand for the ends of the batch. A sigma is seen
-        # itself, so that its neighbours are beside its own place in the list.
-        listed = tf.concat([[-1], positions(seen), [-1]], axis=0)
+        counts = found.is_seen() & ~found.has(characters.CASE_IGNORABLE)
+        # The characters that count, between two that stand for the ends of the batch. A sigma
+        # counts itself, so that its neighbours are beside its own place in the list.
+        listed = tf.concat([[-1], positions(counts), [-1]], axis=0)
         sigmas = positions(capital)
-        place = tf.gather(tf.cumsum(tf.cast(seen, tf.int32)), sigmas)
+        place = tf.gather(tf.cumsum(tf.cast(counts, tf.int32)), sigmas)
         rows = text.rows()
 
         def cased(neighbours: tf.Tensor) -> tf.Tensor:
             at = tf.maximum(neighbours, 0)
             same_text = tf.gather(rows, at) == tf.gather(rows, sigmas)
-            is_cased = (tf.gather(found.properties, at) & characters.CASED) != 0
-            return (neighbours >= 0) & same_text & is_cased
+            return (neighbours >= 0) & same_text & tf.gather(found.has(characters.CASED), at)
 
         before, after = tf.gather(listed, place - 1), tf.gather(listed, place + 1)
         final = cased(before) & ~cased(after)
@@ -181,14 +178,11 @@ def _with_marks_in_order(
     this is done only if there is such a mark at all. The marks of a run can no longer be told apart
     in the original text and share the range of the run.
     """
-    lasting = (found.properties & characters.LASTING_MARK) != 0
 
     def sort() -> tuple[tf.Tensor, ...]:
         # Characters that cleaning deletes would part a run.
-        is_accent = (found.properties & characters.ACCENT) != 0
-        kept = (found.length > 0) | is_accent
-        splits = _split_again(text.splits, tf.cast(kept, tf.int32))
-        present = text.take(positions(kept), splits)
+        seen = found.is_seen()
+        present = text.take(positions(seen), _split_again(text.splits, tf.cast(seen, tf.int32)))
         decomposition = characters.decomposition_table()
         parts, combining = _replaced(
             present, decomposition.lookup(present.code_points), decomposition
@@ -206,22 +200,21 @@ def _with_marks_in_order(
         return code_points, parts.splits, starts, ends, *_fields(table.lookup(code_points))
 
     code_points, splits, starts, ends, *fields = tf.cond(
-        tf.reduce_any(lasting), sort, lambda: (*text, *_fields(found))
+        tf.reduce_any(found.has(characters.LASTING_MARK)), sort, lambda: (*text, *_fields(found))
     )
     return _Characters(code_points, splits, starts, ends), Lookup(*fields)
 
 
 def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
     """Where each character ends if the accents that are dropped after it are part of it: int32."""
-    is_accent = (found.properties & characters.ACCENT) != 0
-    present = positions(is_accent | (found.length > 0))
-    follows = tf.gather(is_accent, present)
-    rows = tf.gather(text.rows(), present)
-    follows &= _shifted(rows, -1, -1) == rows
+    seen = positions(found.is_seen())
+    rows = tf.gather(text.rows(), seen)
+    follows = tf.gather(found.has(characters.ACCENT), seen) & (_shifted(rows, -1, -1) == rows)
     heads = positions(~follows)
-    next_heads = tf.concat([heads, [tf.size(present)]], axis=0)[1:]
-    ends = tf.gather(text.ends, tf.gather(present, next_heads - 1))
-    return tf.tensor_scatter_nd_update(text.ends, tf.gather(present, heads)[:, None], ends)
+    # A head's accents are all before the next head.
+    last = tf.concat([heads, [tf.size(seen)]], axis=0)[1:] - 1
+    ends = tf.gather(text.ends, tf.gather(seen, last))
+    return tf.tensor_scatter_nd_update(text.ends, tf.gather(seen, heads)[:, None], ends)
 
 
 def _replaced(

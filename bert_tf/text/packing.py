@@ -70,7 +70,7 @@ class Preprocessor:
 
 def _segments(texts) -> Sequence:
     """One or two batches of texts."""
-    is_list_of_batches = isinstance(texts, list) and not isinstance(texts[0], str | bytes)
+    is_list_of_batches = isinstance(texts, list) and texts and not isinstance(texts[0], str | bytes)
     if not (isinstance(texts, tuple) or is_list_of_batches):
         return [texts]
     if len(texts) not in (1, 2):

@@ -1,8 +1,8 @@
-"""Texts made ready for WordPiece: clean ones as they are, and of the others only the words cleaned
-that need it.
+"""Texts made ready for WordPiece: clean ones stay, and of others only those words are cleaned that
+need it.
 
-Whether a text is clean, two regular expressions tell at a small part of the cost of cleaning. A text
-that is not is cut at its spaces, since no step of cleaning looks across a space.
+Whether a text is clean, two regular expressions tell at a small part of the cost of cleaning. A
+text that is not is cut at its spaces, since no step of cleaning looks across a space.
 """
 
 from collections.abc import Sequence
@@ -52,24 +52,25 @@ def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Pr
         rows = positions(dirty)
         words = tf.strings.split(tf.gather(texts, rows), " ")
         cleaned = _clean_words(words.with_row_splits_dtype(tf.int32), lower_case, whole)
-        # In a list of all texts and then all words, the parts of a text stand side by side.
-        firsts = tf.tensor_scatter_nd_update(
-            tf.range(batch), rows[:, None], batch + cleaned.splits[:-1]
+        counts = cleaned.splits[1:] - cleaned.splits[:-1]
+        splits = splits_of(
+            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], counts)
         )
-        counts = tf.tensor_scatter_nd_update(
-            tf.ones([batch], tf.int32), rows[:, None], cleaned.splits[1:] - cleaned.splits[:-1]
-        )
-        parts = tf.ragged.range(firsts, firsts + counts, row_splits_dtype=tf.int32)
+        first = tf.gather(splits, rows)
+        places = tf.ragged.range(first, first + counts).values
+        # Of the two that take the place of a cut text's first word, the later one stays.
+        parts = tf.dynamic_stitch([splits[:-1], places], [lowered, cleaned.parts])
 
-        def in_order(of_texts: tf.Tensor, of_words: tf.Tensor) -> tf.Tensor:
-            return tf.gather(tf.concat([of_texts, of_words], axis=0), parts.values)
+        def of_parts(of_texts: int, of_words: tf.Tensor) -> tf.Tensor:
+            return tf.tensor_scatter_nd_update(
+                tf.fill(tf.shape(parts), of_texts), places[:, None], of_words
+            )
 
-        plain = uncut()
         return Prepared(
-            in_order(plain.parts, cleaned.parts),
-            parts.row_splits,
-            in_order(plain.part_starts, cleaned.part_starts),
-            in_order(plain.first_bytes, cleaned.first_bytes),
+            parts,
+            splits,
+            of_parts(0, cleaned.part_starts),
+            of_parts(-1, cleaned.first_bytes),
             cleaned.starts,
             cleaned.ends,
         )

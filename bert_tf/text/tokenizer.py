@@ -1,8 +1,8 @@
 """BERT's tokenizer inside the graph: text cleaning and WordPiece, google-research/bert's ids.
 
 Texts that are already clean, nearly all of them, go straight to the WordPiece op of tf-text. It
-implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524), whose time is linear in the
-text. The others are cleaned first; see `cleaning`.
+implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524), whose time is linear in
+the text. The others are cleaned first; see `preparing` and `cleaning`.
 """
 
 import functools
@@ -19,8 +19,8 @@ from bert_tf.text import characters, cleaning, preparing, vocabulary
 from bert_tf.text.preparing import Prepared
 from bert_tf.text.rows import owners
 
-# A character has at most four bytes, so this never ends a word that the reference allows; those that
-# it does not allow are found by cleaning.
+# A character has at most four bytes, so this refuses no word that the reference takes; those that
+# it does not take are found by cleaning.
 _MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
 
 _TEXTS = tf.TensorSpec([None], tf.string)
@@ -232,4 +232,5 @@ def _wordpiece_model(pieces: Sequence[str], unk_id: int) -> np.ndarray:
             )
         except RuntimeError as error:
             raise UserError(f"vocabulary cannot be used: {error}") from error
+    # tf-text has no other way to the model; as an array it can be a constant of any graph.
     return op._model.numpy()

@@ -1,7 +1,8 @@
 """A vocabulary file: one piece a line, a piece's id is the number of its line counted from 0.
 
-The format is that of google-research/bert (`tokenization.load_vocab`). Two things that the reference
-lets pass silently are refused here, because both shift or hide ids: blank lines and repeated pieces.
+The format is that of google-research/bert (`tokenization.load_vocab`). Two things that the
+reference lets pass in silence are refused here, because both shift or hide ids: blank lines and
+repeated pieces.
 """
 
 import os

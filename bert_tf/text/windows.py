@@ -66,11 +66,8 @@ def slide(
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
-    if short is None:
-        before = tf.ones_like(lengths)
-    else:
-        before = 2 + tf.cast(short.row_lengths(), tf.int32)
-    room = max_length - 1 - before
+    before = 1 if short is None else 2 + tf.cast(short.row_lengths(), tf.int32)
+    room = tf.zeros_like(lengths) + (max_length - 1 - before)
     step = tf.minimum(stride, room)
     count = 1 + tf.maximum(-((room - lengths) // step), 0)
     first_window = splits_of(count)
@@ -83,7 +80,7 @@ def slide(
     segments = [taken.with_values(tf.gather(long.values, taken.values))]
     if short is not None:
         segments = [tf.gather(short, rows), *segments]
-    place = tf.range(max_length) - tf.gather(before, rows)[:, None]
+    place = tf.range(max_length) - (max_length - 1 - tf.gather(room, rows))[:, None]
     is_piece = (place >= 0) & (place < size[:, None])
     best = _has_most_context(place, is_piece, in_long, size, tf.size(long.values))
     return Windows(

@@ -1,7 +1,7 @@
 """Texts that come as words, as for named entities: the pieces of each word, and windows of them.
 
-A word is tagged at its first piece (the BERT paper, section 5.3), in the window where that piece has
-most context.
+A word is tagged at its first piece (the BERT paper, section 5.3), in the window where that piece
+has most context.
 """
 
 from typing import NamedTuple

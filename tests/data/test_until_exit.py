@@ -1,28 +1,23 @@
-"""A program ends although a dataset is calling into Python."""
+"""A program ends although its datasets are calling into Python."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 PROGRAM = """
-import time
 import numpy as np
 import tensorflow as tf
-from bert_tf.data.until_exit import until_exit
+from bert_tf.data.until_exit import map_until_exit
 
-def slow(step):
-    time.sleep(0.3)
-    return np.int64(step)
-
-dataset = tf.data.Dataset.counter().map(
-    lambda step: tf.numpy_function(until_exit(slow), [step], tf.int64)
-)
-iterator = iter(dataset.prefetch(100))
-next(iterator)
+iterators = []
+for _ in range(4):
+    numbers = map_until_exit(tf.data.Dataset.range(10**9), lambda n: [n + 1], [tf.int64])
+    iterators.append(iter(numbers.prefetch(10**6)))
+    assert [int(next(iterators[-1])[0]) for _ in range(3)] == [1, 2, 3]
 """
 
 
-def test_a_program_ends_although_a_dataset_reads_ahead():
+def test_a_program_ends_although_its_datasets_read_ahead():
     root = Path(__file__).resolve().parents[2]
-    # Without until_exit this waits for ever.
+    # With a plain numpy_function this waits for ever, five times out of six.
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, check=True, timeout=120)

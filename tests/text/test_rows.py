@@ -1,6 +1,7 @@
 """Index arithmetic on ragged rows."""
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.text import rows
 
@@ -15,15 +16,9 @@ from bert_tf.text import rows
     ],
 )
 def test_values_know_their_row(lengths, owners, starts):
-    splits = rows.splits_of(tf_lengths(lengths))
+    splits = rows.splits_of(tf.constant(lengths, tf.int32))
     assert rows.owners(splits).numpy().tolist() == owners
     assert rows.starts_row(splits).numpy().tolist() == starts
-
-
-def tf_lengths(lengths: list[int]):
-    import tensorflow as tf
-
-    return tf.constant(lengths, tf.int32)
 
 
 def test_positions_are_those_of_true():

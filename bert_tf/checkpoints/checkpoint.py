@@ -1,0 +1,179 @@
+"""A checkpoint of any format, opened: what it is, and its tensors, not yet in memory."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.correspondence import Row, Table, homeless
+from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.sizes import encoder_shapes
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.errors import UserError
+from bert_tf.models import EncoderConfig
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+# Weights named in a report, before it only counts the rest.
+_NAMED = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """Where a model's weights came from.
+
+    Attributes:
+        loaded: our names of the weights that were read.
+        new: our names of the weights that keep their random start.
+        ignored: the checkpoint's names of the tensors that were not used.
+        notes: what else there is to know, in words.
+    """
+
+    loaded: tuple[str, ...]
+    new: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.loaded)} weights loaded"]
+        if self.new:
+            parts.append(f"newly initialised: {listed(self.new)}")
+        if self.ignored:
+            parts.append(f"ignored: {listed(self.ignored)}")
+        return "; ".join((*parts, *self.notes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on the disk.
+
+    Attributes:
+        folder: where its files are.
+        description: what it is.
+        tensors: its tensors, under the names of its table.
+        table: what those names are in ours.
+        read_vocabulary: gives the pieces of its vocabulary, None where there is none; raises
+            UserError where that is damaged.
+        notes: what a reader of it should be told.
+    """
+
+    folder: Path
+    description: Description
+    tensors: Tensors
+    table: Table
+    read_vocabulary: Callable[[], tuple[str, ...] | None]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def encoder(self) -> EncoderConfig:
+        """The encoder's sizes."""
+        return self.description.encoder
+
+    def check(self) -> "Checkpoint":
+        """This checkpoint, once its tensors are known to be those that its sizes ask for.
+
+        Raises:
+            UserError: the encoder's tensors are missing or have other shapes.
+        """
+        layers = self.encoder.num_hidden_layers
+        rows = self.table.rows(self.description.model, 0)
+        if not any(self._has(row) for name, row in rows.items() if name.startswith("encoder/")):
+            raise UserError(f"{self.folder} holds no weight of a BERT encoder")
+        probe = next(row for row in self.table.encoder if row.ours.endswith("{n}/output/bias"))
+        found = sum(self._has(probe.of_layer(n)) for n in range(len(self.tensors.shapes)))
+        if found != layers:
+            raise UserError(
+                f"{self.folder} has the tensors of {found} layers, but its configuration says "
+                f"{layers}; copy both anew from where they came"
+            )
+        rows = self.table.rows(self.description.model, layers)
+        for name, shape in encoder_shapes(self.encoder, layers).items():
+            row = rows[name] if self._has(rows[name]) else homeless(name)
+            if self._has(row):
+                self._check_size(row, shape)
+            elif not name.startswith("encoder/pooler/"):
+                raise UserError(f"{self.folder} lacks the weight {row.theirs[0]}; copy it again")
+        longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
+        for name, value in self.description.head.items():
+            if type(value) is int and not 0 < value <= longest:
+                raise UserError(f"{self.folder}: {name} {value} is not what its tensors hold")
+        return self
+
+    def fill(self, model: keras.Model) -> LoadReport:
+        """Gives `model` every weight that the checkpoint has for it.
+
+        The head's are taken only from a checkpoint of the same class of model: the other tasks'
+        heads mean something else, even where they have the same shape.
+
+        Raises:
+            UserError: a file is damaged, a shape does not fit, or there is no weight of the
+                encoder at all.
+        """
+        variables = names.weight_names(model)
+        layers = getattr(model, "encoder", model).config.num_hidden_layers
+        same_task = type(model).__name__ == self.description.model
+        rows = self.table.rows(self.description.model, layers)
+        used, weights = set(), {}
+        for name, variable in variables.items():
+            if not (same_task or name.startswith("encoder/")):
+                continue
+            row = self._source(name, rows)
+            if row is not None:
+                weights[name] = self._array(row, tuple(variable.shape))
+                used.update(row.theirs)
+        if not any(name.startswith("encoder/") for name in weights):
+            raise UserError(f"{self.folder} holds no weight of a BERT encoder")
+        for name, value in weights.items():
+            variables[name].assign(value)
+        return LoadReport(
+            loaded=tuple(weights),
+            new=tuple(name for name in variables if name not in weights),
+            ignored=tuple(name for name in self.tensors.shapes if name not in used),
+            notes=self.notes,
+        )
+
+    def _has(self, row: Row) -> bool:
+        return all(name in self.tensors.shapes for name in row.theirs)
+
+    def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
+        """The row that gives weight `name` here, if any does."""
+        candidates = (rows.get(name), homeless(name))
+        return next((row for row in candidates if row is not None and self._has(row)), None)
+
+    def _check_size(self, row: Row, shape: tuple[int, ...]) -> None:
+        """Raises UserError where tensors are not as large as the sizes ask for."""
+        found = sum(math.prod(self.tensors.shapes[name]) for name in row.theirs)
+        if found != math.prod(shape):
+            theirs = list(self.tensors.shapes[row.theirs[0]])
+            raise UserError(
+                f"weight {row.theirs[0]} of {self.folder} has shape {theirs}, but the sizes in its "
+                f"configuration make {row.ours} {list(shape)}; copy both anew from where they came"
+            )
+
+    def _array(self, row: Row, shape: tuple[int, ...]) -> np.ndarray:
+        """The float32 array of one weight of ours, which must have `shape`."""
+        try:
+            array = row.read(self.tensors.read)
+        except ValueError:
+            array = None
+        if array is None or array.shape != shape:
+            theirs = self.tensors.shapes[row.theirs[0]] if array is None else array.shape
+            raise UserError(
+                f"weight {row.theirs[0]} of the checkpoint has shape {list(theirs)}, the model's "
+                f"{row.ours} {list(shape)}; " + names.likely_cause(row.ours, tuple(theirs), shape)
+            )
+        if array.dtype.name not in _FLOATS:
+            raise UserError(
+                f"weight {row.theirs[0]} of {self.folder} is of type {array.dtype}; bert_tf reads "
+                "floating-point weights, so take the checkpoint before its quantization"
+            )
+        return array.astype(np.float32, copy=False)
+
+
+def listed(many: tuple[str, ...]) -> str:
+    """The first few names, and how many follow."""
+    more = f" and {len(many) - _NAMED} more" if len(many) > _NAMED else ""
+    return ", ".join(many[:_NAMED]) + more

@@ -1,0 +1,160 @@
+"""What a checkpoint is, besides its tensors."""
+
+import dataclasses
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from bert_tf import models
+from bert_tf.checkpoints.plain_json import encoder_config
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig
+
+ENCODER = Encoder.__name__
+_TASK_MODELS = {
+    name: each
+    for name, each in vars(models).items()
+    if isinstance(each, type) and issubclass(each, keras.Model) and each is not Encoder
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What our own format writes in full, and others as far as they can.
+
+    Attributes:
+        model: class name of the model; "Encoder" where there is no head.
+        head: the class's own constructor arguments.
+        encoder: the encoder's sizes.
+        lower_case: whether the tokenizer lower-cases; None where that is not known.
+        vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None likewise.
+        labels: names of the classes, in the order of the logits.
+    """
+
+    model: str
+    head: dict[str, Any]
+    encoder: EncoderConfig
+    lower_case: bool | None = None
+    vocabulary: str | None = None
+    labels: tuple[str, ...] = ()
+
+    def build(self, **encoder_options: Any) -> keras.Model:
+        """The model with new weights; options (dtype, layout) go to its encoder.
+
+        Raises:
+            UserError: the class cannot be made with such arguments.
+        """
+        encoder = Encoder(self.encoder, **encoder_options)
+        if self.model == ENCODER:
+            return encoder
+        try:
+            return _TASK_MODELS[self.model](encoder, **self.head)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"a {self.model} cannot be made of {self.head}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON."""
+        return dataclasses.asdict(self) | {"labels": list(self.labels)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any], path: Path) -> "Description":
+        """What `to_dict` made; `path` names the file in messages.
+
+        Raises:
+            UserError: a field is missing, unknown or of the wrong kind.
+        """
+        wrong = _wrong_field(fields)
+        if wrong:
+            raise UserError(f"checkpoint description is damaged: {path} ({wrong})")
+        if fields["model"] not in (ENCODER, *_TASK_MODELS):
+            raise UserError(f"{path} names an unknown model {fields['model']!r}")
+        known = set(_arguments(fields["model"]))
+        for name in fields["head"]:
+            if name not in known:
+                raise UserError(f"{path}: {fields['model']} has no argument {name!r}")
+        encoder = encoder_config(fields["encoder"], path)
+        return cls(**dict(fields) | {"encoder": encoder, "labels": tuple(fields["labels"])})
+
+    def unsaid(self, said: "Description") -> dict[str, Any]:
+        """The fields that differ in `said`, what another format gave back; {} if it said all.
+
+        The vocabulary's hash is left out: other formats keep the vocabulary itself beside.
+        """
+        ours, theirs = self.to_dict(), said.to_dict()
+        fields = {
+            name: ours[name]
+            for name in ("model", "head", "lower_case", "labels")
+            if ours[name] != theirs[name]
+        }
+        encoder = {
+            name: value for name, value in ours["encoder"].items() if theirs["encoder"][name] != value
+        }
+        return fields | ({"encoder": encoder} if encoder else {})
+
+    def supplemented(self, unsaid: Any, path: Path) -> "Description":
+        """This one with the fields that `unsaid` made put back.
+
+        Raises:
+            UserError: `unsaid`, which stood in the file `path`, is not what `unsaid` makes.
+        """
+        if not isinstance(unsaid, dict) or not isinstance(unsaid.get("encoder", {}), dict):
+            raise UserError(f"{path}: the key bert_tf is damaged; remove it, or copy the file again")
+        fields = self.to_dict()
+        encoder = fields["encoder"] | unsaid.get("encoder", {})
+        return Description.from_dict(fields | unsaid | {"encoder": encoder}, path)
+
+
+def describe(model: keras.Model, tokenizer: Any = None, labels: Sequence[str] = ()) -> Description:
+    """The description of a model, with its `bert_tf.Tokenizer` where there is one.
+
+    Raises:
+        UserError: `model` is not one of bert_tf.
+    """
+    kind = type(model).__name__
+    if kind not in (ENCODER, *_TASK_MODELS):
+        raise UserError(f"no format has a place for a {kind}; give a model of bert_tf")
+    return Description(
+        model=kind,
+        head={} if kind == ENCODER else dict(model.head),
+        encoder=model.config if kind == ENCODER else model.encoder.config,
+        lower_case=None if tokenizer is None else tokenizer.lower_case,
+        vocabulary=None if tokenizer is None else vocabulary_hash(tokenizer.vocabulary),
+        labels=tuple(labels),
+    )
+
+
+def vocabulary_hash(vocabulary: Sequence[str]) -> str:
+    """SHA-256 of the pieces, one a line."""
+    return hashlib.sha256("\n".join(vocabulary).encode()).hexdigest()
+
+
+def _arguments(model: str) -> list[str]:
+    """The names of what a model class takes for its head."""
+    if model == ENCODER:
+        return []
+    given = ("self", "encoder", "kwargs")
+    return [n for n in inspect.signature(_TASK_MODELS[model].__init__).parameters if n not in given]
+
+
+def _wrong_field(fields: Mapping[str, Any]) -> str | None:
+    """What is wrong with the kinds of the fields; None if nothing is."""
+    kinds = {
+        "model": str,
+        "head": dict,
+        "encoder": dict,
+        "lower_case": bool | None,
+        "vocabulary": str | None,
+        "labels": list,
+    }
+    for name in kinds.keys() ^ fields.keys():
+        return f"{name} is missing" if name in kinds else f"unknown key {name!r}"
+    for name, kind in kinds.items():
+        if not isinstance(fields[name], kind):
+            return f"{name} is not what it should be"
+    if not all(isinstance(label, str) for label in fields["labels"]):
+        return "a label is not a text"
+    return None

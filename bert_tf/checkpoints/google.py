@@ -1,0 +1,169 @@
+"""google-research's checkpoints: bert_model.ckpt.* and bert_config.json.
+
+Names: the variables of `modeling.py`, `run_pretraining.py`, `run_classifier.py` and `run_squad.py`
+in google-research/bert. Its heads keep their kernel as [output, input]. A key of bert_config.json
+that its code does not know is carried along and never looked at.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.checkpoints import plain_json, tf_files
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.correspondence import TURNED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.vocabularies import read_beside, write_beside
+from bert_tf.errors import UserError
+
+CONFIG_FILE = "bert_config.json"
+PREFIX = "bert_model.ckpt"
+READER = "google-research/bert"
+
+_LAYER = "bert/encoder/layer_{n}/"
+_TRANSFORM = "cls/predictions/transform/"
+
+
+def _head(ours: str, theirs: str) -> tuple[Row, ...]:
+    return (
+        Row(f"{ours}/kernel", (f"{theirs}output_weights",), TURNED),
+        Row(f"{ours}/bias", (f"{theirs}output_bias",)),
+    )
+
+
+TABLE = Table(
+    encoder=(
+        Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
+        Row("encoder/embeddings/position_embeddings", ("bert/embeddings/position_embeddings",)),
+        Row("encoder/embeddings/token_type_embeddings", ("bert/embeddings/token_type_embeddings",)),
+        *layer_norm("encoder/embeddings/layer_norm", "bert/embeddings/LayerNorm/"),
+        *linear(
+            "encoder/layer_{n}/attention/query_key_value",
+            f"{_LAYER}attention/self/query/",
+            f"{_LAYER}attention/self/key/",
+            f"{_LAYER}attention/self/value/",
+        ),
+        *linear("encoder/layer_{n}/attention/output", f"{_LAYER}attention/output/dense/"),
+        *layer_norm(
+            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}attention/output/LayerNorm/"
+        ),
+        *linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate/dense/"),
+        *linear("encoder/layer_{n}/output", f"{_LAYER}output/dense/"),
+        *layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output/LayerNorm/"),
+        *linear("encoder/pooler", "bert/pooler/dense/"),
+    ),
+    heads={
+        "PreTrainer": (
+            *linear("masked_lm/transform", f"{_TRANSFORM}dense/"),
+            *layer_norm("masked_lm/layer_norm", f"{_TRANSFORM}LayerNorm/"),
+            Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
+            *_head("next_sentence", "cls/seq_relationship/"),
+        ),
+        "SequenceClassifier": _head("classifier", ""),
+        "SpanClassifier": _head("span", "cls/squad/"),
+        # google-research has no such tasks; repositories built on it call their heads this.
+        "TokenClassifier": _head("classifier", ""),
+        "MultipleChoice": _head("choice", ""),
+    },
+)
+
+# What is in a checkpoint of training besides weights.
+_SLOTS = ("/adam_m", "/adam_v")
+_COUNTERS = ("global_step",)
+
+# The names of GELU in bert_config.json -> ours: google-research computes the tanh form.
+_ACTIVATIONS = {"gelu": "gelu_new"}
+# What `BertConfig` takes where the file is silent.
+_DEFAULTS = {"hidden_act": "gelu", "type_vocab_size": 16}
+# The sizes that the file has keys for.
+_SAYABLE = {
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+}
+
+
+def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
+    """The checkpoint of plain names whose files start with `prefix`, opened as `tensors`.
+
+    Raises:
+        UserError: its configuration is missing or damaged, or does not fit the tensors.
+    """
+    path = prefix.parent / CONFIG_FILE
+    if not path.is_file():
+        raise UserError(
+            f"{prefix} has no {CONFIG_FILE} beside it; copy there that of the model it was trained "
+            "from"
+        )
+    fields = plain_json.read_object(path, "model configuration")
+    slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
+    weights = [n for n in tensors.shapes if not n.endswith(_SLOTS) and n not in _COUNTERS]
+    model, head = _model(tensors)
+    description = Description(model, head, plain_json.encoder_config(sizes(fields), path))
+    if plain_json.EXTRA_KEY in fields:
+        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
+    return Checkpoint(
+        prefix.parent,
+        description,
+        tensors.renamed({name: name for name in weights}),
+        TABLE,
+        lambda: read_beside(prefix.parent),
+        (f"{len(slots)} slots of the optimizer left out",) if slots else (),
+    ).check()
+
+
+def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of bert_config.json under our names and with our meanings."""
+    found = _DEFAULTS | {name: fields[name] for name in _SAYABLE | {"hidden_act"} if name in fields}
+    activation = found["hidden_act"]
+    if isinstance(activation, str):
+        found["hidden_act"] = _ACTIVATIONS.get(activation, activation)
+    return found
+
+
+def write(
+    folder: Path,
+    weights: Mapping[str, np.ndarray],
+    description: Description,
+    vocabulary: tuple[str, ...] | None,
+) -> None:
+    """Writes the checkpoint into the existing `folder`."""
+    config = description.encoder
+    named = TABLE.write(
+        weights, description.model, config.num_hidden_layers, config.num_attention_heads
+    )
+    tf_files.write_named(folder / PREFIX, named)
+    write_config(folder, description, vocabulary)
+
+
+def write_config(
+    folder: Path, description: Description, vocabulary: tuple[str, ...] | None
+) -> None:
+    """Writes bert_config.json, with "gelu" as the only GELU it knows, and the vocabulary."""
+    fields = description.encoder.to_dict()
+    said = {name: value for name, value in fields.items() if name in _SAYABLE}
+    plain_json.write_object(folder / CONFIG_FILE, said | {"hidden_act": "gelu"})
+    if vocabulary is not None:
+        write_beside(folder, vocabulary)
+
+
+def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
+    """The class of the model that such tensors are of, and its head's arguments."""
+    if "cls/predictions/output_bias" in tensors.shapes:
+        return "PreTrainer", {"next_sentence": "cls/seq_relationship/output_bias" in tensors.shapes}
+    if "cls/squad/output_bias" in tensors.shapes:
+        return "SpanClassifier", {}
+    if len(tensors.shapes.get("output_bias", ())) == 1:
+        classes = tensors.shapes["output_bias"][0]
+        return "SequenceClassifier", {"num_classes": classes, "dropout": None}
+    return ENCODER, {}

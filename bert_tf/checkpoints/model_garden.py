@@ -1,0 +1,244 @@
+"""Model Garden's object-based checkpoints of `BertEncoder` and `BertEncoderV2`, and their heads.
+
+Such a checkpoint is a graph of objects. Depending on what held the encoder, its variables stand at
+different places of that graph, but each keeps the name it was made with: these names, of
+`official/nlp/modeling` in tf-models-official, are what is read here. Attention kernels have an axis
+for the heads.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from bert_tf.checkpoints import google, plain_json, tf_files
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.correspondence import (
+    HEADS_FIRST,
+    HEADS_LAST,
+    HOMELESS,
+    Row,
+    Table,
+    layer_norm,
+    linear,
+)
+from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.model_garden_objects import objects
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.vocabularies import read_beside
+from bert_tf.errors import UserError
+
+CONFIG_FILE = google.CONFIG_FILE
+PREFIX = google.PREFIX
+READER = "Model Garden"
+
+_LAYER = "transformer/layer_{n}/"
+_ATTENTION = f"{_LAYER}self_attention/"
+_QUERY_KEY_VALUE = ("query", "key", "value")
+
+TABLE = Table(
+    encoder=(
+        Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
+        Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
+        Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
+        *layer_norm("encoder/embeddings/layer_norm", "embeddings/layer_norm/"),
+        Row(
+            "encoder/layer_{n}/attention/query_key_value/kernel",
+            tuple(f"{_ATTENTION}{part}/kernel" for part in _QUERY_KEY_VALUE),
+            HEADS_LAST,
+        ),
+        Row(
+            "encoder/layer_{n}/attention/query_key_value/bias",
+            tuple(f"{_ATTENTION}{part}/bias" for part in _QUERY_KEY_VALUE),
+            HEADS_LAST,
+        ),
+        *linear(
+            "encoder/layer_{n}/attention/output",
+            f"{_ATTENTION}attention_output/",
+            kernel=HEADS_FIRST,
+        ),
+        *layer_norm("encoder/layer_{n}/attention_layer_norm", f"{_LAYER}self_attention_layer_norm/"),
+        *linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate/"),
+        *linear("encoder/layer_{n}/output", f"{_LAYER}output/"),
+        *layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output_layer_norm/"),
+        *linear("encoder/pooler", "pooler_transform/"),
+    ),
+    heads={
+        "PreTrainer": (
+            *linear("masked_lm/transform", "cls/predictions/transform/dense/"),
+            *layer_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/"),
+            Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
+            *linear("next_sentence", "next_sentence/logits/"),
+        ),
+        "SequenceClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
+        "SpanClassifier": tuple(linear("span", "span_labeling/logits/")),
+        "TokenClassifier": tuple(linear("classifier", "token_classifier/logits/")),
+    },
+)
+
+# A variable's own name ends in one of these, behind the names of what held it.
+_NAME = re.compile(
+    rf"(?:.*/)?({HOMELESS}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
+    r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
+    r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
+)
+# The dense layer of three heads is called this; which of them it is, the objects around it tell.
+_UNNAMED_HEAD = "transform/logits/"
+_POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
+_OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
+
+
+def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
+    """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
+
+    The sizes are those of the tensors. What these do not tell is in bert_config.json if there is
+    one; otherwise it is what Model Garden's BERT has.
+
+    Raises:
+        UserError: a file is damaged, or the tensors are not of one BERT encoder.
+    """
+    path = prefix.parent / CONFIG_FILE
+    fields = plain_json.read_object(path, "model configuration") if path.is_file() else {}
+    tensors, notes = named_tensors(prefix, tensors)
+    return described(prefix.parent, tensors, fields, notes, lambda: read_beside(prefix.parent))
+
+
+def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, ...]]:
+    """The variables of an object-based checkpoint by their names in the table, and notes.
+
+    Raises:
+        UserError: its graph of objects is damaged, or two encoders are in it.
+    """
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    try:
+        graph.ParseFromString(bytes(tensors.read(tf_files.OBJECT_GRAPH)))
+    except (DecodeError, TypeError):
+        raise UserError(f"checkpoint is damaged: {prefix} (its objects); copy it again") from None
+    children = {child.local_name for node in graph.nodes for child in node.children}
+    names, slots = {}, 0
+    for variable in (attribute for node in graph.nodes for attribute in node.attributes):
+        key = variable.checkpoint_key
+        if key not in tensors.shapes:
+            continue
+        if _OPTIMIZER.search(key):
+            slots += 1
+            continue
+        name = _name(variable.full_name, children)
+        if names.setdefault(name, key) != key:
+            raise UserError(
+                f"{prefix} holds {name} twice, as {names[name]} and {key}; give a checkpoint of "
+                "one encoder"
+            )
+    notes = [f"{slots} variables of the optimizer left out"] if slots else []
+    # A head on the sequence output brings a pooler of its own. It is the one that was trained with
+    # the head, and takes the place of the encoder's, which was not.
+    own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
+    if own:
+        notes.append("the pooler is that of the head")
+        names |= {encoders: names.pop(heads) for encoders, heads in own.items()}
+    return tensors.renamed(names), tuple(notes)
+
+
+def described(
+    folder: Path,
+    tensors: Tensors,
+    fields: Mapping[str, Any],
+    notes: tuple[str, ...],
+    read_vocabulary: Callable[[], tuple[str, ...] | None],
+) -> Checkpoint:
+    """The checkpoint in `folder`, where `fields` are those of a bert_config.json.
+
+    Raises:
+        UserError: the tensors are not of a BERT encoder, or not what `fields` say.
+    """
+    path = folder / CONFIG_FILE
+    model, head = _model(tensors)
+    found = google.sizes(fields) | _sizes(folder, tensors)
+    description = Description(model, head, plain_json.encoder_config(found, path))
+    for name, value in _sizes(folder, tensors).items():
+        if fields.get(name, value) != value:
+            raise UserError(
+                f"{path}: {name} is {fields[name]}, but the checkpoint beside it has {value}; copy "
+                "both anew from where they came"
+            )
+    if plain_json.EXTRA_KEY in fields:
+        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
+    return Checkpoint(folder, description, tensors, TABLE, read_vocabulary, notes).check()
+
+
+def write(
+    folder: Path,
+    weights: Mapping[str, np.ndarray],
+    description: Description,
+    vocabulary: tuple[str, ...] | None,
+) -> None:
+    """Writes the checkpoint into the existing `folder`.
+
+    It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
+    pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
+    """
+    config = description.encoder
+    named = TABLE.write(
+        weights, description.model, config.num_hidden_layers, config.num_attention_heads
+    )
+    root = objects(named, description)
+    tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
+    google.write_config(folder, description, vocabulary)
+
+
+def _name(full_name: str, children: set[str]) -> str:
+    """A variable's name in the table."""
+    match = _NAME.fullmatch(full_name)
+    name = match[1] if match else full_name
+    if name.startswith(_UNNAMED_HEAD):
+        if "span_labeling" in children:
+            head = "span_labeling"
+        else:
+            head = "next_sentence" if "embedding_table" in children else "token_classifier"
+        return f"{head}/{name.removeprefix('transform/')}"
+    if re.fullmatch(r"(?!next_sentence|span_labeling|token_classifier)[^/]+/logits/\w+", name):
+        return f"sentence_prediction/logits/{name.rpartition('/')[2]}"
+    return name
+
+
+def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
+    """The sizes that the shapes of the tensors tell.
+
+    Raises:
+        UserError: they are not the shapes of a BERT encoder.
+    """
+    shapes = tensors.shapes
+    layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]
+    try:
+        vocab_size, hidden_size = shapes["word_embeddings/embeddings"]
+        return {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden_size,
+            "num_hidden_layers": 1 + max(int(match[1]) for match in layers if match),
+            "num_attention_heads": shapes["transformer/layer_0/self_attention/query/bias"][0],
+            "intermediate_size": shapes["transformer/layer_0/intermediate/bias"][0],
+            "max_position_embeddings": shapes["position_embedding/embeddings"][0],
+            "type_vocab_size": shapes["type_embeddings/embeddings"][0],
+        }
+    except (KeyError, ValueError, IndexError):
+        raise UserError(f"{folder} holds no BERT encoder of Model Garden's names") from None
+
+
+def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
+    """The class of the model that such tensors are of, and its head's arguments."""
+    shapes = tensors.shapes
+    if "cls/predictions/output_bias/bias" in shapes:
+        return "PreTrainer", {"next_sentence": "next_sentence/logits/bias" in shapes}
+    if "span_labeling/logits/bias" in shapes:
+        return "SpanClassifier", {}
+    heads = {"sentence_prediction": "SequenceClassifier", "token_classifier": "TokenClassifier"}
+    for name, model in heads.items():
+        shape = shapes.get(f"{name}/logits/bias", ())
+        if len(shape) == 1:
+            return model, {"num_classes": shape[0], "dropout": None}
+    return ENCODER, {}

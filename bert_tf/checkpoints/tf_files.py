@@ -1,0 +1,79 @@
+"""TensorFlow checkpoint files: PREFIX.index and PREFIX.data-….
+
+TensorFlow reads them with a checksum over every block and every tensor, and runs nothing that
+stands in them.
+"""
+
+import glob
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.errors import UserError
+
+# The tensor of an object-based checkpoint that says which object owns which variable.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+# What TensorFlow's reader raises for files that are cut short or changed.
+_DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError)
+
+
+def open_prefix(prefix: Path) -> Tensors:
+    """The tensors of a checkpoint, `prefix` being its path without ".index".
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
+    if not data:
+        raise UserError(f"{prefix}.index has no {prefix.name}.data-… beside it; copy that too")
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+        shapes = {n: tuple(s) for n, s in reader.get_variable_to_shape_map().items()}
+        dtypes = reader.get_variable_to_dtype_map()
+    except _DAMAGE as error:
+        raise _damaged(prefix, error) from None
+    # A tensor that claims more than there is would be given its memory first, and read then.
+    claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
+    there = sum(file.stat().st_size for file in data)
+    if claimed > there:
+        raise _damaged(prefix, f"its index tells of {claimed} bytes, there are {there}")
+
+    def read(name: str) -> np.ndarray:
+        try:
+            return reader.get_tensor(name)
+        except _DAMAGE as error:
+            raise _damaged(prefix, error) from None
+
+    return Tensors(shapes, read)
+
+
+def find_prefix(folder: Path) -> Path | None:
+    """The checkpoint in `folder`: bert_model.ckpt, the only one, or the one of the last step."""
+    prefixes = [file.with_suffix("") for file in sorted(folder.glob("*.index"))]
+    published = [prefix for prefix in prefixes if prefix.name == "bert_model.ckpt"]
+    return max(published or prefixes, key=_step, default=None)
+
+
+def write_named(prefix: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint of plain names, as TensorFlow 1 did."""
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(arrays),
+        shape_and_slices=[""] * len(arrays),
+        tensors=[tf.constant(array) for array in arrays.values()],
+    )
+
+
+def _step(prefix: Path) -> int:
+    number = prefix.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _damaged(prefix: Path, error: object) -> UserError:
+    words = " ".join(str(error).split())
+    return UserError(f"checkpoint is damaged: {prefix} ({words}); copy it again")

@@ -1,0 +1,60 @@
+"""Text encoders of TF Hub: SavedModels that Model Garden exported, read as data.
+
+The variables file is an object-based checkpoint. Nothing of the SavedModel is loaded or run: its
+graph is only looked through for the form of GELU, which no configuration tells here.
+Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
+"""
+
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from bert_tf.checkpoints import model_garden, tf_files
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.plain_json import EXTRA_KEY
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.checkpoints.vocabularies import read_beside
+from bert_tf.errors import UserError
+
+SAVED_MODEL_FILE = "saved_model.pb"
+
+_LOWER_CASE = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """The encoder in the SavedModel `folder`.
+
+    Raises:
+        UserError: a file is missing or damaged, or the SavedModel is something else.
+    """
+    prefix = folder / "variables" / "variables"
+    if not prefix.with_suffix(".index").is_file():
+        raise UserError(f"{folder} is a SavedModel without variables; give the one before freezing")
+    file = tf_files.open_prefix(prefix)
+    if tf_files.OBJECT_GRAPH not in file.shapes:
+        raise UserError(f"{folder} is a SavedModel of TensorFlow 1; give one of TensorFlow 2")
+    tensors, notes = model_garden.named_tensors(prefix, file)
+    extra = {
+        "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
+        "lower_case": _lower_case(file),
+    }
+    return model_garden.described(
+        folder, tensors, {EXTRA_KEY: extra}, notes, lambda: read_beside(folder / "assets")
+    )
+
+
+def _activation(path: Path) -> str:
+    """The form of GELU: a graph that computes the exact one has `Erf` in it."""
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString(path.read_bytes())
+    except (DecodeError, OSError) as error:
+        raise UserError(f"SavedModel is damaged: {path} ({error}); copy it again") from None
+    functions = (f for meta in saved.meta_graphs for f in meta.graph_def.library.function)
+    exact = any(node.op in ("Erf", "Erfc") for each in functions for node in each.node_def)
+    return "gelu" if exact else "gelu_new"
+
+
+def _lower_case(file: Tensors) -> bool | None:
+    return bool(file.read(_LOWER_CASE)) if _LOWER_CASE in file.shapes else None

@@ -1,0 +1,59 @@
+"""The weights of a Hugging Face folder: one safetensors file, several with an index, or torch's.
+
+A torch file is a pickle. It is opened only by torch's own reader of nothing but tensors.
+"""
+
+from pathlib import Path
+
+from bert_tf.checkpoints import plain_json, tensors
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.errors import UserError
+
+SAFETENSORS = "model.safetensors"
+TORCH = "pytorch_model.bin"
+
+
+def open_folder(folder: Path) -> Tensors:
+    """The tensors in `folder`, those of safetensors files if there are any.
+
+    Raises:
+        UserError: there are no weights, or a file is missing or damaged.
+    """
+    for name, open_file in ((SAFETENSORS, tensors.open_file), (TORCH, _open_torch)):
+        if (folder / name).is_file():
+            return open_file(folder / name)
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            return tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
+    raise UserError(f"{folder} has no {SAFETENSORS} and no {TORCH}; copy the weights there too")
+
+
+def _shards(index: Path) -> list[str]:
+    """The names of the files that an index tells of, all in its own folder."""
+    weight_map = plain_json.read_object(index, "index of the weights").get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise UserError(f"index of the weights has no weight_map: {index}; copy it again")
+    shards = sorted({str(name) for name in weight_map.values()})
+    for shard in shards:
+        if shard in (".", "..") or "/" in shard or "\\" in shard or "\0" in shard:
+            raise UserError(f"{index} names a file outside its folder: {shard!r}")
+        if not (index.parent / shard).is_file():
+            raise UserError(f"{index} names {shard}, which is not there; copy it too")
+    return shards
+
+
+def _open_torch(path: Path) -> Tensors:
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            f"{path} is a torch file, and torch is not installed; install it, or give the same "
+            f"weights as {SAFETENSORS}"
+        ) from None
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        arrays = {str(name): value.float().numpy() for name, value in found.items()}
+    except Exception as error:  # whatever its reader of pickles meets in a damaged or hostile file
+        first = " ".join(str(error).split())[:200]
+        raise UserError(f"{path} is not a file of torch weights alone ({first})") from None
+    return tensors.of_arrays(arrays)
