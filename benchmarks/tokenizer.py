@@ -38,17 +38,20 @@ def main() -> None:
         **_tensorflow_tokenizers(arguments.vocab, not arguments.cased, texts),
         **_hugging_face(arguments.vocab, not arguments.cased, texts),
     }
-    seconds = {name: float("inf") for name in contenders}
+    seconds = dict.fromkeys(contenders, float("inf"))
+    cpu_seconds = dict.fromkeys(contenders, float("inf"))
     pieces = {}
     for _ in range(arguments.rounds):
         for name, run in contenders.items():
-            started = time.perf_counter()
+            started, cpu_started = time.perf_counter(), time.process_time()
             pieces[name] = run()
             seconds[name] = min(seconds[name], time.perf_counter() - started)
+            cpu_seconds[name] = min(cpu_seconds[name], time.process_time() - cpu_started)
     print(f"{megabytes:.1f} MB, {len(texts)} lines, {_THREADS} threads, batches of {_BATCH}")
-    print(f"{'':40} {'MB/s':>7} {'pieces':>10}")
+    print(f"{'':35} {'MB/s':>8} {'MB per CPU s':>14} {'pieces':>10}")
     for name in contenders:
-        print(f"{name:40} {megabytes / seconds[name]:7.1f} {pieces[name]:10}")
+        speed, cpu_speed = megabytes / seconds[name], megabytes / cpu_seconds[name]
+        print(f"{name:35} {speed:8.1f} {cpu_speed:14.1f} {pieces[name]:10}")
 
 
 def _lines(path: Path) -> list[str]:

@@ -181,6 +181,26 @@ def _parser() -> argparse.ArgumentParser:
         help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
     )
     predict.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+
+    convert = command(
+        _convert,
+        "convert",
+        "rewrite a checkpoint in the format of another program",
+        "  bert-tf convert runs/reviews reviews_for_transformers --to huggingface\n"
+        "  bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf\n"
+        "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1",
+    )
+    convert.add_argument(
+        "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
+    )
+    convert.add_argument("destination", metavar="DST", help="the folder to write")
+    convert.add_argument(
+        "--to",
+        choices=("bert_tf", "huggingface", "tf1", "model_garden"),
+        required=True,
+        help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
+        "model_garden (tf-models-official)",
+    )
     return parser
 
 
@@ -269,6 +289,12 @@ def _predict(arguments: argparse.Namespace) -> None:
     from bert_tf import predict
 
     predict.run(arguments.saved_model, arguments.texts, arguments.input, arguments.output)
+
+
+def _convert(arguments: argparse.Namespace) -> None:
+    from bert_tf.checkpoints import conversion
+
+    conversion.convert(arguments.source, arguments.destination, arguments.to)
 
 
 def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:

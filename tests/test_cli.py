@@ -15,7 +15,16 @@ from bert_tf.cli import main
 from bert_tf.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ["demo", "vocab", "pretrain-data", "pretrain", "finetune", "evaluate", "predict"]
+COMMANDS = [
+    "demo",
+    "vocab",
+    "pretrain-data",
+    "pretrain",
+    "finetune",
+    "evaluate",
+    "predict",
+    "convert",
+]
 
 
 def python(*arguments, **environment):
@@ -133,6 +142,8 @@ def test_the_version_is_told(capsys):
         (["finetune", "a.yaml", "--ou", "run"], "required: --out"),
         (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid int value: 'many'"),
         (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
+        (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
+        (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
         (["predict", "model"], "needs either texts or --input FILE"),
         (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
         (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),

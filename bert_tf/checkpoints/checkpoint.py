@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.correspondence import Row, Table, homeless
+from bert_tf.checkpoints.correspondence import Row, Table
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.sizes import encoder_shapes
 from bert_tf.checkpoints.tensors import Tensors
@@ -78,24 +78,26 @@ class Checkpoint:
         Raises:
             UserError: the encoder's tensors are missing or have other shapes.
         """
-        layers = self.encoder.num_hidden_layers
-        rows = self.table.rows(self.description.model, 0)
-        if not any(self._has(row) for name, row in rows.items() if name.startswith("encoder/")):
+        layers, many = self.encoder.num_hidden_layers, len(self.tensors.shapes)
+        rows = self.table.rows(self.description.model, min(layers, many) + 1)
+        found = 0
+        while self._source(f"encoder/layer_{found}/output/bias", rows):
+            found += 1
+        if not found:
             raise UserError(f"{self.folder} holds no weight of a BERT encoder")
-        probe = next(row for row in self.table.encoder if row.ours.endswith("{n}/output/bias"))
-        found = sum(self._has(probe.of_layer(n)) for n in range(len(self.tensors.shapes)))
         if found != layers:
+            more = "or more " if found > layers else ""
             raise UserError(
-                f"{self.folder} has the tensors of {found} layers, but its configuration says "
-                f"{layers}; copy both anew from where they came"
+                f"{self.folder} has the tensors of {found} {more}layers, but its configuration "
+                f"says {layers}; copy both anew from where they came"
             )
-        rows = self.table.rows(self.description.model, layers)
         for name, shape in encoder_shapes(self.encoder, layers).items():
-            row = rows[name] if self._has(rows[name]) else homeless(name)
-            if self._has(row):
+            row = self._source(name, rows)
+            if row is not None:
                 self._check_size(row, shape)
             elif not name.startswith("encoder/pooler/"):
-                raise UserError(f"{self.folder} lacks the weight {row.theirs[0]}; copy it again")
+                missing = rows.get(name, self.table.without_row(name)).theirs[0]
+                raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
         longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
         for name, value in self.description.head.items():
             if type(value) is int and not 0 < value <= longest:
@@ -135,13 +137,12 @@ class Checkpoint:
             notes=self.notes,
         )
 
-    def _has(self, row: Row) -> bool:
-        return all(name in self.tensors.shapes for name in row.theirs)
-
     def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
         """The row that gives weight `name` here, if any does."""
-        candidates = (rows.get(name), homeless(name))
-        return next((row for row in candidates if row is not None and self._has(row)), None)
+        for row in (rows.get(name), self.table.without_row(name)):
+            if row is not None and all(each in self.tensors.shapes for each in row.theirs):
+                return row
+        return None
 
     def _check_size(self, row: Row, shape: tuple[int, ...]) -> None:
         """Raises UserError where tensors are not as large as the sizes ask for."""

@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 SAME = Layout(lambda array: array, lambda array, heads: array)
 # A kernel as [output, input], where ours is [input, output].
 TURNED = Layout(np.transpose, lambda array, heads: np.transpose(array))
-# [..., heads, head_size] for our [..., hidden], and [heads, head_size, hidden] for [hidden, hidden].
+# [..., heads, head_size] for our [..., hidden], and [heads, head_size, n] for our [hidden, n].
 HEADS_LAST = Layout(
     lambda array: array.reshape(*array.shape[:-2], -1),
     lambda array, heads: array.reshape(*array.shape[:-1], heads, -1),
@@ -79,11 +79,6 @@ class Row:
         return dict(zip(self.theirs, arrays, strict=True))
 
 
-def homeless(ours: str) -> Row:
-    """The row of a weight that the format has no place for."""
-    return Row(ours, (HOMELESS + ours,))
-
-
 def linear(ours: str, *theirs: str, kernel: Layout = SAME, weight: str = "kernel") -> list[Row]:
     """The rows of a kernel, which they call `weight`, and of its bias."""
     return [
@@ -104,10 +99,12 @@ class Table:
     Attributes:
         encoder: rows of the encoder, those with `{n}` once for all layers.
         heads: rows of the head of each model class.
+        homeless: what stands before our names of weights that have no row.
     """
 
     encoder: tuple[Row, ...]
     heads: Mapping[str, tuple[Row, ...]]
+    homeless: str = HOMELESS
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
         """The rows of a model of class `model` with so many layers, by our names."""
@@ -122,5 +119,9 @@ class Table:
         """Our weights under their names, and behind "bert_tf/" those that have no place."""
         rows, theirs = self.rows(model, layers), {}
         for name, array in weights.items():
-            theirs |= rows.get(name, homeless(name)).write(array, heads)
+            theirs |= rows.get(name, self.without_row(name)).write(array, heads)
         return theirs
+
+    def without_row(self, ours: str) -> Row:
+        """How a weight is kept that has no row."""
+        return Row(ours, (self.homeless + ours,))

@@ -91,7 +91,9 @@ class Description:
             if ours[name] != theirs[name]
         }
         encoder = {
-            name: value for name, value in ours["encoder"].items() if theirs["encoder"][name] != value
+            name: value
+            for name, value in ours["encoder"].items()
+            if theirs["encoder"][name] != value
         }
         return fields | ({"encoder": encoder} if encoder else {})
 
@@ -102,7 +104,9 @@ class Description:
             UserError: `unsaid`, which stood in the file `path`, is not what `unsaid` makes.
         """
         if not isinstance(unsaid, dict) or not isinstance(unsaid.get("encoder", {}), dict):
-            raise UserError(f"{path}: the key bert_tf is damaged; remove it, or copy the file again")
+            raise UserError(
+                f"{path}: the key bert_tf is damaged; remove it, or copy the file again"
+            )
         fields = self.to_dict()
         encoder = fields["encoder"] | unsaid.get("encoder", {})
         return Description.from_dict(fields | unsaid | {"encoder": encoder}, path)

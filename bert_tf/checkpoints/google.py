@@ -131,7 +131,7 @@ def sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def write(
+def write_weights(
     folder: Path,
     weights: Mapping[str, np.ndarray],
     description: Description,

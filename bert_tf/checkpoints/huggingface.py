@@ -17,6 +17,7 @@ from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, lay
 from bert_tf.checkpoints.description import ENCODER, Description
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
+from bert_tf.models import EncoderConfig
 
 CONFIG_FILE = "config.json"
 # Our weights that transformers has no place for.
@@ -115,8 +116,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if fields.get("model_type", "bert") != "bert":
         raise UserError(f"{path} describes a {fields['model_type']} model, not a BERT one")
     if fields.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(f"{path}: BERT has absolute positions, not position_embedding_type "
-                        f"{fields['position_embedding_type']}")  # fmt: skip
+        other = fields["position_embedding_type"]
+        raise UserError(f"{path}: position_embedding_type is {other}, but BERT's is absolute")
     weights = _weights(folder)
     model, head = _model(fields, weights)
     description = Description(
@@ -141,7 +142,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     ).check()
 
 
-def write(
+def write_weights(
     folder: Path,
     weights: Mapping[str, np.ndarray],
     description: Description,
@@ -192,7 +193,7 @@ def _weights(folder: Path) -> Tensors:
     return found
 
 
-def _encoder(fields: Mapping[str, Any], path: Path):
+def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
     """The encoder's sizes."""
     found = {"hidden_act": "gelu"} | {k: v for k, v in fields.items() if k != "attention"}
     if isinstance(found["hidden_act"], str):

@@ -58,9 +58,7 @@ def lower_case(folder: Path) -> bool | None:
     return None
 
 
-def write(
-    folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int
-) -> None:
+def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int) -> None:
     """Writes vocab.txt, and tokenizer_config.json where the casing is known."""
     write_beside(folder, pieces)
     fields: dict[str, Any] = {

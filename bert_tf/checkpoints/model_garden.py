@@ -62,7 +62,9 @@ TABLE = Table(
             f"{_ATTENTION}attention_output/",
             kernel=HEADS_FIRST,
         ),
-        *layer_norm("encoder/layer_{n}/attention_layer_norm", f"{_LAYER}self_attention_layer_norm/"),
+        *layer_norm(
+            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}self_attention_layer_norm/"
+        ),
         *linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate/"),
         *linear("encoder/layer_{n}/output", f"{_LAYER}output/"),
         *layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output_layer_norm/"),
@@ -90,6 +92,8 @@ _NAME = re.compile(
 # The dense layer of three heads is called this; which of them it is, the objects around it tell.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
+# What stands beside the weights: counters, and how the tokenizer of a TF Hub encoder is set.
+_NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
 
@@ -123,7 +127,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     names, slots = {}, 0
     for variable in (attribute for node in graph.nodes for attribute in node.attributes):
         key = variable.checkpoint_key
-        if key not in tensors.shapes:
+        if key not in tensors.shapes or _NO_WEIGHTS.match(key):
             continue
         if _OPTIMIZER.search(key):
             slots += 1
@@ -138,9 +142,13 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     # A head on the sequence output brings a pooler of its own. It is the one that was trained with
     # the head, and takes the place of the encoder's, which was not.
     own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
-    if own:
+    found = tensors.renamed(names)
+    if not all(
+        encoders in names and np.array_equal(found.read(encoders), found.read(heads))
+        for encoders, heads in own.items()
+    ):
         notes.append("the pooler is that of the head")
-        names |= {encoders: names.pop(heads) for encoders, heads in own.items()}
+    names |= {encoders: names.pop(heads) for encoders, heads in own.items()}
     return tensors.renamed(names), tuple(notes)
 
 
@@ -171,7 +179,7 @@ def described(
     return Checkpoint(folder, description, tensors, TABLE, read_vocabulary, notes).check()
 
 
-def write(
+def write_weights(
     folder: Path,
     weights: Mapping[str, np.ndarray],
     description: Description,

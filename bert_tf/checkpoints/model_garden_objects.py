@@ -37,14 +37,14 @@ def node(**children: Any) -> tf.train.Checkpoint:
     return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
 
 
-def objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
+def objects(named: dict[str, np.ndarray], description: Description) -> tf.Module:
     """The root of the objects for `tf.train.Checkpoint(root=…)`.
 
     Args:
         named: the arrays by their names in Model Garden.
         description: what they are.
     """
-    owner = _Owner(named)
+    owner = _Owner(named | _pooler_of_head(named))
     encoder = _encoder(owner, description.encoder.num_hidden_layers)
     root = tf.Module()
     # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
@@ -54,10 +54,10 @@ def objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mod
         case "PreTrainer":
             root.masked_lm = _masked_lm(owner)
             root.model = node(encoder_network=encoder, masked_lm=root.masked_lm)
-            if description.head["next_sentence"]:
-                pooler = owner.layer("pooler_transform/")
-                head = node(dense=pooler, out_proj=owner.layer("next_sentence/logits/"))
+            pooler = owner.layer("next_sentence/pooler_dense/")
+            if pooler is not None:
                 setattr(root, "next_sentence.pooler_dense", pooler)
+                head = node(dense=pooler, out_proj=owner.layer("next_sentence/logits/"))
                 root.model.classification_heads = node(**{"0": head})
         case "SequenceClassifier":
             head = node(out_proj=owner.layer("sentence_prediction/logits/"))
@@ -74,6 +74,15 @@ def objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mod
     if own:
         root.bert_tf = node(**own)
     return root
+
+
+def _pooler_of_head(named: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The pooler once more, for a next-sentence head: theirs has one of its own."""
+    return {
+        name.replace("pooler_transform/", "next_sentence/pooler_dense/"): array
+        for name, array in named.items()
+        if name.startswith("pooler_transform/") and "next_sentence/logits/bias" in named
+    }
 
 
 def _encoder(owner: _Owner, layers: int) -> tf.train.Checkpoint:

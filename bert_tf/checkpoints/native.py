@@ -12,15 +12,17 @@ import numpy as np
 
 from bert_tf.checkpoints import plain_json, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import Row, Table
+from bert_tf.checkpoints.correspondence import Table
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.sizes import encoder_shapes
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
+# Every weight is under our own name.
+TABLE = Table(encoder=(), heads={}, homeless="")
+
 _FORMAT = 1
 
 
@@ -65,18 +67,16 @@ def read_weights(folder: Path) -> Mapping[str, np.ndarray]:
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`.
 
-    Its vocabulary is beside it or, where it is one of a run's, in the run folder.
+    Its vocabulary is beside it or, where it is one of a run's checkpoints, in the run folder.
 
     Raises:
         UserError: a file is missing or damaged, or they do not belong together.
     """
     description = read_description(folder)
-    found = tensors.open_file(folder / WEIGHTS_FILE)
-    layered = encoder_shapes(description.encoder, 1)
     return Checkpoint(
         folder,
         description,
-        found,
-        ...,
+        tensors.open_file(folder / WEIGHTS_FILE),
+        TABLE,
         lambda: read_beside(folder) or read_beside(folder.parent.parent),
     ).check()

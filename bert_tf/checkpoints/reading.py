@@ -1,90 +1,45 @@
-"""Finding out what a checkpoint is, and filling a model from it."""
+"""Finding out what a checkpoint is."""
 
-import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
-import keras
-import numpy as np
-
-from bert_tf.checkpoints import huggingface, names, native
+from bert_tf.checkpoints import (
+    download,
+    google,
+    huggingface,
+    model_garden,
+    native,
+    tf_files,
+    tf_hub,
+)
+from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.errors import UserError
-from bert_tf.models import EncoderConfig
 
 CHECKPOINTS = "checkpoints"  # the folder of checkpoints in a run folder
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadReport:
-    """Which weights came from the checkpoint.
-
-    Attributes:
-        loaded: our names of the weights that were read.
-        new: our names of the weights that keep their random start.
-    """
-
-    loaded: tuple[str, ...]
-    new: tuple[str, ...]
-
-    def __str__(self) -> str:
-        new = f"; newly initialised: {', '.join(self.new)}" if self.new else ""
-        return f"{len(self.loaded)} weights loaded{new}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint on the disk, not yet in memory.
-
-    Attributes:
-        folder: where its files are.
-        encoder: the encoder's sizes.
-        description: what our own format says besides; None for others' formats.
-    """
-
-    folder: Path
-    encoder: EncoderConfig
-    description: native.Description | None
-
-    def fill(self, model: keras.Model) -> LoadReport:
-        """Gives `model` every weight that the checkpoint has for it.
-
-        Raises:
-            UserError: a file is missing or damaged, a shape does not fit, or there is no weight
-                of the encoder at all.
-        """
-        if self.description is None:
-            weights = names.assemble(model, huggingface.read_tensors(self.folder))
-        else:
-            weights = _fitting(native.read_weights(self.folder), model)
-        variables = names.weight_names(model)
-        if not any(name.startswith("encoder/") for name in weights):
-            raise UserError(f"{self.folder} holds no weight of a BERT encoder")
-        for name, value in weights.items():
-            variables[name].assign(value)
-        new = tuple(name for name in variables if name not in weights)
-        return LoadReport(tuple(weights), new)
-
-
 def find(path: str | Path) -> Checkpoint:
-    """Detects the checkpoint at `path`: a run folder, one of our checkpoints, or Hugging Face's.
+    """Detects and opens the checkpoint at `path`.
+
+    Args:
+        path: a run folder; a folder of ours, of Hugging Face, of google-research or of Model
+            Garden; a SavedModel of TF Hub; one file of these; a prefix such as
+            "model.ckpt-1000"; or "hf://org/name".
 
     Raises:
-        UserError: there is nothing at `path`, or nothing that is a checkpoint.
+        UserError: there is nothing at `path`, nothing that is a checkpoint, or its files are
+            damaged or do not belong together.
     """
+    if download.is_address(path):
+        path = download.fetch(str(path))
     path = Path(path)
-    if not path.exists():
-        raise UserError(f"checkpoint not found: {path}")
-    if (path / CHECKPOINTS).is_dir():
-        path = newest(path)
-    if (path / native.DESCRIPTION_FILE).is_file():
-        description = native.read_description(path)
-        return Checkpoint(path, description.encoder, description)
-    if (path / huggingface.CONFIG_FILE).is_file():
-        return Checkpoint(path, huggingface.read_config(path), None)
-    raise UserError(
-        f"no checkpoint in {path}: expected a run folder, {native.DESCRIPTION_FILE} (bert_tf) "
-        f"or {huggingface.CONFIG_FILE} (Hugging Face)"
-    )
+    if path.is_dir():
+        return _in_folder(path)
+    prefix = path.with_suffix("") if path.suffix == ".index" else path
+    if prefix.with_name(f"{prefix.name}.index").is_file():
+        return _tensorflow(prefix)
+    if path.is_file():
+        return _in_folder(path.parent)
+    raise UserError(f"checkpoint not found: {path}")
 
 
 def newest(run: Path) -> Path:
@@ -95,17 +50,27 @@ def newest(run: Path) -> Path:
     return steps[-1]
 
 
-def _fitting(weights: Mapping[str, np.ndarray], model: keras.Model) -> dict[str, np.ndarray]:
-    """The weights that `model` has too, their shapes checked."""
-    fitting = {}
-    for name, variable in names.weight_names(model).items():
-        if name not in weights:
-            continue
-        theirs, ours = weights[name].shape, tuple(variable.shape)
-        if theirs != ours:
-            raise UserError(
-                f"weight {name} has shape {list(theirs)} in the checkpoint and {list(ours)} in "
-                f"the model; {names.likely_cause(name, theirs, ours)}"
-            )
-        fitting[name] = weights[name]
-    return fitting
+def _in_folder(folder: Path) -> Checkpoint:
+    if (folder / CHECKPOINTS).is_dir():
+        return native.open_checkpoint(newest(folder))
+    if (folder / native.DESCRIPTION_FILE).is_file():
+        return native.open_checkpoint(folder)
+    if (folder / tf_hub.SAVED_MODEL_FILE).is_file():
+        return tf_hub.open_checkpoint(folder)
+    if (folder / huggingface.CONFIG_FILE).is_file():
+        return huggingface.open_checkpoint(folder)
+    prefix = tf_files.find_prefix(folder)
+    if prefix is not None:
+        return _tensorflow(prefix)
+    raise UserError(
+        f"no checkpoint in {folder}: expected a run folder, {native.DESCRIPTION_FILE} (bert_tf), "
+        f"{huggingface.CONFIG_FILE} (Hugging Face), {google.PREFIX}.index (google-research or "
+        f"Model Garden) or {tf_hub.SAVED_MODEL_FILE} (TF Hub)"
+    )
+
+
+def _tensorflow(prefix: Path) -> Checkpoint:
+    """google-research's checkpoint or Model Garden's: only the latter's is a graph of objects."""
+    found = tf_files.open_prefix(prefix)
+    form = model_garden if tf_files.OBJECT_GRAPH in found.shapes else google
+    return form.open_checkpoint(prefix, found)

@@ -72,7 +72,7 @@ def open_file(path: Path) -> Tensors:
     Raises:
         UserError: the file is missing or is not a whole safetensors file.
     """
-    shapes = _from_file(path, lambda file: {n: tuple(_shape(file, n)) for n in file.keys()})
+    shapes = _from_file(path, _shapes)
     return Tensors(shapes, lambda name: _from_file(path, lambda file: file.get_tensor(name)))
 
 
@@ -82,11 +82,12 @@ def load(path: Path) -> dict[str, np.ndarray]:
     Raises:
         UserError: the file is missing or is not a whole safetensors file.
     """
-    return _from_file(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
+    return _from_file(path, lambda file: file.get_tensors())
 
 
-def _shape(file, name: str) -> list[int]:
-    return file.get_slice(name).get_shape()
+def _shapes(file) -> dict[str, tuple[int, ...]]:
+    names = file.keys()
+    return {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
 
 def _from_file(path: Path, get: Callable):

@@ -98,14 +98,14 @@ def plan(
 def examples_in_a_pass(
     documents: Documents, max_length: int, short_probability: float, next_sentence: bool
 ) -> int:
-    """How many examples a pass over all documents makes: the largest of a few passes.
+    """How many examples a pass over all documents makes: the larger number of two passes.
 
-    The number differs from pass to pass. Taking a large one means that `plan` repeats a little
-    rather than drops anything.
+    It differs from pass to pass. The larger one means that `plan` sooner repeats a little than
+    drops anything.
     """
     one_pass = _pairs if next_sentence else _spans
     rng = np.random.default_rng(0)
-    return max(len(one_pass(documents, None, max_length, short_probability, rng)) for _ in range(4))
+    return max(len(one_pass(documents, None, max_length, short_probability, rng)) for _ in range(2))
 
 
 def _targets(

@@ -51,7 +51,9 @@ def map_until_exit(
     calls = dataset.map(
         lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False)
     )
-    return calls.take_while(goes_on).map(lambda _, *results: results)
+    results = calls.take_while(goes_on).map(lambda _, *results: results)
+    # Keras wants to know beforehand where a dataset ends.
+    return results.apply(tf.data.experimental.assert_cardinality(dataset.cardinality()))
 
 
 @atexit.register

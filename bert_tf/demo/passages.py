@@ -19,8 +19,8 @@ from bert_tf.demo.docstrings import Passage
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 
-# Sizes of one class; with the eight classes of the demo 1,000 examples a split. So few labels do not
-# teach what all the words mean, which is what pre-training is for; a test of 1,000 has a standard
+# Examples of one class: 1,000 a split with the demo's eight classes. So few labels do not teach
+# what all the words mean, which is what pre-training is for; an accuracy on 1,000 has a standard
 # error of 1.6 points.
 SIZES = {"train": 125, "dev": 125, "test": 125}
 # No file may speak for its whole library.

@@ -1,6 +1,7 @@
 """BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -155,6 +156,27 @@ class Encoder(keras.Model):
                 f"sequences of {length} tokens do not fit {longest} positions; "
                 f"lower max_length to {longest} or raise max_position_embeddings"
             )
+
+    @classmethod
+    def from_checkpoint(cls, path: str | os.PathLike, **options: Any) -> "Encoder":
+        """The encoder of a checkpoint; says on standard error what was loaded.
+
+        Args:
+            path: a run folder, or a checkpoint of bert_tf, Hugging Face, google-research, Model
+                Garden or TF Hub, or "hf://org/name"; the format is detected.
+            **options: as for the constructor, such as layout or dtype.
+
+        Raises:
+            UserError: there is no checkpoint at `path`, or it is damaged.
+        """
+        # The formats build on the models, so that they can only be imported here.
+        from bert_tf.checkpoints import reading
+        from bert_tf.progress import say
+
+        checkpoint = reading.find(path)
+        encoder = cls(checkpoint.encoder, **options)
+        say(f"{path}: {checkpoint.fill(encoder)}")
+        return encoder
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same encoder."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import keras
 
 from bert_tf.checkpoints import names, native, tensors
+from bert_tf.checkpoints.description import Description
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 
@@ -31,7 +32,7 @@ class Checkpoints:
         kept: how many stay; older ones are deleted.
     """
 
-    def __init__(self, folder: Path, description: native.Description, kept: int):
+    def __init__(self, folder: Path, description: Description, kept: int):
         self._folder = folder
         self._description = description
         self._kept = kept

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import keras
 
-from bert_tf.checkpoints import native, reading
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.progress import say
@@ -44,7 +45,7 @@ def _finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     model = task.model(setup.make_encoder(config, tokenizer))
     setup.load_initial_weights(config, model)
     task.compile(model, setup.make_optimizer(config.train, steps))
-    description = native.describe(model, tokenizer, task.labels)
+    description = describe(model, tokenizer, task.labels)
     checkpoints = Checkpoints(run.checkpoints, description, config.train.checkpoints_kept)
     train(
         run,

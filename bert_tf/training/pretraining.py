@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.data import pretraining_data
 from bert_tf.errors import UserError
@@ -47,7 +47,7 @@ def pretrain(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     steps = config.train.steps or round(config.train.epochs * data.steps_per_epoch)
     model.compile(optimizer=setup.make_optimizer(config.train, steps))
     checkpoints = Checkpoints(
-        run.checkpoints, native.describe(model, tokenizer), config.train.checkpoints_kept
+        run.checkpoints, describe(model, tokenizer), config.train.checkpoints_kept
     )
     dev = data.dev_dataset(_DEV_STEPS)
     with data.explained_errors():

@@ -2,7 +2,8 @@
 
 import keras
 
-from bert_tf.checkpoints import native, reading
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.config import RunConfig, TrainConfig
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
@@ -67,7 +68,7 @@ def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> N
             f"{pieces}; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     known = checkpoint.description
-    if known and known.vocabulary not in (None, native.vocabulary_hash(tokenizer.vocabulary)):
+    if known and known.vocabulary not in (None, vocabulary_hash(tokenizer.vocabulary)):
         raise UserError(
             f"the vocabulary is not the one {checkpoint.folder} was trained with, though it is as "
             "long; set tokenizer.vocab to the checkpoint's own vocabulary"

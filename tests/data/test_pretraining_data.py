@@ -49,7 +49,9 @@ def unmasked_words(batch) -> set[int]:
 
 
 def test_batches_have_the_models_inputs_and_targets(folder):
-    inputs, targets = open_data(folder).dataset().element_spec
+    dataset = open_data(folder).dataset()
+    assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+    inputs, targets = dataset.element_spec
     wide, narrow = (BATCH, MAX_LENGTH), (BATCH, PREDICTIONS)
     assert {name: (spec.shape, spec.dtype) for name, spec in inputs.items()} == {
         "input_word_ids": (wide, tf.int32),
@@ -126,8 +128,9 @@ def test_held_out_text_is_never_trained_on(folder):
 
 
 def test_held_out_batches_are_the_same_every_time_and_for_every_seed(folder):
-    first = take(open_data(folder, seed=1).dev_dataset(4), 9)
-    assert len(first) == 4
+    dataset = open_data(folder, seed=1).dev_dataset(4)
+    first = take(dataset, 9)
+    assert len(first) == dataset.cardinality() == 4
     data = open_data(folder, seed=2)
     assert_same(take(data.dev_dataset(4), 4), first)
     assert_same(take(data.dev_dataset(4), 4), first)

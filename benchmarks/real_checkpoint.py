@@ -1,0 +1,156 @@
+"""A published checkpoint: converted to every format and back, and beside transformers.
+
+    python -m benchmarks.real_checkpoint --checkpoint FOLDER [--transformers]
+
+Every format is written from the checkpoint, read, and written as bert_tf's again: a row says
+whether each weight has the same bits, whether the outputs for a few sentences do, and what it takes
+to write and to read. With --transformers (where torch and transformers are installed) the
+checkpoint, if it is a Hugging Face folder, and what is converted to Hugging Face's format are also
+loaded there: a row says which weights it missed or did not expect, and the largest difference of
+token ids, token vectors and mean-pooled embeddings (of length 1) from ours.
+"""
+
+import argparse
+import contextlib
+import io
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+from bert_tf.checkpoints import conversion, reading
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.models import Encoder
+from bert_tf.text import Preprocessor
+
+FORMATS = ("bert_tf", "huggingface", "tf1", "model_garden")
+SENTENCES = (
+    "The kettle was still warm when they came back from the harbour.",
+    "When they returned from the port, the kettle had not cooled down yet.",
+    "Interest rates rose for the third time this year, to 4.25%.",
+    "Ça ne vaut pas la peine d'en parler — or does it?",
+    "A photon's energy is proportional to its frequency: E = hν.",
+    "no",
+    "My cat (the grey one) sleeps on the router, because it's the warmest place in the flat; the "
+    "other one, which we found behind the bakery two winters ago, prefers the laundry basket and "
+    "will not be moved from it by anything short of an open tin.",
+    "東京 is the capital of 日本.",
+)
+
+
+class Outputs(NamedTuple):
+    """What an encoder makes of the sentences.
+
+    Attributes:
+        ids: int [sentences, tokens].
+        tokens: float [sentences, tokens, hidden], 0 at padding.
+        embeddings: float [sentences, hidden]: the mean over tokens, of length 1.
+    """
+
+    ids: np.ndarray
+    tokens: np.ndarray
+    embeddings: np.ndarray
+
+
+def main() -> None:
+    """Reads the command line and prints both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--checkpoint", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--transformers", action="store_true", help="compare with transformers")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        Console().print(round_trips(args.checkpoint, Path(scratch)))
+        if args.transformers:
+            folders = {"converted": Path(scratch) / "huggingface"}
+            if (args.checkpoint / "config.json").is_file():
+                folders = {"as published": args.checkpoint} | folders
+            Console().print(beside_transformers(ours(args.checkpoint), folders))
+
+
+def round_trips(checkpoint: Path, scratch: Path) -> Table:
+    """The table of conversions, whose folders stay in `scratch`."""
+    weights, expected = bits(checkpoint), ours(checkpoint)
+    table = Table("format", "same bits", "same outputs", "write, s", "read, s", "MiB")
+    for form in FORMATS:
+        folder, back = scratch / form, scratch / f"{form}_back"
+        writing = timed(lambda folder=folder, form=form: conversion.convert(checkpoint, folder, form))
+        timed(lambda folder=folder, back=back: conversion.convert(folder, back, "bert_tf"))
+        found, outputs = bits(back), ours(back)
+        same = sum(found.get(name) == value for name, value in weights.items())
+        table.add_row(
+            form,
+            f"{same} of {len(weights)}",
+            str(all(map(np.array_equal, outputs, expected))),
+            f"{writing:.1f}",
+            f"{timed(lambda folder=folder: Encoder.from_checkpoint(folder)):.1f}",
+            f"{sum(file.stat().st_size for file in folder.iterdir()) / 2**20:.1f}",
+        )
+    return table
+
+
+def bits(checkpoint: Path) -> dict[str, bytes]:
+    """The bytes of every weight that the checkpoint has."""
+    found = reading.find(checkpoint)
+    model = found.description.build()
+    loaded = found.fill(model).loaded
+    variables = weight_names(model)
+    return {name: variables[name].numpy().tobytes() for name in loaded}
+
+
+def ours(checkpoint: Path) -> Outputs:
+    """What bert_tf computes from the sentences themselves."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        encoder = Encoder.from_checkpoint(checkpoint)
+    inputs = Preprocessor(read_tokenizer(checkpoint), padding="batch")(tf.constant(SENTENCES))
+    tokens = encoder(inputs)["sequence_output"].numpy()
+    return _outputs(inputs["input_word_ids"].numpy(), tokens, inputs["input_mask"].numpy())
+
+
+def beside_transformers(expected: Outputs, folders: dict[str, Path]) -> Table:
+    """The table of differences from transformers' outputs for each folder."""
+    import torch
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    table = Table("in transformers", "missing", "unexpected", "ids", "token vectors", "embeddings")
+    for name, folder in folders.items():
+        model, info = transformers.AutoModel.from_pretrained(
+            folder, output_loading_info=True, attn_implementation="eager"
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        given = tokenizer(list(SENTENCES), padding=True, return_tensors="pt")
+        with torch.no_grad():
+            tokens = model.eval()(**given).last_hidden_state.numpy()
+        found = _outputs(given["input_ids"].numpy(), tokens, given["attention_mask"].numpy())
+        table.add_row(
+            name,
+            *(str(len(info[f"{kind}_keys"])) for kind in ("missing", "unexpected")),
+            str((found.ids != expected.ids).sum()),
+            f"{np.abs(found.tokens - expected.tokens).max():.1e}",
+            f"{np.abs(found.embeddings - expected.embeddings).max():.1e}",
+        )
+    return table
+
+
+def timed(work) -> float:
+    """Seconds that `work` takes; what it says is not shown."""
+    start = time.perf_counter()
+    with contextlib.redirect_stderr(io.StringIO()):
+        work()
+    return time.perf_counter() - start
+
+
+def _outputs(ids: np.ndarray, tokens: np.ndarray, mask: np.ndarray) -> Outputs:
+    tokens = tokens * mask[..., np.newaxis]
+    means = tokens.sum(axis=1) / mask.sum(axis=1, keepdims=True)
+    return Outputs(ids, tokens, means / np.linalg.norm(means, axis=-1, keepdims=True))
+
+
+if __name__ == "__main__":
+    main()

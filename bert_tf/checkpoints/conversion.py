@@ -1,0 +1,122 @@
+"""Writing a model in any of the formats, and converting one format into another."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import keras
+import numpy as np
+
+from bert_tf.checkpoints import google, huggingface, model_garden, native, plain_json, reading
+from bert_tf.checkpoints.checkpoint import listed
+from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+from bert_tf.progress import say
+from bert_tf.text import Tokenizer
+
+_FORMATS: dict[str, ModuleType] = {
+    "bert_tf": native,
+    "huggingface": huggingface,
+    "tf1": google,
+    "model_garden": model_garden,
+}
+
+# The fields of the encoder that change its numbers.
+_ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
+
+
+def convert(source: str | os.PathLike, destination: str | os.PathLike, to: str) -> None:
+    """Writes the checkpoint `source`, of any format, as the folder `destination` of format `to`.
+
+    Says what was read, and what the format's own reader will not know or will compute differently.
+
+    Raises:
+        UserError: `source` cannot be read, or `destination` exists or cannot be written.
+    """
+    checkpoint = reading.find(source)
+    model = checkpoint.description.build()
+    report = checkpoint.fill(model)
+    variables = weight_names(model)
+    # What the source lacks, such as the pooler of a masked language model, is not made up.
+    weights = {name: variables[name].numpy() for name in report.loaded}
+    said = [f"{source}: {len(weights)} weights read"]
+    said += [f"it has no {listed(report.new)}"] if report.new else []
+    said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
+    say("; ".join((*said, *report.notes)))
+    vocabulary = checkpoint.read_vocabulary()
+    if vocabulary is None:
+        say(f"warning: {source} has no vocabulary, and so {destination} has none")
+    _write(Path(destination), to, weights, checkpoint.description, vocabulary)
+
+
+def save(
+    model: keras.Model,
+    folder: str | os.PathLike,
+    to: str = "bert_tf",
+    tokenizer: Tokenizer | None = None,
+    labels: Sequence[str] = (),
+) -> None:
+    """Writes `model`, an `Encoder` or a task model, as the new `folder` of format `to`.
+
+    Args:
+        model: what to write.
+        folder: the folder; it must not exist yet.
+        to: "bert_tf", "huggingface", "tf1" or "model_garden".
+        tokenizer: its tokenizer, written too.
+        labels: names of its classes in the order of the logits.
+
+    Raises:
+        UserError: an unknown format, a model that is not of bert_tf, or a folder that exists or
+            cannot be written.
+    """
+    description = describe(model, tokenizer, labels)
+    weights = {name: variable.numpy() for name, variable in weight_names(model).items()}
+    vocabulary = None if tokenizer is None else tokenizer.vocabulary
+    _write(Path(folder), to, weights, description, vocabulary)
+
+
+def _write(
+    folder: Path,
+    to: str,
+    weights: Mapping[str, np.ndarray],
+    description: Description,
+    vocabulary: tuple[str, ...] | None,
+) -> None:
+    if to not in _FORMATS:
+        raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
+    if folder.exists():
+        raise UserError(f"{folder} exists already; choose another place for the output")
+    if vocabulary is not None:
+        description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))
+    form = _FORMATS[to]
+    with atomic_path(folder) as new:
+        new.mkdir()
+        form.write_weights(new, weights, description, vocabulary)
+        if form is not native:
+            _supplement(new, form, weights, description)
+
+
+def _supplement(
+    folder: Path, form: ModuleType, weights: Mapping[str, np.ndarray], description: Description
+) -> None:
+    """Adds what the format could not say to its configuration, and says what that means."""
+    said = reading.find(folder).description
+    unsaid = description.unsaid(said)
+    if unsaid:
+        path = folder / form.CONFIG_FILE
+        fields = plain_json.read_object(path, "model configuration")
+        plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: unsaid})
+    for name in _ARITHMETIC:
+        if name in unsaid.get("encoder", {}):
+            say(
+                f"warning: {form.READER} will compute with {name} {getattr(said.encoder, name)}, "
+                f"where the model has {unsaid['encoder'][name]}; only bert_tf reads that back"
+            )
+    rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
+    own = sorted({name.split("/")[0] for name in weights if name not in rows})
+    if own:
+        say(f"warning: {form.READER} has no place for {', '.join(own)}; only bert_tf reads it back")

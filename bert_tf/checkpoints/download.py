@@ -1,0 +1,63 @@
+"""Checkpoints of the Hugging Face Hub, "hf://org/name" or "hf://org/name@revision", cached.
+
+Only plain files are fetched: weights, configuration and vocabulary. torch's file is, where there
+is no safetensors one.
+"""
+
+import re
+from pathlib import Path
+
+from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
+from bert_tf.errors import UserError
+
+_SCHEME = "hf://"
+_ADDRESS = re.compile(rf"{_SCHEME}((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")
+_PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
+_OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
+
+
+def is_address(path: str | Path) -> bool:
+    """Whether `path` names a checkpoint on the Hub."""
+    return str(path).startswith(_SCHEME)
+
+
+def fetch(address: str) -> Path:
+    """The folder of the cache that holds the checkpoint, fetched first if it is not there yet.
+
+    Raises:
+        UserError: `address` is not of this form, huggingface_hub is not installed, there is no
+            such repository, or the Hub cannot be reached and nothing is cached.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if not match:
+        raise UserError(f"{address} is not of the form hf://org/name or hf://org/name@revision")
+    try:
+        from huggingface_hub import errors, snapshot_download
+    except ImportError:
+        raise UserError(
+            f"{address} needs huggingface_hub; install it with  pip install 'bert_tf[hub]'"
+        ) from None
+
+    def get(*files: str) -> Path:
+        patterns = [*_PLAIN_FILES, *_OWN_FILES, *files]
+        return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
+
+    try:
+        folder = get(SAFETENSORS, f"{SAFETENSORS}.index.json", "model-*-of-*.safetensors")
+        if not any(folder.glob("model*.safetensors*")):
+            folder = get(TORCH, f"{TORCH}.index.json", "pytorch_model-*-of-*.bin")
+    except errors.GatedRepoError:
+        raise UserError(
+            f"{address} asks for an agreement first; log in with  hf auth login"
+        ) from None
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
+        raise UserError(f"{address} is not on the Hugging Face Hub; check its spelling") from None
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
+        raise UserError(
+            f"{address} is not in the cache, and the Hugging Face Hub cannot be reached; connect "
+            "to the network once, or give a folder"
+        ) from None
+    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{address} cannot be fetched ({first}); try again later") from None
+    return folder

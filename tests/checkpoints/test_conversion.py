@@ -1,0 +1,168 @@
+"""Between the formats: the same bits, the same outputs, and a word on what gets lost for others."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import UserError, cli
+from bert_tf.checkpoints import conversion, reading
+from bert_tf.checkpoints.description import describe
+from bert_tf.text import Tokenizer
+from tests.checkpoints import tiny_models as tiny
+
+OTHERS = ("huggingface", "tf1", "model_garden")
+FORMATS = ("bert_tf", *OTHERS)
+
+
+def assert_same_weights(found, expected):
+    found, expected = tiny.weights(found), tiny.weights(expected)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.fixture(scope="module", params=tiny.KINDS)
+def model(request):
+    sizes = {"hidden_act": "gelu", "attention": "right_to_left", "layer_norm_eps": 1e-6}
+    return tiny.make(request.param, num_hidden_layers=1, **sizes)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_model_comes_back_with_the_same_bits_outputs_and_description(tmp_path, model, to):
+    given = Tokenizer(tiny.PIECES, lower_case=False)
+    conversion.save(model, tmp_path / "out", to, given, tiny.labels_of(model))
+
+    back, report = tiny.load(tmp_path / "out")
+
+    assert (report.new, report.ignored, report.notes) == ((), (), ())
+    assert_same_weights(back, model)
+    for found, expected in zip(tiny.outputs(back), tiny.outputs(model), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    described = describe(model, given, tiny.labels_of(model))
+    found = reading.find(tmp_path / "out")
+    assert found.description.unsaid(described) == {}
+    assert found.read_vocabulary() == tiny.PIECES
+
+
+@pytest.mark.parametrize("through", OTHERS)
+@pytest.mark.parametrize("kind", ["pretrainer", "classifier", "feature_tagger"])
+def test_ours_converted_to_another_format_and_back_is_the_same_file(tmp_path, kind, through):
+    model = tiny.make(kind)
+    given = Tokenizer(tiny.PIECES)
+    conversion.save(model, tmp_path / "ours", "bert_tf", given, tiny.labels_of(model))
+
+    conversion.convert(tmp_path / "ours", tmp_path / "theirs", through)
+    conversion.convert(tmp_path / "theirs", tmp_path / "back", "bert_tf")
+
+    for name in ("bert_tf.json", "model.safetensors", "vocab.txt"):
+        before, after = (tmp_path / folder / name for folder in ("ours", "back"))
+        assert before.read_bytes() == after.read_bytes(), name
+
+
+@pytest.mark.parametrize("source", ["huggingface_heads/BertForPreTraining", "tf_hub_tiny"])
+@pytest.mark.parametrize("to", FORMATS)
+def test_what_others_wrote_is_converted_to_every_format(tmp_path, source, to):
+    conversion.convert(tiny.FIXTURES / source, tmp_path / "out", to)
+
+    assert_same_weights(tiny.load(tmp_path / "out")[0], tiny.load(tiny.FIXTURES / source)[0])
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_weights_that_the_source_lacks_are_not_made_up(tmp_path, capsys, to):
+    source = tiny.FIXTURES / "huggingface_heads" / "BertForMaskedLM"
+    conversion.convert(source, tmp_path / "out", to)
+
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said == f"{source}: 34 weights read; it has no encoder/pooler/kernel, encoder/pooler/bias"
+    report = tiny.load(tmp_path / "out")[1]
+    assert report.new == ("encoder/pooler/kernel", "encoder/pooler/bias")
+
+
+@pytest.mark.parametrize(
+    ("to", "kind", "sizes", "warnings"),
+    [
+        ("huggingface", "encoder", {"hidden_act": "gelu"}, []),
+        ("huggingface", "masked_lm", {"attention": "left_to_right"}, []),
+        (
+            "huggingface",
+            "encoder",
+            {"attention": "right_to_left"},
+            ["transformers will compute with attention bidirectional, where the model has "
+             "right_to_left"],
+        ),
+        (
+            "model_garden",
+            "choice",
+            {"hidden_act": "gelu", "layer_norm_eps": 1e-6},
+            ["Model Garden will compute with hidden_act gelu_new, where the model has gelu",
+             "Model Garden will compute with layer_norm_eps 1e-12, where the model has 1e-06",
+             "Model Garden has no place for choice"],
+        ),
+        ("tf1", "feature_tagger", {}, ["google-research/bert has no place for classifier, lstm_0, "
+                                       "lstm_1"]),
+    ],
+)  # fmt: skip
+def test_what_the_formats_own_reader_does_otherwise_is_said(
+    tmp_path, capsys, to, kind, sizes, warnings
+):
+    conversion.save(tiny.make(kind, **sizes), tmp_path / "out", to)
+
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(";")[0] for line in said] == [f"warning: {each}" for each in warnings]
+
+
+def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(tmp_path):
+    model = tiny.make("classifier", hidden_act="gelu_new")
+    conversion.save(model, tmp_path / "tf1", "tf1", labels=tiny.LABELS)
+    conversion.save(model, tmp_path / "huggingface", "huggingface", labels=tiny.LABELS)
+
+    tf1 = json.loads((tmp_path / "tf1" / "bert_config.json").read_text())
+    assert tf1["bert_tf"] == {
+        "head": {"num_classes": 3, "dropout": 0.3},
+        "labels": list(tiny.LABELS),
+    }
+    assert "bert_tf" not in json.loads((tmp_path / "huggingface" / "config.json").read_text())
+
+
+def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):
+    conversion.convert(tiny.FIXTURES / "model_garden_tiny_encoder", tmp_path / "out", "tf1")
+
+    assert "has no vocabulary, and so" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_nothing_is_overwritten(tmp_path):
+    with pytest.raises(UserError, match="exists already; choose another place"):
+        conversion.convert(tiny.FIXTURES / "tf_hub_tiny", tmp_path, "bert_tf")
+
+
+def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversion.huggingface, "_config", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        conversion.save(tiny.make("encoder"), tmp_path / "out", "huggingface")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused(tmp_path):
+    with pytest.raises(UserError, match="unknown format 'onnx'; choose one of bert_tf, hugging"):
+        conversion.save(tiny.make("encoder"), tmp_path / "out", "onnx")
+
+
+def test_the_command_converts(tmp_path, capsys):
+    source = str(tiny.FIXTURES / "google_tiny_squad")
+
+    assert cli.main(["convert", source, str(tmp_path / "out"), "--to", "huggingface"]) == 0
+
+    assert capsys.readouterr().err == (
+        f"{source}: 33 weights read; 82 slots of the optimizer left out\n"
+    )
+    assert reading.find(tmp_path / "out").description.model == "SpanClassifier"
+
+
+def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
+    missing = str(tmp_path / "missing")
+
+    assert cli.main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2
+    assert capsys.readouterr().err == f"bert-tf: error: checkpoint not found: {missing}\n"

@@ -1,0 +1,268 @@
+"""Checkpoints that are cut short, changed, put together wrongly or made with ill will.
+
+Each gives one line that names the file, and nothing in it is run.
+"""
+
+import json
+import random
+import shutil
+import struct
+
+import numpy as np
+import pytest
+
+from bert_tf import UserError
+from bert_tf.checkpoints import conversion, reading, tensors, tokenizer
+from tests.checkpoints import tiny_models as tiny
+
+HUGGINGFACE = "huggingface_heads/BertForSequenceClassification"
+FOLDERS = {
+    "huggingface": HUGGINGFACE,
+    "sharded": "huggingface_heads/sharded",
+    "tf1": "google_tiny_classifier",
+    "model_garden": "model_garden_tiny_encoder",
+    "tf_hub": "tf_hub_tiny",
+}
+CHANGES_A_FILE = 12
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """Copies a fixture to where it may be damaged."""
+
+    def copy(name):
+        folder = tmp_path / "copy"
+        if name == "bert_tf":
+            conversion.save(tiny.make("feature_tagger"), folder, "bert_tf")
+        else:
+            shutil.copytree(tiny.FIXTURES / FOLDERS[name], folder)
+        (folder / "expected.npz").unlink(missing_ok=True)
+        return folder
+
+    return copy
+
+
+def change(path, **fields):
+    """Sets keys of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def one_line(error):
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
+def test_a_file_that_is_cut_short_anywhere_is_told_in_one_line(copy_of, name):
+    folder = copy_of(name)
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        whole = file.read_bytes()
+        for size in (0, 5, len(whole) // 2, len(whole) - 3):
+            file.write_bytes(whole[:size])
+            try:
+                tiny.load(folder)
+                tokenizer.read_tokenizer(folder)
+            except UserError as error:
+                assert "\n" not in str(error)
+            else:
+                # A shorter text may be one too; no weights are.
+                assert file.name in ("vocab.txt", "saved_model.pb"), (file, size)
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["bert_tf", *FOLDERS])
+def test_a_changed_byte_never_raises_anything_else(copy_of, name):
+    folder = copy_of(name)
+    chance = random.Random(0)
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        whole = file.read_bytes()
+        for _ in range(CHANGES_A_FILE):
+            changed = bytearray(whole)
+            changed[chance.randrange(min(len(whole), 2000))] = chance.randrange(256)
+            file.write_bytes(changed)
+            try:
+                tiny.load(folder)
+                tokenizer.read_tokenizer(folder)
+            except UserError as error:
+                assert "\n" not in str(error)
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff" * 8,
+        struct.pack("<Q", 2**40) + b"{}",
+        struct.pack("<Q", 4) + b"junk",
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 58)
+        + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,9999]}}  ',
+        struct.pack("<Q", 66)
+        + b'{"x":{"dtype":"F32","shape":[999999999999],"data_offsets":[0,4]}} 1234',
+    ],
+)
+def test_a_header_that_lies_is_refused(copy_of, content):
+    folder = copy_of("huggingface")
+    (folder / "model.safetensors").write_bytes(content)
+
+    with pytest.raises(UserError, match="checkpoint is damaged: .*model.safetensors") as error:
+        reading.find(folder)
+    one_line(error)
+
+
+@pytest.mark.parametrize("name", ["../stolen", "/etc/passwd", "..", "a\\b", "a\0b", ""])
+def test_an_index_cannot_name_a_file_outside_its_folder(copy_of, name):
+    folder = copy_of("sharded")
+    shutil.copy(folder / "model-00001-of-00002.safetensors", folder.parent / "stolen")
+    change(folder / "model.safetensors.index.json", weight_map={"weight": name})
+
+    with pytest.raises(UserError, match="outside its folder|is not there") as error:
+        reading.find(folder)
+    one_line(error)
+
+
+def test_a_file_that_the_index_names_and_that_is_missing_is_named(copy_of):
+    folder = copy_of("sharded")
+    (folder / "model-00002-of-00002.safetensors").unlink()
+
+    with pytest.raises(UserError, match=r"names model-00002-of-00002.safetensors, which is not"):
+        reading.find(folder)
+
+
+def test_a_checkpoint_without_its_data_says_what_to_copy(copy_of):
+    folder = copy_of("tf1")
+    next(folder.glob("*.data-*")).unlink()
+
+    with pytest.raises(UserError, match=r"has no bert_model.ckpt.data-… beside it; copy that too"):
+        reading.find(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[" * 100_000, "is not JSON"),
+        ("[1]", "is not a JSON object"),
+        ('{"hidden_size": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"hidden_size": 1e400}', "hidden_size must be a whole number, not inf"),
+        ('{"hidden_size": "8"}', "hidden_size must be a whole number, not '8'"),
+        ('{"hidden_size": true}', "hidden_size must be a whole number, not True"),
+        ('{"num_attention_heads": 5}', "is not a multiple of num_attention_heads"),
+        ('{"hidden_act": "relu"}', "unknown hidden_act 'relu'"),
+        ('{"hidden_act": ["gelu"]}', "hidden_act must be a text"),
+        ('{"position_embedding_type": "relative_key"}', "position_embedding_type is relative_key"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, told):
+    folder = copy_of("huggingface")
+    (folder / "config.json").write_text(content)
+
+    with pytest.raises(UserError, match=told) as error:
+        reading.find(folder)
+    assert "config.json" in one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"vocab_size": 10**12}, r"weight embeddings.word_embeddings.weight .* \[14, 8\], but"),
+        ({"hidden_size": 16}, r"word_embeddings.weight of .* shape \[14, 8\], .* \[14, 16\]"),
+        ({"num_hidden_layers": 1}, "the tensors of 2 or more layers, but its configuration says 1"),
+        ({"num_hidden_layers": 3}, "the tensors of 2 layers, but its configuration says 3"),
+        ({"num_hidden_layers": 10**9}, "the tensors of 2 layers, but .* says 1000000000"),
+        ({"intermediate_size": 10**9}, "intermediate.dense.weight"),
+        ({"max_position_embeddings": 512}, "position_embeddings.weight"),
+        ({"id2label": {"0": "a"}}, "id2label does not name each of the 3 classes"),
+        ({"id2label": 3}, "id2label does not name each"),
+        ({"bert_tf": 3}, "the key bert_tf is damaged"),
+        ({"bert_tf": {"encoder": []}}, "the key bert_tf is damaged"),
+        ({"bert_tf": {"model": "os"}}, "names an unknown model 'os'"),
+        ({"bert_tf": {"head": {"name": "x"}}}, "SequenceClassifier has no argument 'name'"),
+        ({"bert_tf": {"head": {"num_classes": 10**12}}}, "num_classes 1000000000000 is not what"),
+        ({"bert_tf": {"color": "red"}}, "unknown key 'color'"),
+        ({"bert_tf": {"lower_case": "no"}}, "lower_case is not what it should be"),
+    ],
+)
+def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
+    copy_of, fields, told
+):
+    folder = copy_of("huggingface")
+    change(folder / "config.json", **fields)
+
+    with pytest.raises(UserError, match=told) as error:
+        reading.find(folder)
+    one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"format": 2}, "was written by a later bert_tf"),
+        ({"format": None}, "was written by a later bert_tf"),
+        ({"labels": [1]}, "a label is not a text"),
+        ({"head": {"num_classes": 3, "lstm_units": 10**9}}, "lstm_units 1000000000 is not what"),
+        ({"head": {"num_classes": "x", "features": "last"}}, "a FeatureTagger cannot be made of"),
+    ],
+)
+def test_our_own_description_is_not_trusted_either(copy_of, fields, told):
+    folder = copy_of("bert_tf")
+    change(folder / "bert_tf.json", **fields)
+
+    with pytest.raises(UserError, match=told) as error:
+        tiny.load(folder)
+    one_line(error)
+
+
+def test_a_missing_weight_is_named(copy_of):
+    folder = copy_of("huggingface")
+    arrays = tensors.load(folder / "model.safetensors")
+    del arrays["bert.encoder.layer.1.output.LayerNorm.weight"]
+    tensors.save(folder / "model.safetensors", arrays)
+
+    with pytest.raises(UserError, match="lacks the weight encoder.layer.1.output.LayerNorm.weight"):
+        reading.find(folder)
+
+
+def test_weights_of_another_model_are_told(copy_of):
+    folder = copy_of("huggingface")
+    tensors.save(folder / "model.safetensors", {"transformer.wte.weight": np.zeros([2, 2])})
+
+    with pytest.raises(UserError, match="holds no weight of a BERT encoder"):
+        reading.find(folder)
+
+
+def test_quantized_weights_are_refused(copy_of):
+    folder = copy_of("huggingface")
+    arrays = tensors.load(folder / "model.safetensors")
+    whole = {name: array.astype(np.int8) for name, array in arrays.items()}
+    tensors.save(folder / "model.safetensors", whole)
+
+    with pytest.raises(UserError, match="is of type int8; bert_tf reads floating-point weights"):
+        tiny.load(folder)
+
+
+def test_a_damaged_vocabulary_does_not_stand_in_the_way_of_the_weights(copy_of):
+    folder = copy_of("tf1")
+    (folder / "vocab.txt").write_text("[PAD]\n\n")
+
+    tiny.load(folder)
+    with pytest.raises(UserError, match="line 2 is blank"):
+        tokenizer.read_tokenizer(folder)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model": {"type": "BPE", "vocab": {"a": 0}}},
+        {"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}},
+        {"model": {"type": "WordPiece", "vocab": ["a"]}},
+        {"model": []},
+        {"added_tokens": [1]},
+    ],
+)
+def test_a_tokenizer_json_of_another_kind_is_refused(copy_of, fields):
+    folder = copy_of("huggingface")
+    change(folder / "tokenizer.json", **fields)
+
+    with pytest.raises(UserError, match="is not a WordPiece tokenizer with an id for every piece"):
+        tokenizer.read_tokenizer(folder)

@@ -1,0 +1,126 @@
+"""Checkpoints of the Hugging Face Hub: from the cache without a network, or a clear line."""
+
+import fnmatch
+import shutil
+import sys
+import types
+
+import pytest
+
+from bert_tf import UserError
+from bert_tf.checkpoints import download, reading
+from tests.checkpoints import tiny_models as tiny
+
+FOLDER = tiny.FIXTURES / "huggingface_heads" / "BertModel"
+
+
+class FakeHub(types.ModuleType):
+    """Stands for huggingface_hub with one repository, org/name; notes what was asked for."""
+
+    def __init__(self, files, cache, error=None):
+        super().__init__("huggingface_hub")
+        self.files, self.cache, self.error, self.asked = files, cache, error, []
+        kinds = (
+            "GatedRepoError RepositoryNotFoundError RevisionNotFoundError LocalEntryNotFoundError "
+            "OfflineModeIsEnabled HfHubHTTPError HFValidationError"
+        ).split()
+        self.errors = types.SimpleNamespace(**{kind: type(kind, (Exception,), {}) for kind in kinds})
+
+    def snapshot_download(self, repository, revision, allow_patterns):
+        self.asked.append((repository, revision))
+        if self.error:
+            raise getattr(self.errors, self.error)("first line\nsecond line")
+        for file in self.files:
+            if any(fnmatch.fnmatch(file.name, pattern) for pattern in allow_patterns):
+                shutil.copy(file, self.cache)
+        return str(self.cache)
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    def install(files, error=None):
+        fake = FakeHub(files, tmp_path, error)
+        monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
+        return fake
+
+    return install
+
+
+def test_a_repository_is_fetched_and_read(hub):
+    fake = hub(list(FOLDER.iterdir()))
+
+    found = reading.find("hf://org/name@v1.0")
+
+    assert fake.asked == [("org/name", "v1.0")]
+    assert found.description.model == "Encoder"
+    assert found.read_vocabulary() == tiny.PIECES
+    assert not (found.folder / "expected.npz").exists()
+
+
+def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path):
+    torch_file = tmp_path / "from" / "pytorch_model.bin"
+    torch_file.parent.mkdir()
+    torch_file.write_bytes(b"")
+
+    fake = hub([*FOLDER.iterdir(), torch_file])
+    assert not (download.fetch("hf://org/name") / "pytorch_model.bin").exists()
+    assert len(fake.asked) == 1
+
+    (tmp_path / "model.safetensors").unlink()
+    hub([FOLDER / "config.json", torch_file])
+    assert (download.fetch("hf://org/name") / "pytorch_model.bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("GatedRepoError", "asks for an agreement first; log in"),
+        ("RepositoryNotFoundError", "is not on the Hugging Face Hub; check its spelling"),
+        ("RevisionNotFoundError", "is not on the Hugging Face Hub"),
+        ("LocalEntryNotFoundError", "not in the cache, and the Hugging Face Hub cannot be reached"),
+        ("OfflineModeIsEnabled", "not in the cache, and the Hugging Face Hub cannot be reached"),
+        ("HfHubHTTPError", r"cannot be fetched \(first line\); try again later"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_line(hub, error, told):
+    hub([], error)
+
+    with pytest.raises(UserError, match=told) as raised:
+        reading.find("hf://org/name")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["hf://", "hf://a/b/c", "hf://org/name@", "hf://org/na me"])
+def test_a_malformed_address_is_told(address):
+    with pytest.raises(UserError, match="is not of the form hf://org/name or hf://org/name@rev"):
+        reading.find(address)
+
+
+def test_without_huggingface_hub_the_extra_to_install_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+
+    with pytest.raises(UserError, match=r"install it with  pip install 'bert_tf\[hub\]'"):
+        reading.find("hf://org/name")
+
+
+@pytest.fixture
+def real_hub(monkeypatch, tmp_path):
+    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra `hub` is missing")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.mark.usefixtures("real_hub")
+def test_the_cache_of_huggingface_hub_is_used_without_a_network(tmp_path):
+    repository = tmp_path / "models--org--name"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(FOLDER, repository / "snapshots" / ("0" * 40))
+
+    assert reading.find("hf://org/name").description.model == "Encoder"
+
+
+@pytest.mark.usefixtures("real_hub")
+def test_what_huggingface_hub_has_not_cached_is_told_in_one_line():
+    with pytest.raises(UserError, match="not in the cache, and the Hugging Face Hub cannot be"):
+        reading.find("hf://org/name")

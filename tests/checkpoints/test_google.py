@@ -1,0 +1,111 @@
+"""google-research's checkpoints; the fixtures are of `tests/fixtures/make_google_tiny.py`."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import UserError
+from bert_tf.checkpoints import conversion, google, reading, tf_files, tokenizer
+from tests.checkpoints import tiny_models as tiny
+
+HEADS = {
+    "pretraining": "PreTrainer",
+    "classifier": "SequenceClassifier",
+    "squad": "SpanClassifier",
+}
+SLOTS = {"pretraining": 92, "classifier": 82, "squad": 82}
+
+
+def folder_of(name):
+    return tiny.FIXTURES / f"google_tiny_{name}"
+
+
+def logits(model, expected):
+    inputs = tiny.inputs_of(expected)
+    if type(model).__name__ == "PreTrainer":
+        positions = np.tile(np.arange(7, dtype=np.int32), (2, 1))
+        return model(inputs | {"masked_lm_positions": tf.constant(positions)})
+    found = model(inputs)
+    return found if isinstance(found, dict) else {"logits": found}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_head_is_read_and_computes_the_same(name):
+    expected = dict(np.load(folder_of(name) / "expected.npz"))
+    model, report = tiny.load(folder_of(name))
+
+    assert type(model).__name__ == HEADS[name]
+    assert (report.new, report.ignored) == ((), ())
+    assert report.notes == (f"{SLOTS[name]} slots of the optimizer left out",)
+    differences = tiny.encoder_differences(model, expected)
+    for key, value in logits(model, expected).items():
+        mask = expected["input_mask"] if value.shape[:2] == (2, 7) else np.ones(1)
+        mask = mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim))
+        differences[key] = np.abs((value - expected[key]) * mask).max()
+    assert max(differences.values()) < tiny.TOLERANCE, differences
+
+
+def test_its_gelu_is_the_tanh_form_and_its_other_sizes_are_kept():
+    found = reading.find(folder_of("classifier")).encoder
+
+    assert found.hidden_act == "gelu_new"
+    assert (found.attention_probs_dropout_prob, found.initializer_range) == (0.2, 0.3)
+
+
+def test_a_prefix_an_index_file_and_the_last_step_of_a_folder_are_found(tmp_path):
+    for step in (5, 20, 100):
+        for file in folder_of("classifier").glob("bert_model.ckpt*"):
+            shutil.copy(file, tmp_path / file.name.replace("bert_model.ckpt", f"model.ckpt-{step}"))
+    shutil.copy(folder_of("classifier") / "bert_config.json", tmp_path)
+
+    assert tf_files.find_prefix(tmp_path).name == "model.ckpt-100"
+    for path in (tmp_path, tmp_path / "model.ckpt-20", tmp_path / "model.ckpt-20.index"):
+        assert reading.find(path).description.model == "SequenceClassifier"
+
+
+def test_a_checkpoint_without_its_configuration_tells_which_to_copy(tmp_path):
+    for file in folder_of("classifier").glob("bert_model.ckpt*"):
+        shutil.copy(file, tmp_path)
+
+    with pytest.raises(UserError, match=r"has no bert_config.json beside it; copy there that of"):
+        reading.find(tmp_path)
+
+
+def test_the_vocabulary_tells_the_casing(tmp_path):
+    assert tokenizer.read_tokenizer(folder_of("squad")).lower_case
+
+    shutil.copytree(folder_of("squad"), tmp_path, dirs_exist_ok=True)
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text(vocabulary.read_text().replace("##d", "##D"))
+    assert not tokenizer.read_tokenizer(tmp_path).lower_case
+
+
+@pytest.mark.parametrize("kind", ["encoder", "pretrainer", "classifier", "span"])
+def test_what_is_written_has_the_variables_that_google_research_writes(tmp_path, kind):
+    names = {"encoder": "classifier", "pretrainer": "pretraining", "span": "squad"}
+    conversion.save(tiny.make(kind, hidden_act="gelu_new"), tmp_path / "out", "tf1")
+
+    ours = tf_files.open_prefix(tmp_path / "out" / "bert_model.ckpt").shapes
+    theirs = tf_files.open_prefix(folder_of(names.get(kind, kind)) / "bert_model.ckpt").shapes
+    trained = {
+        name: shape
+        for name, shape in theirs.items()
+        if not name.endswith(("adam_m", "adam_v", "global_step"))
+        and not (kind == "encoder" and name.startswith("output_"))
+    }
+    assert ours == trained
+
+
+def test_the_configuration_says_gelu_to_google_research_and_the_exact_form_to_us(tmp_path, capsys):
+    conversion.save(tiny.make("encoder", hidden_act="gelu"), tmp_path / "out", "tf1")
+
+    fields = json.loads((tmp_path / "out" / google.CONFIG_FILE).read_text())
+    assert (fields["hidden_act"], fields["bert_tf"]) == ("gelu", {"encoder": {"hidden_act": "gelu"}})
+    assert capsys.readouterr().err == (
+        "warning: google-research/bert will compute with hidden_act gelu_new, where the model has "
+        "gelu; only bert_tf reads that back\n"
+    )
+    assert reading.find(tmp_path / "out").encoder.hidden_act == "gelu"

@@ -1,0 +1,244 @@
+"""Hugging Face folders: what transformers wrote is read, and what is written is what it writes.
+
+The fixtures are of `tests/fixtures/make_huggingface_heads.py`.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import UserError
+from bert_tf.checkpoints import conversion, reading, tensors, tokenizer
+from tests.checkpoints import tiny_models as tiny
+
+FOLDER = tiny.FIXTURES / "huggingface_heads"
+POOLER = ("encoder/pooler/kernel", "encoder/pooler/bias")
+CLASSES = {
+    "BertModel": "Encoder",
+    "BertForPreTraining": "PreTrainer",
+    "BertForMaskedLM": "PreTrainer",
+    "BertLMHeadModel": "PreTrainer",
+    "BertForSequenceClassification": "SequenceClassifier",
+    "BertForTokenClassification": "TokenClassifier",
+    "BertForQuestionAnswering": "SpanClassifier",
+    "BertForMultipleChoice": "MultipleChoice",
+}
+WITHOUT_POOLER = {
+    "BertForMaskedLM",
+    "BertLMHeadModel",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+}
+KINDS = {
+    "encoder": "BertModel",
+    "pretrainer": "BertForPreTraining",
+    "masked_lm": "BertForMaskedLM",
+    "classifier": "BertForSequenceClassification",
+    "tokens": "BertForTokenClassification",
+    "span": "BertForQuestionAnswering",
+    "choice": "BertForMultipleChoice",
+}
+
+
+def expected_of(folder):
+    return dict(np.load(folder / "expected.npz"))
+
+
+def logits(model, expected):
+    """The head's outputs under the names that transformers gives them."""
+    inputs = tiny.inputs_of(expected)
+    mask = expected["input_mask"]
+    kind = type(model).__name__
+    if kind == "Encoder":
+        return {}
+    if kind == "PreTrainer":
+        positions = np.broadcast_to(np.arange(mask.shape[1], dtype=np.int32), mask.shape)
+        found = model(inputs | {"masked_lm_positions": tf.constant(positions)})
+        names = {"masked_lm": "logits", "next_sentence": "seq_relationship_logits"}
+        if "prediction_logits" in expected:
+            names["masked_lm"] = "prediction_logits"
+        return {names[name]: value for name, value in found.items()}
+    if kind == "SpanClassifier":
+        found = model(inputs)
+        return {"start_logits": found["start"], "end_logits": found["end"]}
+    if kind == "MultipleChoice":
+        inputs = {name: value[tf.newaxis] for name, value in inputs.items()}
+    return {"logits": model(inputs)}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_is_read_and_computes_the_same(name):
+    expected = expected_of(FOLDER / name)
+    model, report = tiny.load(FOLDER / name)
+
+    assert type(model).__name__ == CLASSES[name]
+    assert report.ignored == ()
+    assert report.new == (POOLER if name in WITHOUT_POOLER else ())
+    renamed = {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"}
+    differences = tiny.encoder_differences(
+        model, {renamed.get(key, key): value for key, value in expected.items()}
+    )
+    found = logits(model, expected)
+    assert found.keys() == {key for key in expected if key.endswith("logits")}
+    for key, value in found.items():
+        per_token = expected["input_mask"] if value.shape[:2] == (2, 7) else np.ones(1)
+        per_token = per_token.reshape(per_token.shape + (1,) * (value.ndim - per_token.ndim))
+        differences[key] = np.abs((value - expected[key]) * per_token).max()
+    assert max(differences.values()) < tiny.TOLERANCE, differences
+
+
+def test_several_files_give_the_same_as_one():
+    one, several = tiny.load(FOLDER / "BertModel")[0], tiny.load(FOLDER / "sharded")[0]
+
+    found = tiny.weights(several)
+    for name, value in tiny.weights(one).items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_the_old_names_of_layer_norms_and_of_the_output_bias_are_read(tmp_path):
+    folder = tmp_path / "old"
+    shutil.copytree(FOLDER / "BertForMaskedLM", folder)
+    arrays = tensors.load(folder / "model.safetensors")
+    renamed = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        .replace("LayerNorm.bias", "LayerNorm.beta")
+        .replace("cls.predictions.bias", "cls.predictions.decoder.bias"): array
+        for name, array in arrays.items()
+    }
+    renamed["bert.embeddings.position_ids"] = np.arange(7)[None]
+    renamed["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"]
+    tensors.save(folder / "model.safetensors", renamed)
+
+    model, report = tiny.load(folder)
+
+    assert (report.new, report.ignored) == (POOLER, ())
+    original = tiny.weights(tiny.load(FOLDER / "BertForMaskedLM")[0])
+    for name in report.loaded:
+        np.testing.assert_array_equal(tiny.weights(model)[name], original[name])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_weights_are_read(tmp_path, dtype):
+    folder = tmp_path / "half"
+    shutil.copytree(FOLDER / "BertModel", folder)
+    arrays = tensors.load(folder / "model.safetensors")
+    half = {name: tf.cast(array, dtype).numpy() for name, array in arrays.items()}
+    tensors.save(folder / "model.safetensors", half)
+
+    model, _ = tiny.load(folder)
+
+    found = model.embeddings.word_embeddings.numpy()
+    expected = half["embeddings.word_embeddings.weight"].astype(np.float32)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_and_dropout_are_kept():
+    found = reading.find(FOLDER / "BertForSequenceClassification").description
+
+    assert found.labels == ("good", "bad", "neither")
+    assert found.head == {"num_classes": 3, "dropout": 0.3}
+
+
+def test_labels_that_are_only_numbered_are_no_labels():
+    assert reading.find(FOLDER / "BertForTokenClassification").description.labels == ()
+
+
+def test_a_decoder_reads_from_left_to_right():
+    assert reading.find(FOLDER / "BertLMHeadModel").encoder.attention == "left_to_right"
+
+
+def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt():
+    found = tokenizer.read_tokenizer(FOLDER / "BertModel")
+
+    assert found.vocabulary == tiny.PIECES
+    assert not found.lower_case
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_has_the_tensors_that_transformers_writes(tmp_path, kind):
+    conversion.save(tiny.make(kind), tmp_path / "out", "huggingface")
+
+    ours = tensors.open_file(tmp_path / "out" / "model.safetensors").shapes
+    theirs = tensors.open_file(FOLDER / KINDS[kind] / "model.safetensors").shapes
+    classes = {"classifier.weight", "classifier.bias"}
+    assert ours.keys() == theirs.keys()
+    for name in ours.keys() - classes:
+        assert ours[name] == theirs[name], name
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["architectures"] == [KINDS[kind]]
+    assert config["model_type"] == "bert"
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture"), [("masked_lm", "BertLMHeadModel"), ("encoder", "BertModel")]
+)
+def test_left_to_right_attention_is_written_as_a_decoder(tmp_path, kind, architecture):
+    model = tiny.make(kind, attention="left_to_right")
+    conversion.save(model, tmp_path / "out", "huggingface")
+
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["is_decoder"], config["architectures"]) == (True, [architecture])
+    assert "bert_tf" not in config
+
+
+def test_labels_and_tokenizer_are_written(tmp_path):
+    given = tokenizer.Tokenizer(tiny.PIECES, lower_case=False)
+    model = tiny.make("classifier")
+    conversion.save(model, tmp_path / "out", "huggingface", given, tiny.LABELS)
+
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["id2label"] == {"0": "nay", "1": "yea", "2": "perhaps"}
+    assert config["label2id"] == {"nay": 0, "yea": 1, "perhaps": 2}
+    assert (tmp_path / "out" / "vocab.txt").read_text().split("\n")[:-1] == list(tiny.PIECES)
+    fields = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
+    assert fields["do_lower_case"] is False
+    assert fields["model_max_length"] == 7
+
+
+def test_another_architecture_is_refused_by_name(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+
+    with pytest.raises(UserError, match="describes a roberta model, not a BERT one"):
+        reading.find(tmp_path)
+
+
+def test_a_torch_file_without_torch_is_told_in_one_line(tmp_path, monkeypatch):
+    shutil.copy(FOLDER / "BertModel" / "config.json", tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+
+    with pytest.raises(UserError, match="torch is not installed; install it, or give"):
+        reading.find(tmp_path)
+
+
+def test_torch_weights_are_read(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    shutil.copy(FOLDER / "BertModel" / "config.json", tmp_path)
+    arrays = tensors.load(FOLDER / "BertModel" / "model.safetensors")
+    torch.save(
+        {name: torch.tensor(array) for name, array in arrays.items()},
+        tmp_path / "pytorch_model.bin",
+    )
+
+    found = tiny.weights(tiny.load(tmp_path)[0])
+    for name, value in tiny.weights(tiny.load(FOLDER / "BertModel")[0]).items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_a_torch_file_that_would_run_code_is_refused_and_runs_none(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    ran = tmp_path / "ran"
+
+    class Hostile:
+        def __reduce__(self):
+            return (ran.touch, ())
+
+    shutil.copy(FOLDER / "BertModel" / "config.json", tmp_path)
+    torch.save({"weight": Hostile()}, tmp_path / "pytorch_model.bin")
+
+    with pytest.raises(UserError, match="not a file of torch weights alone"):
+        reading.find(tmp_path)
+    assert not ran.exists()

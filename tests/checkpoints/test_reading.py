@@ -1,0 +1,141 @@
+"""Finding a checkpoint, filling a model from it, and what is said about it."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_tf import Encoder, UserError
+from bert_tf.checkpoints import conversion, reading, tokenizer
+from bert_tf.checkpoints.checkpoint import LoadReport
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.checkpoints.sizes import encoder_shapes
+from bert_tf.text import Tokenizer
+from tests.checkpoints import tiny_models as tiny
+
+CLASSIFIER = tiny.FIXTURES / "huggingface_heads" / "BertForSequenceClassification"
+
+
+@pytest.fixture
+def ours(tmp_path):
+    conversion.save(tiny.make("pretrainer"), tmp_path / "ours", tokenizer=Tokenizer(tiny.PIECES))
+    return tmp_path / "ours"
+
+
+def test_a_file_of_a_checkpoint_stands_for_its_folder(ours):
+    for path in (ours / "model.safetensors", ours / "bert_tf.json", CLASSIFIER / "config.json"):
+        assert reading.find(path).folder == path.parent
+
+
+def test_a_run_folder_stands_for_its_newest_checkpoint_with_the_vocabulary_of_the_run(
+    tmp_path, ours
+):
+    for step in (10, 200):
+        shutil.copytree(ours, tmp_path / "run" / "checkpoints" / f"step-{step:08d}")
+        (tmp_path / "run" / "checkpoints" / f"step-{step:08d}" / "vocab.txt").unlink()
+    shutil.copy(ours / "vocab.txt", tmp_path / "run")
+
+    found = reading.find(tmp_path / "run")
+
+    assert found.folder.name == "step-00000200"
+    assert found.read_vocabulary() == tiny.PIECES
+
+
+def test_a_folder_of_something_else_tells_what_was_expected(tmp_path):
+    with pytest.raises(UserError, match=r"no checkpoint in .*: expected a run folder, bert_tf.json"):
+        reading.find(tmp_path)
+
+
+def test_the_public_encoder_and_tokenizer_read_any_checkpoint(capsys):
+    encoder = Encoder.from_checkpoint(CLASSIFIER, layout="padded")
+
+    assert encoder.layout == "padded"
+    assert capsys.readouterr().err == (
+        f"{CLASSIFIER}: 31 weights loaded; ignored: classifier.bias, classifier.weight\n"
+    )
+    expected = tiny.weights(tiny.load(CLASSIFIER)[0])
+    for name, value in tiny.weights(encoder).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_a_checkpoint_without_vocabulary_has_no_tokenizer():
+    with pytest.raises(UserError, match="has no vocabulary; copy its vocab.txt there"):
+        tokenizer.read_tokenizer(tiny.FIXTURES / "model_garden_tiny_encoder")
+
+
+def test_a_model_of_another_task_takes_the_encoder_alone(ours):
+    for kind in ("classifier", "tokens", "feature_tagger"):
+        model = tiny.make(kind)
+        heads = {name for name in tiny.weights(model) if not name.startswith("encoder/")}
+        report = reading.find(ours).fill(model)
+
+        assert set(report.new) == heads
+        assert set(report.ignored) == {
+            name for name in tiny.weights(tiny.make("pretrainer")) if "encoder/" not in name
+        }
+
+
+def test_a_head_of_another_task_is_not_taken_even_if_it_fits():
+    model = tiny.make("tokens")
+    before = model.classifier.kernel.numpy()
+    report = reading.find(CLASSIFIER).fill(model)
+
+    assert report.new == ("classifier/kernel", "classifier/bias")
+    np.testing.assert_array_equal(model.classifier.kernel.numpy(), before)
+
+
+def test_fewer_layers_may_be_taken_than_there_are(ours):
+    model = tiny.make("encoder", num_hidden_layers=1)
+    report = reading.find(ours).fill(model)
+
+    assert report.new == ()
+    assert any(name.startswith("encoder/layer_1/") for name in report.ignored)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "told"),
+    [
+        (
+            "classifier",
+            {"vocab_size": 20},
+            r"weight embeddings.word_embeddings.weight of the checkpoint has shape \[14, 8\], the "
+            r"model's encoder/embeddings/word_embeddings \[20, 8\]; the vocabulary has 20 pieces, "
+            "the checkpoint's 14",
+        ),
+        (
+            "classifier",
+            {"max_position_embeddings": 9},
+            r"has shape \[7, 8\], .* \[9, 8\]; set max_position_embeddings to 7",
+        ),
+        (
+            "classifier",
+            {"intermediate_size": 20},
+            r"intermediate/kernel \[8, 20\]; the sizes under `model` are not those",
+        ),
+        ("regressor", {}, r"classifier.weight .* \[8, 3\], .* fine-tuned for another number of"),
+    ],
+)
+def test_a_shape_that_does_not_fit_names_the_weight_both_shapes_and_the_cause(kind, sizes, told):
+    model = tiny.make(kind, **sizes)
+    before = tiny.weights(model)
+    with pytest.raises(UserError, match=told):
+        reading.find(CLASSIFIER).fill(model)
+
+    for name, value in tiny.weights(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_report_names_a_few_weights_and_counts_the_rest():
+    names = tuple(f"w{n}" for n in range(9))
+    report = LoadReport(names[:2], names[:1], names, ("a note",))
+
+    assert str(report) == (
+        "2 weights loaded; newly initialised: w0; ignored: w0, w1, w2, w3, w4, w5 and 3 more; a note"
+    )
+
+
+def test_the_shapes_of_an_encoder_are_known_before_it_is_built():
+    encoder = tiny.make("encoder", type_vocab_size=3, num_hidden_layers=3)
+    shapes = {name: tuple(weight.shape) for name, weight in weight_names(encoder).items()}
+
+    assert encoder_shapes(encoder.config, 3) == shapes

@@ -1,0 +1,101 @@
+"""One tiny model of every class, and comparisons of what models hold and compute."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import LoadReport
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.models import (
+    Encoder,
+    EncoderConfig,
+    FeatureTagger,
+    MultipleChoice,
+    PreTrainer,
+    SequenceClassifier,
+    SpanClassifier,
+    TokenClassifier,
+)
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+TOLERANCE = 2e-5
+PIECES = tuple("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d ##a ##b ##c ##d .".split())
+LABELS = ("nay", "yea", "perhaps")
+
+_HEADS = {
+    "encoder": lambda encoder: encoder,
+    "pretrainer": PreTrainer,
+    "masked_lm": lambda encoder: PreTrainer(encoder, next_sentence=False),
+    "classifier": lambda encoder: SequenceClassifier(encoder, 3, dropout=0.3),
+    "regressor": lambda encoder: SequenceClassifier(encoder, 1),
+    "span": SpanClassifier,
+    "tokens": lambda encoder: TokenClassifier(encoder, 3),
+    "choice": MultipleChoice,
+    "feature_tagger": lambda encoder: FeatureTagger(encoder, 3, features="last", lstm_units=4),
+}
+KINDS = tuple(_HEADS)
+
+
+def make(kind: str, **sizes) -> keras.Model:
+    """A model whose weights are all far from zero."""
+    fields = {
+        "vocab_size": len(PIECES),
+        "hidden_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 12,
+        "max_position_embeddings": 7,
+    }
+    model = _HEADS[kind](Encoder(EncoderConfig(**fields | sizes)))
+    random = np.random.RandomState(0)
+    for weight in model.weights:
+        weight.assign(random.normal(scale=0.4, size=weight.shape))
+    return model
+
+
+def labels_of(model: keras.Model) -> tuple[str, ...]:
+    return LABELS if getattr(model, "head", {}).get("num_classes") == 3 else ()
+
+
+def load(path) -> tuple[keras.Model, LoadReport]:
+    """The model of a checkpoint, with its weights."""
+    checkpoint = reading.find(path)
+    model = checkpoint.description.build()
+    return model, checkpoint.fill(model)
+
+
+def weights(model: keras.Model) -> dict[str, np.ndarray]:
+    return {name: variable.numpy() for name, variable in weight_names(model).items()}
+
+
+def inputs_of(expected) -> dict[str, tf.Tensor]:
+    return {name: tf.constant(expected[name], tf.int32) for name in INPUTS}
+
+
+def encoder_differences(model: keras.Model, expected) -> dict[str, float]:
+    """Largest differences of the encoder's outputs where the mask is 1."""
+    found = getattr(model, "encoder", model)(inputs_of(expected))
+    mask = expected["input_mask"][..., None]
+    names = [name for name in ("sequence_output", "pooled_output") if name in expected]
+    masks = {"sequence_output": mask, "pooled_output": 1}
+    return {n: np.abs((found[n] - expected[n]) * masks[n]).max() for n in names}
+
+
+def outputs(model: keras.Model) -> list[np.ndarray]:
+    """All that a model computes for one batch."""
+    random = np.random.RandomState(1)
+    shape = (2, 2, 7) if isinstance(model, MultipleChoice) else (2, 7)
+    inputs = {
+        "input_word_ids": random.randint(0, len(PIECES), shape),
+        "input_mask": np.ones(shape, np.int32),
+        "input_type_ids": random.randint(0, 2, shape),
+    }
+    inputs["input_mask"][..., 1, 4:] = 0
+    if isinstance(model, PreTrainer):
+        inputs["masked_lm_positions"] = np.array([[1, 2], [3, 0]])
+    given = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
+    return [np.asarray(value) for value in tf.nest.flatten(model(given))]
