@@ -24,6 +24,7 @@ test-all: $(READY)
 
 lint: $(READY)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --diff .
 
 # Installs the peers to measure beside; each benchmark says itself what it needs.
 bench: $(BENCH_READY)

@@ -15,11 +15,11 @@ import contextlib
 import io
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
@@ -79,16 +79,16 @@ def round_trips(checkpoint: Path, scratch: Path) -> Table:
     table = Table("format", "same bits", "same outputs", "write, s", "read, s", "MiB")
     for form in FORMATS:
         folder, back = scratch / form, scratch / f"{form}_back"
-        writing = timed(lambda folder=folder, form=form: conversion.convert(checkpoint, folder, form))
-        timed(lambda folder=folder, back=back: conversion.convert(folder, back, "bert_tf"))
+        writing = timed(conversion.convert, checkpoint, folder, form)
+        timed(conversion.convert, folder, back, "bert_tf")
         found, outputs = bits(back), ours(back)
         same = sum(found.get(name) == value for name, value in weights.items())
         table.add_row(
             form,
             f"{same} of {len(weights)}",
-            str(all(map(np.array_equal, outputs, expected))),
+            "yes" if all(map(np.array_equal, outputs, expected)) else "no",
             f"{writing:.1f}",
-            f"{timed(lambda folder=folder: Encoder.from_checkpoint(folder)):.1f}",
+            f"{timed(Encoder.from_checkpoint, folder):.1f}",
             f"{sum(file.stat().st_size for file in folder.iterdir()) / 2**20:.1f}",
         )
     return table
@@ -107,7 +107,7 @@ def ours(checkpoint: Path) -> Outputs:
     """What bert_tf computes from the sentences themselves."""
     with contextlib.redirect_stderr(io.StringIO()):
         encoder = Encoder.from_checkpoint(checkpoint)
-    inputs = Preprocessor(read_tokenizer(checkpoint), padding="batch")(tf.constant(SENTENCES))
+    inputs = Preprocessor(read_tokenizer(checkpoint), padding="batch")(list(SENTENCES))
     tokens = encoder(inputs)["sequence_output"].numpy()
     return _outputs(inputs["input_word_ids"].numpy(), tokens, inputs["input_mask"].numpy())
 
@@ -138,11 +138,11 @@ def beside_transformers(expected: Outputs, folders: dict[str, Path]) -> Table:
     return table
 
 
-def timed(work) -> float:
-    """Seconds that `work` takes; what it says is not shown."""
+def timed(work: Callable, *arguments: object) -> float:
+    """Seconds that `work(*arguments)` takes; what it says is not shown."""
     start = time.perf_counter()
     with contextlib.redirect_stderr(io.StringIO()):
-        work()
+        work(*arguments)
     return time.perf_counter() - start
 
 

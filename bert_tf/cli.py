@@ -6,10 +6,9 @@ told in one line on standard error, 130 stopped by Ctrl-C. Anything else is a bu
 """
 
 import argparse
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +16,7 @@ import bert_tf
 from bert_tf import config
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, is_disk_full
-from bert_tf.progress import Progress
+from bert_tf.progress import stages
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -229,31 +228,10 @@ def _vocab(arguments: argparse.Namespace) -> None:
 
     files = [Path(file) for file in arguments.input]
     # The path comes first, so that one that cannot be written is told before the work.
-    with atomic_path(arguments.out) as new, _stages() as progress:
+    with atomic_path(arguments.out) as new, stages() as progress:
         learned = learn_vocabulary(files, arguments.size, not arguments.cased, progress)
         new.write_text("\n".join(learned.pieces) + "\n", encoding="utf-8")
     print(coverage_report(learned), end="")
-
-
-@contextlib.contextmanager
-def _stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Yields what shows the progress of work in stages: (stage, how much is done, and of what)."""
-    shown: dict[str, Progress] = {}
-
-    def close() -> None:
-        for each in shown.values():
-            each.close()
-
-    def update(stage: str, done: int, total: int) -> None:
-        if stage not in shown:
-            close()
-            shown[stage] = Progress(stage, total)
-        shown[stage].update(done, line=True)
-
-    try:
-        yield update
-    finally:
-        close()
 
 
 def _pretrain_data(arguments: argparse.Namespace) -> None:

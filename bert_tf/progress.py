@@ -1,9 +1,10 @@
 """Progress on the console: a bar where there is a terminal, a line now and then elsewhere."""
 
 import collections
+import contextlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 # Where output goes to a file, a line at most this often, in seconds.
 _LINE_SECONDS = 10.0
@@ -90,6 +91,27 @@ class Progress:
             self._title, total=self._total, completed=start, rate="", metrics=""
         )
         self._bar.start()
+
+
+@contextlib.contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields what shows the progress of work in stages: (stage, how much is done, and of what)."""
+    shown: dict[str, Progress] = {}
+
+    def close() -> None:
+        for each in shown.values():
+            each.close()
+
+    def update(stage: str, done: int, total: int) -> None:
+        if stage not in shown:
+            close()
+            shown[stage] = Progress(stage, total)
+        shown[stage].update(done, line=True)
+
+    try:
+        yield update
+    finally:
+        close()
 
 
 def _clock(seconds: float) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bert_tf.demo.ask import ASK
 from bert_tf.files import write_text
-from bert_tf.progress import say
+from bert_tf.progress import say, stages
 
 VOCABULARY_SIZE = 4000
 
@@ -102,7 +102,9 @@ def _read_documentation(folder: Path) -> dict:
     from bert_tf.demo import docstrings, passages
 
     _title("Reading the documentation strings of the installed libraries")
-    written = passages.write(passages.build(docstrings.harvest()), folder)
+    with stages() as progress:
+        found = docstrings.harvest(on_progress=lambda done, of: progress("reading files", done, of))
+    written = passages.write(passages.build(found), folder)
     prose = written["prose"]
     say(f"{prose['words']:,} words of prose in {prose['documents']:,} documents")
     return written
@@ -114,8 +116,9 @@ def _learn_vocabulary(out: Path) -> None:
     from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
 
     _title(f"Learning a vocabulary of {VOCABULARY_SIZE:,} word pieces")
-    learned = learn_vocabulary([out / "data" / "prose.txt"], VOCABULARY_SIZE)
-    write_text(out / "vocab.txt", "\n".join(learned.pieces) + "\n")
+    with stages() as progress:
+        learned = learn_vocabulary([out / "data" / "prose.txt"], VOCABULARY_SIZE, progress=progress)
+    learned.write(out / "vocab.txt")
     say(coverage_report(learned).rstrip())
 
 
@@ -135,8 +138,7 @@ def _ask(out: Path) -> None:
     lines = (out / "data" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:5]
     texts = [line.split("\t")[0] for line in lines]
     subprocess.run([sys.executable, "-I", out / "ask.py", out / "saved_model", *texts], check=True)
-    for line in lines:
-        say(f"  right answer: {line.split(chr(9))[1]}")
+    say("right: " + ", ".join(line.split("\t")[1] for line in lines))
 
 
 def _summarize(

@@ -47,9 +47,9 @@ class Encoded:
 class Encoder(keras.Model):
     """Token ids -> a vector for each token and one for the sequence.
 
-    Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask` (1 at
-    tokens, 0 at padding) and `input_type_ids` (0 for the first text, 1 for the second). Returns
-    a dict, zero wherever the mask is 0:
+    Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask`
+    (1 at tokens, 0 at padding) and `input_type_ids` (0 for the first text, 1 for the second).
+    Returns a dict, zero wherever the mask is 0:
 
     - `sequence_output`: [batch, seq_len, hidden], the last block's output;
     - `pooled_output`: [batch, hidden], tanh of a linear map of the first token;

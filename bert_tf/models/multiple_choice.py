@@ -53,8 +53,6 @@ class MultipleChoice(EncoderModel):
             for name, value in inputs.items()
         }
         encoded = self.encoder.encode(rows, training=training)
-        pooled = self.dropout(
-            self.encoder.pool(encoded, rows["input_mask"]), training=training
-        )
+        pooled = self.dropout(self.encoder.pool(encoded, rows["input_mask"]), training=training)
         scores = tf.reshape(tf.cast(self.choice(pooled), tf.float32), shape[:2])
         return hide_padding(scores, inputs["input_mask"][:, :, 0])

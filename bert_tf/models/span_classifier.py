@@ -18,7 +18,7 @@ class SpanClassifier(EncoderModel):
 
     Called with the encoder's inputs; returns a dict of float32 logits, `start` and `end`, both
     [batch, seq_len], at padding so low that their probability is 0. Compile it with
-    `**SpanClassifier.losses_to_compile()`, and `fit` it with targets `start` and `end`, int32 [batch].
+    `**SpanClassifier.losses_to_compile()`; `fit` takes targets `start` and `end`, int32 [batch].
 
     Args:
         encoder: the encoder.

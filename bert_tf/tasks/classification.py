@@ -10,10 +10,12 @@ import tensorflow as tf
 from bert_tf.config import DataConfig, RunConfig
 from bert_tf.data.batching import EncodedRows, ShuffledBatches, batches_by_length
 from bert_tf.data.tables import read_table
+from bert_tf.data.until_exit import map_until_exit
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder, SequenceClassifier
+from bert_tf.models.encoder import INPUTS
 from bert_tf.text import Preprocessor, Tokenizer
 
 # Texts that are tokenized at a time, and rows of a batch in evaluation.
@@ -110,16 +112,16 @@ class Classification:
         def batch(step: np.ndarray) -> list[np.ndarray]:
             chosen = order.rows(int(step))
             inputs = rows.encoded.take(chosen)
-            return [*(inputs[name] for name in sorted(inputs)), rows.labels[chosen]]
+            return [*(inputs[name] for name in INPUTS), rows.labels[chosen]]
 
-        def tensors(step: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-            names = ("input_mask", "input_type_ids", "input_word_ids")
-            *inputs, labels = tf.numpy_function(batch, [step], [tf.int32] * 4, stateful=False)
-            inputs = [tf.ensure_shape(value, [settings.batch_size, None]) for value in inputs]
+        def shaped(*arrays: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+            *inputs, labels = arrays
+            inputs = [tf.ensure_shape(each, [settings.batch_size, None]) for each in inputs]
             labels = tf.ensure_shape(labels, [settings.batch_size])
-            return dict(zip(names, inputs, strict=True)), labels
+            return dict(zip(INPUTS, inputs, strict=True)), labels
 
-        return tf.data.Dataset.counter(start).map(tensors).prefetch(tf.data.AUTOTUNE)
+        steps = tf.data.Dataset.counter(start)
+        return map_until_exit(steps, batch, [tf.int32] * 4).map(shaped).prefetch(tf.data.AUTOTUNE)
 
     def read(self, path: Path) -> Rows:
         """The labelled rows of a file, in its order."""

@@ -95,9 +95,11 @@ def _open_data(run: RunFolder, vocabulary: tuple[str, ...]) -> pretraining_data.
         masking_rate=config.data.masked_lm_prob,
         whole_word_masking=config.data.whole_word_masking,
     )
-    if data.vocabulary != vocabulary:
+    lower_case = config.tokenizer.lower_case
+    if data.vocabulary != vocabulary or data.lower_case != lower_case:
         raise UserError(
-            f"{folder} was tokenized with another vocabulary than {config.tokenizer.vocab}; run "
-            "bert-tf pretrain-data again"
+            f"{folder} was tokenized with another vocabulary than {config.tokenizer.vocab}, or "
+            f"not with tokenizer.lower_case {str(lower_case).lower()}; run bert-tf pretrain-data "
+            "again"
         )
     return data

@@ -96,8 +96,7 @@ def test_a_changed_byte_never_raises_anything_else(copy_of, name):
         struct.pack("<Q", 2**40) + b"{}",
         struct.pack("<Q", 4) + b"junk",
         struct.pack("<Q", 2) + b"[]",
-        struct.pack("<Q", 58)
-        + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,9999]}}  ',
+        struct.pack("<Q", 58) + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,9999]}}  ',
         struct.pack("<Q", 66)
         + b'{"x":{"dtype":"F32","shape":[999999999999],"data_offsets":[0,4]}} 1234',
     ],

@@ -24,7 +24,9 @@ class FakeHub(types.ModuleType):
             "GatedRepoError RepositoryNotFoundError RevisionNotFoundError LocalEntryNotFoundError "
             "OfflineModeIsEnabled HfHubHTTPError HFValidationError"
         ).split()
-        self.errors = types.SimpleNamespace(**{kind: type(kind, (Exception,), {}) for kind in kinds})
+        self.errors = types.SimpleNamespace(
+            **{kind: type(kind, (Exception,), {}) for kind in kinds}
+        )
 
     def snapshot_download(self, repository, revision, allow_patterns):
         self.asked.append((repository, revision))
@@ -105,7 +107,7 @@ def test_without_huggingface_hub_the_extra_to_install_is_named(monkeypatch):
 
 @pytest.fixture
 def real_hub(monkeypatch, tmp_path):
-    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra `hub` is missing")
+    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra hub is missing")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 

@@ -103,7 +103,8 @@ def test_the_configuration_says_gelu_to_google_research_and_the_exact_form_to_us
     conversion.save(tiny.make("encoder", hidden_act="gelu"), tmp_path / "out", "tf1")
 
     fields = json.loads((tmp_path / "out" / google.CONFIG_FILE).read_text())
-    assert (fields["hidden_act"], fields["bert_tf"]) == ("gelu", {"encoder": {"hidden_act": "gelu"}})
+    assert fields["hidden_act"] == "gelu"
+    assert fields["bert_tf"] == {"encoder": {"hidden_act": "gelu"}}
     assert capsys.readouterr().err == (
         "warning: google-research/bert will compute with hidden_act gelu_new, where the model has "
         "gelu; only bert_tf reads that back\n"

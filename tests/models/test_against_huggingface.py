@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import huggingface, names
+from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.models import Encoder, PreTrainer
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -27,13 +27,10 @@ def folder(request) -> Path:
 
 @pytest.fixture(scope="module", params=["unpadded", "padded"])
 def model(request, folder) -> PreTrainer:
-    encoder = Encoder(huggingface.read_config(folder), layout=request.param)
-    model = PreTrainer(encoder)
-    weights = names.assemble(model, huggingface.read_tensors(folder))
-    variables = names.weight_names(model)
-    assert weights.keys() == variables.keys()
-    for name, value in weights.items():
-        variables[name].assign(value)
+    checkpoint = reading.find(folder)
+    model = PreTrainer(Encoder(checkpoint.encoder, layout=request.param))
+    report = checkpoint.fill(model)
+    assert (report.new, report.ignored) == ((), ())
     return model
 
 
@@ -79,16 +76,17 @@ def test_loss_and_every_gradient_agree(model, expected):
     np.testing.assert_allclose(loss, theirs, rtol=0, atol=TOLERANCE)
 
     recorded = {
-        name.removeprefix("gradient:"): value
+        name.removeprefix("gradient:").removeprefix("bert."): value
         for name, value in expected.items()
         if name.startswith("gradient:")
     }
-    recorded = names.assemble(model, dict(huggingface.google_names(recorded)))
+    rows = huggingface.TABLE.rows("PreTrainer", model.encoder.config.num_hidden_layers)
     variables = names.weight_names(model)
     gradients = tape.gradient(loss, [weight.value for weight in variables.values()])
-    assert recorded.keys() == variables.keys()
+    assert rows.keys() == variables.keys()
     for name, gradient in zip(variables, gradients, strict=True):
-        ours, theirs = tf.convert_to_tensor(gradient).numpy(), recorded[name]
+        ours = tf.convert_to_tensor(gradient).numpy()
+        theirs = rows[name].read(recorded.__getitem__)
         scale = np.abs(theirs).max()
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE * scale, err_msg=name)
 

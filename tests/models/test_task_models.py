@@ -131,7 +131,12 @@ def cases() -> dict[str, tuple]:
     return {
         "pretrainer": (PreTrainer(Encoder(CONFIG)), {}, x, y),
         "tokens": (TokenClassifier(Encoder(CONFIG), 3), {}, inputs(), tf.constant(tags())),
-        "spans": (SpanClassifier(Encoder(CONFIG)), SpanClassifier.losses_to_compile(), inputs(), span),
+        "spans": (
+            SpanClassifier(Encoder(CONFIG)),
+            SpanClassifier.losses_to_compile(),
+            inputs(),
+            span,
+        ),
         "sequence": (
             SequenceClassifier(Encoder(CONFIG), 2),
             {"loss": cross_entropy},
