@@ -129,9 +129,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     )
     if plain_json.EXTRA_KEY in fields:
         description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
-    notes = ()
+    notes = huggingface_tokenizer.differences(folder)
     if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
-        notes = ("its output matrix of its own gives way to the word embeddings",)
+        notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
     return Checkpoint(
         folder,
         description,

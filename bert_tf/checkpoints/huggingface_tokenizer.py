@@ -16,6 +16,13 @@ from bert_tf.text.vocabulary import CLS, MASK, PAD, SEP, UNK, check_vocabulary
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
 
+# The settings of tokenizer_config.json -> their names in tokenizer.json.
+_NORMALIZER = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
 
 def vocabulary(folder: Path) -> tuple[str, ...] | None:
     """The pieces in the order of their ids; None where the folder has none.
@@ -46,16 +53,37 @@ def lower_case(folder: Path) -> bool | None:
     Raises:
         UserError: a file is not JSON.
     """
-    if (folder / CONFIG_FILE).is_file():
-        said = plain_json.read_object(folder / CONFIG_FILE, "tokenizer").get("do_lower_case")
-        if isinstance(said, bool):
-            return said
+    said = _settings(folder)["do_lower_case"]
+    return said if isinstance(said, bool) else None
+
+
+def differences(folder: Path) -> tuple[str, ...]:
+    """What the tokenizer does otherwise than BERT's, and so than ours, in words.
+
+    Raises:
+        UserError: a file is not JSON.
+    """
+    said, notes = _settings(folder), []
+    lower, strip = said["do_lower_case"], said["strip_accents"]
+    if isinstance(strip, bool) and isinstance(lower, bool) and strip != lower:
+        theirs, ours = ("strips", "keeps") if strip else ("keeps", "strips")
+        notes.append(f"warning: its own tokenizer {theirs} accents, bert_tf's {ours} them")
+    if said["tokenize_chinese_chars"] is False:
+        notes.append("warning: its own tokenizer keeps Chinese words whole, bert_tf's does not")
+    return tuple(notes)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What the files say of the cleaning of text; tokenizer_config.json has the last word."""
+    found: dict[str, Any] = dict.fromkeys(_NORMALIZER)
     if (folder / TOKENIZER_FILE).is_file():
         normalizer = plain_json.read_object(folder / TOKENIZER_FILE, "tokenizer").get("normalizer")
-        said = normalizer.get("lowercase") if isinstance(normalizer, dict) else None
-        if isinstance(said, bool):
-            return said
-    return None
+        if isinstance(normalizer, dict):
+            found |= {name: normalizer.get(theirs) for name, theirs in _NORMALIZER.items()}
+    if (folder / CONFIG_FILE).is_file():
+        config = plain_json.read_object(folder / CONFIG_FILE, "tokenizer")
+        found |= {name: config[name] for name in _NORMALIZER if name in config}
+    return found
 
 
 def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int) -> None:

@@ -35,11 +35,11 @@ model:
   hidden_dropout_prob: 0.0
   attention_probs_dropout_prob: 0.0
 train:
-  steps: 2000
+  steps: 2600
   batch_size: 32
   max_length: 64
   learning_rate: 2e-3
-  checkpoint_steps: 500
+  checkpoint_steps: 650
 """
 _FINETUNING = """\
 task: classification
@@ -49,11 +49,12 @@ model:
   hidden_size: 128
   num_hidden_layers: 2
   num_attention_heads: 2
+  initializer_range: 0.06
 train:
-  epochs: 10
+  epochs: 8
   batch_size: 32
   max_length: 96
-  learning_rate: 1e-3
+  learning_rate: 3e-4
 """
 _INIT = "init: {checkpoint: pretraining}\n"
 

@@ -157,6 +157,42 @@ def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt()
     assert not found.lower_case
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"do_lower_case": True}, ()),
+        ({"do_lower_case": True, "strip_accents": True}, ()),
+        (
+            {"do_lower_case": True, "strip_accents": False},
+            ("warning: its own tokenizer keeps accents, bert_tf's strips them",),
+        ),
+        (
+            {"strip_accents": True, "tokenize_chinese_chars": False},
+            (
+                "warning: its own tokenizer strips accents, bert_tf's keeps them",
+                "warning: its own tokenizer keeps Chinese words whole, bert_tf's does not",
+            ),
+        ),
+    ],
+)
+def test_a_tokenizer_that_cleans_text_in_another_way_is_warned_of(tmp_path, fields, told):
+    shutil.copytree(FOLDER / "BertModel", tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | fields))
+
+    assert tiny.load(tmp_path)[1].notes == told
+
+
+def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path):
+    shutil.copytree(FOLDER / "BertForMaskedLM", tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "config.json"
+    fields = json.loads(config.read_text()) | {"tie_word_embeddings": False}
+    config.write_text(json.dumps(fields))
+
+    (note,) = tiny.load(tmp_path)[1].notes
+    assert note == "warning: its separate output matrix is not used, but the word embeddings are"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_has_the_tensors_that_transformers_writes(tmp_path, kind):
     conversion.save(tiny.make(kind), tmp_path / "out", "huggingface")
