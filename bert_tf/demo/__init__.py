@@ -35,11 +35,11 @@ model:
   hidden_dropout_prob: 0.0
   attention_probs_dropout_prob: 0.0
 train:
-  steps: 2600
+  steps: 3200
   batch_size: 32
   max_length: 64
   learning_rate: 2e-3
-  checkpoint_steps: 650
+  checkpoint_steps: 800
 """
 _FINETUNING = """\
 task: classification
@@ -51,7 +51,7 @@ model:
   num_attention_heads: 2
   initializer_range: 0.06
 train:
-  epochs: 8
+  epochs: 4
   batch_size: 32
   max_length: 96
   learning_rate: 3e-4

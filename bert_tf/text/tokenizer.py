@@ -86,6 +86,21 @@ class Tokenizer:
         self._whole = vocabulary.SPECIAL_TOKENS if keep_special_tokens else ()
         self._model = _wordpiece_model(self._pieces_as_cleaned(), self.unk_id)
 
+    @classmethod
+    def from_checkpoint(cls, path: str | os.PathLike) -> "Tokenizer":
+        """The tokenizer that belongs to a checkpoint, with its vocabulary and its casing.
+
+        Args:
+            path: as for `Encoder.from_checkpoint`.
+
+        Raises:
+            UserError: there is no checkpoint at `path`, or none with a vocabulary.
+        """
+        # Checkpoints build on the tokenizer, so that they can only be imported here.
+        from bert_tf.checkpoints.tokenizer import read_tokenizer
+
+        return read_tokenizer(path)
+
     @property
     def vocab_size(self) -> int:
         """The number of pieces."""

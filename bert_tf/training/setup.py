@@ -27,16 +27,18 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
         UserError: sequences are longer than the positions, or vocabulary and checkpoint do not
             belong together.
     """
-    sizes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
-    if config.model.preset:
-        encoder_config = EncoderConfig.preset(config.model.preset, **sizes)
-    elif config.init.checkpoint:
+    if config.init.checkpoint:
         checkpoint = reading.find(config.init.checkpoint)
         _check_vocabulary(checkpoint, tokenizer)
-        encoder_config = EncoderConfig(**checkpoint.encoder.to_dict() | sizes)
+        sizes = checkpoint.encoder.to_dict()
+        if config.model.preset:
+            _check_preset(config.model.preset, checkpoint)
+    elif config.model.preset:
+        sizes = EncoderConfig.preset(config.model.preset).to_dict()
     else:
-        hidden = {"intermediate_size": 4 * config.model.hidden_size}
-        encoder_config = EncoderConfig(**hidden | sizes)
+        sizes = {"intermediate_size": 4 * config.model.hidden_size}
+    changes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
+    encoder_config = EncoderConfig(**sizes | changes)
     longest = encoder_config.max_position_embeddings
     if config.train.max_length > longest:
         raise UserError(
@@ -60,6 +62,17 @@ def make_optimizer(settings: TrainConfig, total_steps: int) -> AdamW:
     return AdamW(schedule, settings.weight_decay, clip_norm=settings.gradient_clip)
 
 
+def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:
+    """Refuses a preset of other sizes; the rest (form of GELU, attention) is the checkpoint's."""
+    named, found = EncoderConfig.preset(preset), checkpoint.encoder
+    for size in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
+        if getattr(named, size) != getattr(found, size):
+            raise UserError(
+                f"model.preset {preset} has {size} {getattr(named, size)}, the checkpoint "
+                f"{checkpoint.folder} {getattr(found, size)}; remove model.preset"
+            )
+
+
 def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> None:
     pieces = checkpoint.encoder.vocab_size
     if pieces != tokenizer.vocab_size:
@@ -68,12 +81,14 @@ def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> N
             f"{pieces}; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     known = checkpoint.description
-    if known and known.vocabulary not in (None, vocabulary_hash(tokenizer.vocabulary)):
+    theirs = checkpoint.read_vocabulary()
+    hashed = vocabulary_hash(theirs) if theirs else known.vocabulary
+    if hashed not in (None, vocabulary_hash(tokenizer.vocabulary)):
         raise UserError(
             f"the vocabulary is not the one {checkpoint.folder} was trained with, though it is as "
             "long; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
-    if known and known.lower_case not in (None, tokenizer.lower_case):
+    if known.lower_case not in (None, tokenizer.lower_case):
         raise UserError(
             f"tokenizer.lower_case is {str(tokenizer.lower_case).lower()}, but "
             f"{checkpoint.folder} was trained with {str(known.lower_case).lower()}"

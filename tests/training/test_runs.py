@@ -186,3 +186,11 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
         weights(run)["classifier/kernel"], weights(best)["classifier/kernel"]
     )
     assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+
+
+def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path):
+    training.pretrain(configuration.load(tiny.write_pretraining(tmp_path)), tmp_path / "pre")
+    path = tiny.write_finetuning(tmp_path)
+    settings = [f"init.checkpoint={tmp_path / 'pre'}", "model.preset=bert-tiny-uncased"]
+    with pytest.raises(UserError, match="has hidden_size 128, the checkpoint .* 16"):
+        training.finetune(configuration.load(path, settings), tmp_path / "run")
