@@ -4,13 +4,10 @@ Source: `AdamWeightDecayOptimizer` and `create_optimizer` in google-research/ber
 `optimization.py`.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 import tensorflow as tf
 
-from bert_tf.optimization.base import NO_DECAY, BertOptimizer
+from bert_tf.optimization.base import BertOptimizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -19,30 +16,6 @@ class AdamW(BertOptimizer):
 
     Args: see `BertOptimizer`.
     """
-
-    def __init__(
-        self,
-        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 5e-5,
-        weight_decay: float = 0.01,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-6,
-        clip_norm: float | None = 1.0,
-        exclude_from_weight_decay: Sequence[str] = NO_DECAY,
-        name: str = "adamw",
-        **kwargs: Any,
-    ):
-        super().__init__(
-            learning_rate,
-            weight_decay,
-            beta_1,
-            beta_2,
-            epsilon,
-            clip_norm,
-            exclude_from_weight_decay,
-            name,
-            **kwargs,
-        )
 
     def update(
         self,

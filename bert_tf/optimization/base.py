@@ -32,16 +32,15 @@ class BertOptimizer(keras.optimizers.Optimizer):
     def __init__(
         self,
         learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
-        weight_decay: float,
-        beta_1: float,
-        beta_2: float,
-        epsilon: float,
-        clip_norm: float | None,
-        exclude_from_weight_decay: Sequence[str],
-        name: str,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        clip_norm: float | None = 1.0,
+        exclude_from_weight_decay: Sequence[str] = NO_DECAY,
         **kwargs: Any,
     ):
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        super().__init__(learning_rate=learning_rate, **kwargs)
         # Keras has an attribute `weight_decay` of its own, which it applies by itself.
         self.decay_rate = weight_decay
         self.beta_1 = beta_1
