@@ -6,6 +6,7 @@ told in one line on standard error, 130 stopped by Ctrl-C. Anything else is a bu
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -258,7 +259,7 @@ def _finetune(arguments: argparse.Namespace) -> None:
 def _evaluate(arguments: argparse.Namespace) -> None:
     from bert_tf import training
 
-    training.evaluate(arguments.run, arguments.data)
+    print(json.dumps(training.evaluate(arguments.run, arguments.data), indent=2))
 
 
 def _predict(arguments: argparse.Namespace) -> None:
