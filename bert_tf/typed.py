@@ -143,11 +143,16 @@ def _check_known(section: type, values: object, keys: Keys, tree: Tree, valid: l
 
 
 def _nearest(unknown: Keys, valid: list[Keys]) -> Keys:
-    """The most similar name, where one of the same section counts for a little more."""
+    """The most similar name, where one of the same section counts for a little more.
+
+    Initials are as good as the name: lr is learning_rate.
+    """
 
     def similarity(keys: Keys) -> float:
         matcher = difflib.SequenceMatcher(None, unknown[-1][:_NAME_SHOWN], keys[-1])
-        return matcher.ratio() + 0.1 * (keys[:-1] == unknown[:-1])
+        initials = "".join(word[:1] for word in keys[-1].split("_"))
+        alike = 1.0 if initials == unknown[-1] else matcher.ratio()
+        return alike + 0.1 * (keys[:-1] == unknown[:-1])
 
     return max(valid, key=similarity)
 
@@ -205,7 +210,9 @@ def _found(path: str, folder: Path) -> str:
         raise _Misfit
     for start in (folder, Path.cwd()):
         place = os.path.abspath(start / path)
-        if os.path.exists(place) or glob.has_magic(path) and glob.glob(place, recursive=True):
+        # A TensorFlow checkpoint is named by what its files begin with.
+        named = os.path.exists(place) or os.path.exists(f"{place}.index")
+        if named or glob.has_magic(path) and glob.glob(place, recursive=True):
             return place
     return path
 

@@ -20,6 +20,7 @@ model:
 train:
   epochs: 3
 """
+PRETRAINING = MINIMAL.replace("classification", "pretraining")
 
 
 @pytest.fixture
@@ -42,18 +43,18 @@ def error(load, *overrides, text=MINIMAL):
 
 def test_a_minimal_file_has_the_defaults_of_the_reference(load):
     run = load()
+    pretraining = load(text=PRETRAINING)
 
     assert run.task == "classification"
-    assert run.tokenizer.lower_case is True
     assert run.train.batch_size == 32
     assert run.train.learning_rate == 5e-5
     assert run.train.warmup_fraction == 0.1
     assert run.train.weight_decay == 0.01
     assert run.train.gradient_clip == 1.0
     assert run.train.max_length == 128
-    assert run.data.masked_lm_prob == 0.15
-    assert run.data.short_seq_prob == 0.1
-    assert run.data.next_sentence is True
+    assert pretraining.data.masked_lm_prob == 0.15
+    assert pretraining.data.short_seq_prob == 0.1
+    assert pretraining.data.next_sentence is True
     assert run.search == {}
 
 
@@ -147,16 +148,16 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
         ("train.warmup_fraction=1" + 400 * "0", "must be a number from 0 to 1, got 1000"),
         ("train.precision=no", "must be float32 or bfloat16, got the text 'no'"),
         ("train.gradient_clip=no", "must be a number above 0 or null, got the text 'no'"),
-        ("data.next_sentence=no", "must be true or false, got the text 'no'"),
         ("data.format=7", "must be a text, got 7"),
-        ("data.path=", "must be a path or a list, each a path, got null"),
-        ("data.path=[a, 3]", "must be a path or a list, each a path, got the list ['a', 3]"),
+        ("data.path=", "must be a path, got null"),
+        ("data.path=[a, b]", "must be a path, got the list ['a', 'b']"),
         ("data.text_columns=text", "must be a list, each a text, got the text 'text'"),
-        ("tokenizer.vocab={a: b}", "must be a path, got the section {'a': 'b'}"),
-        ('tokenizer.vocab="a\\0b"', r"must be a path, got the text 'a\x00b'"),
+        ("tokenizer.vocab={a: b}", "must be a path or null, got the section {'a': 'b'}"),
+        ('tokenizer.vocab="a\\0b"', r"must be a path or null, got the text 'a\x00b'"),
         ("train=3", "train must be a section, got 3"),
         ("train=[1]", "train must be a section, got the list [1]"),
-        ("task=classifcation", "must be pretraining or classification, got the text"),
+        ("task=classifcation", "key task 'classifcation' is not known; it is one of pretraining, "),
+        ("task=[a]", "key task \"['a']\" is not known"),
     ],
 )
 def test_a_value_of_another_type_or_range_is_told_with_what_is_expected(load, setting, told):
@@ -164,6 +165,20 @@ def test_a_value_of_another_type_or_range_is_told_with_what_is_expected(load, se
 
     assert setting.partition("=")[0] + " " in message
     assert told in message
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("data.next_sentence=no", "must be true or false, got the text 'no'"),
+        ("data.path=", "must be a path or a list, each a path, got null"),
+        ("data.path=[a, 3]", "must be a path or a list, each a path, got the list ['a', 3]"),
+        ("data.label_column=a", "unknown key 'data.label_column'"),
+        ("train.early_stopping=1", "unknown key 'train.early_stopping'"),
+    ],
+)
+def test_the_keys_of_one_task_are_not_those_of_another(load, setting, told):
+    assert told in error(load, setting, text=PRETRAINING)
 
 
 def test_a_value_that_does_not_fit_names_file_and_line(load):
@@ -175,9 +190,13 @@ def test_a_value_that_does_not_fit_names_file_and_line(load):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("task: classification", "run.yaml: missing key task: pretraining or classification"),
+        ("task: classification", "run.yaml: the key task is missing; it is one of pretraining, "),
         ("  format: tsv", "run.yaml:2: missing key data.format: a text"),
-        ("  vocab: vocab.txt", "run.yaml:5: missing key tokenizer.vocab: a path"),
+        ("  epochs: 3", "run.yaml:9: train needs either train.steps or train.epochs"),
+        (
+            "  vocab: vocab.txt",
+            "run.yaml: which vocabulary? set tokenizer.vocab, or init.checkpoint",
+        ),
     ],
 )
 def test_a_missing_key_is_told_with_its_section(load, line, told):
@@ -190,7 +209,7 @@ def test_a_missing_key_is_told_with_its_section(load, line, told):
         (["train.steps=5"], "needs either train.steps or train.epochs, but both are set"),
         (["train.epochs=null"], "needs either train.steps or train.epochs, but neither is set"),
         (["model.preset=null", "model.hidden_size=8"], "which model? set model.preset"),
-        (["data.path=[a, b]"], "data.path is a list; classification reads one folder"),
+        (["train.accumulation_steps=5"], "train.batch_size 32 is not a multiple of train.accum"),
         (["data.text_columns=[a, b, c]"], "names 3 columns; name one or two"),
     ],
 )
@@ -289,7 +308,7 @@ def test_a_value_of_a_search_is_checked_as_any_other(load, setting, told):
             "task=pretraining",
             "data.path=[a, b]",
             "model.layer_norm_eps=1e-12",
-            "data.test='ü\u2028: #'",
+            "tokenizer.vocab='ü\u2028: #'",
         ],
     ],
 )
@@ -300,10 +319,10 @@ def test_what_is_written_loads_to_the_same_configuration(load, settings):
 
 
 def test_what_is_written_says_every_default_that_is_not_null(load):
-    written = load().to_yaml()
+    written = load(text=PRETRAINING).to_yaml()
 
     assert "learning_rate: 5.0e-05\n" in written
-    assert "lower_case: true\n" in written
+    assert "next_sentence: true\n" in written
     assert "masked_lm_prob: 0.15\n" in written
 
 
@@ -322,6 +341,8 @@ def test_a_difference_is_told_by_keys(load):
 
     assert config.difference(old, load("train.seed=[1, 2]")) == []
     assert config.difference(old, load("train.seed=1")) == ["train.seed"]
-    assert config.difference(
-        load(), load("train.batch_size=8", "task=pretraining", "model.hidden_size=8")
-    ) == ["task", "model.hidden_size", "train.batch_size"]
+    assert config.difference(load(), load("train.batch_size=8", "model.hidden_size=8")) == [
+        "model.hidden_size",
+        "train.batch_size",
+    ]
+    assert config.difference(load(), load("task=pretraining")) == ["task"]

@@ -7,9 +7,12 @@ Padding is computed in vain, so rows of similar length share a batch. Batch k is
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
+
+from bert_tf.data.until_exit import map_until_exit
 
 # Rows of this many batches are drawn together and sorted by length before they are cut.
 _POOL_BATCHES = 50
@@ -57,6 +60,48 @@ class EncodedRows:
             inputs[name] = np.zeros(mask.shape, np.int32)
             inputs[name][mask] = values[source]
         return inputs
+
+
+class Examples(Protocol):
+    """Labelled rows that a model can be trained on.
+
+    Attributes:
+        lengths: int [rows], tokens of each row.
+    """
+
+    @property
+    def lengths(self) -> np.ndarray: ...
+
+    def take(self, rows: np.ndarray) -> tuple[Any, Any]:
+        """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...]."""
+
+
+def training_batches(examples: Examples, batch_size: int, seed: int, start: int) -> tf.data.Dataset:
+    """Endless batches of (inputs, targets) from step `start` on, of rows of similar length.
+
+    Args:
+        examples: the rows, at least `batch_size` of them.
+        batch_size: rows of a batch.
+        seed: decides the order.
+        start: batches to leave out; they are not made.
+    """
+    order = ShuffledBatches(examples.lengths, batch_size, seed)
+    form = examples.take(np.zeros(batch_size, np.int64))
+    arrays = tf.nest.flatten(form)
+    dtypes = [tf.as_dtype(each.dtype) for each in arrays]
+
+    def batch(step: np.ndarray) -> list[np.ndarray]:
+        return tf.nest.flatten(examples.take(order.rows(int(step))))
+
+    def shaped(*arrays_now: tf.Tensor) -> tuple[Any, Any]:
+        known = [
+            tf.ensure_shape(each, [batch_size, *[None] * (like.ndim - 1)])
+            for each, like in zip(arrays_now, arrays, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(form, known)
+
+    steps = tf.data.Dataset.counter(start)
+    return map_until_exit(steps, batch, dtypes).map(shaped).prefetch(tf.data.AUTOTUNE)
 
 
 class ShuffledBatches:

@@ -1,5 +1,6 @@
 """Task families: reading, preprocessing, model, loss and metrics of each in one object."""
 
 from bert_tf.tasks.classification import Classification
+from bert_tf.tasks.task import Task as Task
 
-TASKS = {"classification": Classification}
+TASKS: dict[str, type[Task]] = {"classification": Classification}

@@ -10,6 +10,7 @@ from bert_tf import config as configuration
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import make_folder, read_text, write_text
+from bert_tf.training.vocabulary import settle
 
 CONFIG_FILE = "config.yaml"
 VOCABULARY_FILE = "vocab.txt"
@@ -42,6 +43,7 @@ class RunFolder:
         """
         path = Path(path)
         make_folder(path)
+        config, vocabulary = settle(config)
         run = cls(path, config)
         if (path / CONFIG_FILE).exists():
             changed = configuration.difference(cls.open(path).config, config)
@@ -54,7 +56,7 @@ class RunFolder:
                 return run
             # A run that never saved anything is begun anew, from the text on.
             shutil.rmtree(run.tokens, ignore_errors=True)
-        write_text(run.vocabulary, read_text(config.tokenizer.vocab, "vocabulary"))
+        write_text(run.vocabulary, vocabulary)
         write_text(path / CONFIG_FILE, config.to_yaml())
         return run
 

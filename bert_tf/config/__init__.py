@@ -1,0 +1,37 @@
+"""What a run does, as typed and frozen configuration read from YAML.
+
+Every key that a file may set is a field of a class here, with its meaning and its default, section
+by section in `data`, `model` and `train`. Defaults are those of the paper or of google-research's
+scripts, unless the comment says why not.
+"""
+
+from bert_tf.config.data import (
+    ClassificationData,
+    FinetuningData,
+    MultipleChoiceData,
+    PretrainingData,
+    QuestionAnsweringData,
+    TokenClassificationData,
+)
+from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
+from bert_tf.config.run import RUNS, RunConfig, difference, load
+from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
+
+__all__ = [
+    "RUNS",
+    "ClassificationData",
+    "FinetuningData",
+    "FinetuningTrain",
+    "InitConfig",
+    "ModelConfig",
+    "MultipleChoiceData",
+    "PretrainingData",
+    "PretrainingTrain",
+    "QuestionAnsweringData",
+    "RunConfig",
+    "TokenClassificationData",
+    "TokenizerConfig",
+    "TrainConfig",
+    "difference",
+    "load",
+]

@@ -1,0 +1,10 @@
+"""The kinds of values that keys have."""
+
+from typing import Annotated
+
+from bert_tf.typed import PATH, Above, AtLeast, Between
+
+FilePath = Annotated[str, PATH]
+Count = Annotated[int, AtLeast(1)]
+Share = Annotated[float, Between(0, 1)]
+Positive = Annotated[float, Above(0)]

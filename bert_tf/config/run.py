@@ -1,0 +1,200 @@
+"""A whole run's configuration: one class for each task family, and the reading of YAML."""
+
+import dataclasses
+import itertools
+import os
+import typing
+from collections.abc import Sequence
+from typing import Literal
+
+from bert_tf import yaml_files
+from bert_tf.config.data import (
+    ClassificationData,
+    FinetuningData,
+    MultipleChoiceData,
+    PretrainingData,
+    QuestionAnsweringData,
+    TokenClassificationData,
+)
+from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
+from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
+from bert_tf.errors import UserError
+from bert_tf.typed import NOT_A_KEY, build, fit, plain
+from bert_tf.yaml_files import Tree
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that decides a run; the subclasses say what their task asks for."""
+
+    task: str
+    data: PretrainingData | FinetuningData
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig = ModelConfig()
+    init: InitConfig = InitConfig()
+    train: TrainConfig
+    # The keys of `train` that are lists in the file, with their values: a search over all of their
+    # combinations. `train` itself holds the first value of each.
+    search: dict[str, tuple] = dataclasses.field(default_factory=dict, metadata=NOT_A_KEY)
+
+    def __post_init__(self) -> None:
+        if self.tokenizer.vocab is None and self.init.checkpoint is None:
+            raise UserError("which vocabulary? set tokenizer.vocab, or init.checkpoint for its own")
+        sizes = {"hidden_size", "num_hidden_layers", "num_attention_heads"}
+        if not (self.model.preset or self.init.checkpoint or sizes <= set(self.model.changes())):
+            raise UserError(
+                "which model? set model.preset (such as bert-base-uncased), init.checkpoint, or "
+                "model.hidden_size, model.num_hidden_layers and model.num_attention_heads"
+            )
+
+    def trials(self) -> list["RunConfig"]:
+        """A search as the single runs it is made of, the last key changing fastest.
+
+        A configuration without a search is its own only trial.
+        """
+        combinations = itertools.product(*self.search.values())
+        trains = [
+            dataclasses.replace(self.train, **dict(zip(self.search, values, strict=True)))
+            for values in combinations
+        ]
+        return [dataclasses.replace(self, train=train, search={}) for train in trains]
+
+    def to_yaml(self) -> str:
+        """The configuration with every default written out; `load` makes the same of it."""
+        values = plain(self)
+        values["train"] |= {key: list(each) for key, each in self.search.items()}
+        return yaml_files.write(values)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingRun(RunConfig):
+    """Masked language modelling, with or without next sentence prediction."""
+
+    task: Literal["pretraining"]
+    data: PretrainingData
+    train: PretrainingTrain
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningRun(RunConfig):
+    """What all fine-tuning has in common."""
+
+    train: FinetuningTrain
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassificationRun(FinetuningRun):
+    """A label for a text or a pair of texts."""
+
+    task: Literal["classification"]
+    data: ClassificationData
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegressionRun(FinetuningRun):
+    """A number for a text or a pair of texts."""
+
+    task: Literal["regression"]
+    data: ClassificationData
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionAnsweringRun(FinetuningRun):
+    """The part of a context that answers a question."""
+
+    task: Literal["question_answering"]
+    data: QuestionAnsweringData
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenClassificationRun(FinetuningRun):
+    """A tag for each word."""
+
+    task: Literal["token_classification"]
+    data: TokenClassificationData
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceRun(FinetuningRun):
+    """Which of several endings fits."""
+
+    task: Literal["multiple_choice"]
+    data: MultipleChoiceData
+
+
+RUNS = {
+    "pretraining": PretrainingRun,
+    "classification": ClassificationRun,
+    "regression": RegressionRun,
+    "question_answering": QuestionAnsweringRun,
+    "token_classification": TokenClassificationRun,
+    "multiple_choice": MultipleChoiceRun,
+}
+
+
+def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
+    """The configuration in a YAML file, and in the files it inherits from by `base: other.yaml`.
+
+    Paths start from the folder of the file that names them or, if nothing is there, from the
+    working folder; they come out absolute. What is found in neither stays as it is written.
+
+    Args:
+        path: the YAML file.
+        overrides: settings laid over it, as in ["train.seed=1", "train.learning_rate=[3e-5,5e-5]"].
+
+    Raises:
+        UserError: one line with the file, the line and the key that is wrong.
+    """
+    tree = yaml_files.read(path)
+    for setting in overrides:
+        tree = yaml_files.read_setting(setting).over(tree)
+    kind = _kind(tree)
+    tree, lists = _without_lists(tree)
+    config = build(kind, tree)
+    hints = typing.get_type_hints(type(config.train), include_extras=True)
+    search = {}
+    for key, values in lists.items():
+        keys = ("train", key)
+        search[key] = tuple(fit(value, hints[key], keys, tree.place(keys)) for value in values)
+    return dataclasses.replace(config, search=search)
+
+
+def difference(old: RunConfig, new: RunConfig) -> list[str]:
+    """The keys, such as "train.seed", whose values are not the same in both."""
+    if type(old) is not type(new):
+        return ["task"]
+    before, after = _flat(old), _flat(new)
+    return [key for key in before if before[key] != after[key]]
+
+
+def _flat(config: RunConfig) -> dict[str, object]:
+    """Every key with its value, or with its values where they are searched."""
+    values: dict[str, object] = {"task": config.task}
+    for section in ("data", "tokenizer", "model", "init", "train"):
+        for key, value in vars(getattr(config, section)).items():
+            values[f"{section}.{key}"] = value
+    return values | {f"train.{key}": each for key, each in config.search.items()}
+
+
+def _kind(tree: Tree) -> type[RunConfig]:
+    """The class of the task that a file names."""
+    task = tree.values.get("task")
+    if isinstance(task, str) and task in RUNS:
+        return RUNS[task]
+    given = "is missing" if task is None else f"{str(task)[:40]!r} is not known"
+    raise UserError(
+        f"{tree.place(('task',))}: the key task {given}; it is one of {', '.join(RUNS)}"
+    )
+
+
+def _without_lists(tree: Tree) -> tuple[Tree, dict[str, list]]:
+    """The tree with the first value of every list under `train`, and these lists."""
+    train = tree.values.get("train")
+    if not isinstance(train, dict):
+        return tree, {}
+    lists = {key: value for key, value in train.items() if isinstance(value, list)}
+    for key, values in lists.items():
+        if not values:
+            raise UserError(f"{tree.place(('train', key))}: train.{key} is an empty list")
+    firsts = {key: values[0] for key, values in lists.items()}
+    return Tree(tree.values | {"train": train | firsts}, tree.places), lists

@@ -1,0 +1,81 @@
+"""The section `train`: how the weights are trained.
+
+In a file any of these keys may be a list: then all values are tried.
+"""
+
+import dataclasses
+from typing import Annotated, Literal
+
+from bert_tf.config.kinds import Count, Positive, Share
+from bert_tf.errors import UserError
+from bert_tf.typed import AtLeast, Between
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """What pre-training and fine-tuning share."""
+
+    # How long: exactly one of the two. The paper pre-trains for 1,000,000 steps and fine-tunes for
+    # 3 or 4 epochs.
+    steps: Count | None = None
+    epochs: Positive | None = None
+    # Sequences in one step, over all devices (the reference's; the paper fine-tunes with 16 or 32).
+    batch_size: Count = 32
+    # Parts that a batch is cut into, to save memory; the numbers stay the same.
+    accumulation_steps: Count = 1
+    # The highest rate, at the end of the warm-up (the reference's, for fine-tuning and
+    # pre-training; the paper pre-trains with 1e-4).
+    learning_rate: Positive = 5e-5
+    # Share of the steps in which the rate rises to that.
+    warmup_fraction: Share = 0.1
+    # lamb is for batches of thousands (You et al. 2020).
+    optimizer: Literal["adamw", "lamb"] = "adamw"
+    # Weights shrink by this times the rate in every step; LayerNorm and biases don't.
+    weight_decay: Annotated[float, AtLeast(0)] = 0.01
+    # Longest gradient, all weights taken together; null does not clip.
+    gradient_clip: Positive | None = 1.0
+    # Decides initial weights, order of the data, masks and dropout.
+    seed: Annotated[int, Between(0, 2**31 - 1)] = 0
+    # bfloat16 computes in half the memory, and faster on hardware made for it.
+    precision: Literal["float32", "bfloat16"] = "float32"
+    # Tokens in a sequence, [CLS] and [SEP] included; longer texts are cut.
+    max_length: Annotated[int, AtLeast(3)] = 128
+    # A checkpoint every so many steps (the reference's) and how many of them stay.
+    checkpoint_steps: Count = 1000
+    checkpoints_kept: Count = 3
+    # Evaluate every so many steps; null: with every checkpoint in pre-training, and after every
+    # epoch in fine-tuning.
+    eval_steps: Count | None = None
+    # A line in the log every so many steps.
+    log_steps: Count = 100
+    # Which devices share the work.
+    strategy: Literal["one_device"] = "one_device"
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            both = "both are set" if self.steps else "neither is set"
+            raise UserError(f"train needs either train.steps or train.epochs, but {both}")
+        if self.batch_size % self.accumulation_steps:
+            raise UserError(
+                f"train.batch_size {self.batch_size} is not a multiple of "
+                f"train.accumulation_steps {self.accumulation_steps}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingTrain(TrainConfig):
+    """How an encoder is pre-trained."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuningTrain(TrainConfig):
+    """How an encoder is fine-tuned."""
+
+    # Layers that stay as they are: 0 the embeddings, n also the first n blocks; null trains all.
+    frozen_layers: Annotated[int, AtLeast(0)] | None = None
+    # Each layer's rate is this times that of the layer above; 1 treats all alike.
+    layer_decay: Annotated[float, Between(0, 1)] = 1.0
+    # Stop after so many evaluations without a better one; null runs to the end.
+    early_stopping: Count | None = None
+    # Which weights the run ends with: those of the last step, or of the best evaluation.
+    keep: Literal["last", "best"] = "last"

@@ -1,0 +1,34 @@
+"""The vocabulary and the casing of a run, where its configuration leaves them to its checkpoint."""
+
+import dataclasses
+
+from bert_tf.checkpoints import reading
+from bert_tf.config import RunConfig
+from bert_tf.errors import UserError
+from bert_tf.files import read_text
+
+
+def settle(config: RunConfig) -> tuple[RunConfig, str]:
+    """The configuration with its casing decided, and the text of its vocabulary file.
+
+    Raises:
+        UserError: there is no vocabulary where the configuration says, or no checkpoint.
+    """
+    choice = config.tokenizer
+    lower_case = choice.lower_case
+    if choice.vocab is not None:
+        vocabulary = read_text(choice.vocab, "vocabulary")
+    if config.init.checkpoint is not None and (choice.vocab is None or lower_case is None):
+        checkpoint = reading.find(config.init.checkpoint)
+        if lower_case is None:
+            lower_case = checkpoint.description.lower_case
+        if choice.vocab is None:
+            pieces = checkpoint.read_vocabulary()
+            if pieces is None:
+                raise UserError(
+                    f"{config.init.checkpoint} holds no vocabulary; set tokenizer.vocab to the one "
+                    "it was trained with"
+                )
+            vocabulary = "\n".join(pieces) + "\n"
+    tokenizer = dataclasses.replace(choice, lower_case=True if lower_case is None else lower_case)
+    return dataclasses.replace(config, tokenizer=tokenizer), vocabulary

@@ -1,0 +1,67 @@
+"""A run takes vocabulary and casing from its checkpoint unless its configuration names them."""
+
+import pytest
+
+from bert_tf import Encoder, EncoderConfig, Tokenizer
+from bert_tf import config as configuration
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints.description import describe
+from bert_tf.errors import UserError
+from bert_tf.training.vocabulary import settle
+from tests import tiny
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a configuration that starts from a cased checkpoint with a vocabulary beside it."""
+    tiny.write_finetuning(tmp_path)
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    vocabulary = tiny.write_vocabulary(checkpoint)
+    encoder = Encoder(
+        EncoderConfig(
+            vocab_size=len(tiny.VOCABULARY),
+            hidden_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=8,
+        )
+    )
+    native.write(checkpoint, encoder, describe(encoder, Tokenizer(vocabulary, lower_case=False)))
+
+    def load(*settings):
+        return configuration.load(
+            tmp_path / "finetuning.yaml", [f"init.checkpoint={checkpoint}", *settings]
+        )
+
+    return load
+
+
+def test_both_are_the_checkpoints_where_nothing_is_said(load):
+    settled, vocabulary = settle(load("tokenizer.vocab=null"))
+
+    assert settled.tokenizer.lower_case is False
+    assert vocabulary.split("\n") == [*tiny.VOCABULARY, ""]
+
+
+def test_what_the_configuration_says_is_kept(load, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("[PAD]\n[UNK]\n")
+
+    settled, vocabulary = settle(load(f"tokenizer.vocab={other}", "tokenizer.lower_case=true"))
+
+    assert settled.tokenizer.lower_case is True
+    assert vocabulary == "[PAD]\n[UNK]\n"
+
+
+def test_without_a_checkpoint_text_is_lower_cased(load):
+    settled, _ = settle(load("init.checkpoint=null"))
+
+    assert settled.tokenizer.lower_case is True
+
+
+def test_a_checkpoint_without_a_vocabulary_is_told(load, tmp_path):
+    (tmp_path / "checkpoint" / "vocab.txt").unlink()
+
+    with pytest.raises(UserError, match="checkpoint holds no vocabulary; set tokenizer.vocab"):
+        settle(load("tokenizer.vocab=null"))
