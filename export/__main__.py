@@ -40,6 +40,7 @@ def export_run(path: str | os.PathLike, out: str | os.PathLike) -> None:
     from bert_tf.checkpoints import reading
     from bert_tf.training.run_folder import RunFolder
     from bert_tf.training.setup import make_tokenizer
+    from export.save import service_of
 
     run = RunFolder.open(path)
     checkpoint = reading.find(path)
@@ -50,8 +51,7 @@ def export_run(path: str | os.PathLike, out: str | os.PathLike) -> None:
         make_tokenizer(run),
         out,
         labels=checkpoint.description.labels,
-        max_length=run.config.train.max_length,
-        pair=len(run.config.data.text_columns) == 2,
+        **service_of(type(model)).options_of(run.config),
     )
     say(f"{out}: ask it with  bert-tf predict {out} TEXT")
 

@@ -1,0 +1,59 @@
+"""Work on many windows in bounded memory."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+# Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
+# windows of 384 tokens takes some 200 MB.
+MAX_TOKENS = 16_384
+
+
+def map_in_chunks(
+    function: Callable[[Mapping[str, tf.Tensor]], Any],
+    inputs: Mapping[str, tf.Tensor],
+    max_tokens: int = MAX_TOKENS,
+) -> Any:
+    """`function` of all rows, a bounded number of them at a time.
+
+    Where all rows fit one chunk there is no loop, so that a frozen graph's weights stay constants
+    on that path, which is the usual one.
+
+    Args:
+        function: gives tensors [rows, ...] whose other axes do not depend on the rows at hand; it
+            is traced twice, and must take a batch of no rows.
+        inputs: tensors [rows, seq_len].
+        max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
+    """
+    inputs = dict(inputs)
+    shape = tf.shape(next(iter(inputs.values())))
+    rows, per_chunk = shape[0], tf.maximum(max_tokens // tf.maximum(shape[1], 1), 1)
+
+    def whole() -> list[tf.Tensor]:
+        return tf.nest.flatten(function(inputs))
+
+    def chunked() -> list[tf.Tensor]:
+        chunks = -(-rows // per_chunk)
+        arrays = [
+            tf.TensorArray(each.dtype, size=chunks, infer_shape=False, element_shape=each.shape)
+            for each in outputs
+        ]
+
+        def step(chunk: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
+            here = slice(chunk * per_chunk, tf.minimum((chunk + 1) * per_chunk, rows))
+            part = tf.nest.flatten(function({name: each[here] for name, each in inputs.items()}))
+            return chunk + 1, [a.write(chunk, v) for a, v in zip(arrays, part, strict=True)]
+
+        _, arrays = tf.while_loop(
+            lambda chunk, _: chunk < chunks, step, (tf.constant(0), arrays), parallel_iterations=1
+        )
+        return [each.concat() for each in arrays]
+
+    # What the function gives, without computing it: a trace that no graph keeps.
+    form = tf.function(function).get_concrete_function(
+        {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
+    )
+    outputs = tf.nest.flatten(form.structured_outputs)
+    results = tf.cond(rows <= per_chunk, whole, chunked)
+    return tf.nest.pack_sequence_as(form.structured_outputs, results)
