@@ -1,22 +1,19 @@
 """The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
 
 A command is read and checked without TensorFlow, so that help and mistakes answer at once; what
-computes is imported by the command that needs it. Exit codes: 0 done, 2 a mistake of the user's,
-told in one line on standard error, 130 stopped by Ctrl-C. Anything else is a bug.
+computes is imported by the command that needs it.
 """
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import bert_tf
 from bert_tf import config
+from bert_tf.command import Parser, run
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, is_disk_full
+from bert_tf.files import atomic_path
 from bert_tf.progress import stages
 from bert_tf.quiet import check_backend
 
@@ -36,6 +33,7 @@ or see all of it happen in a few minutes, on text that is on every machine:
 
 `bert-tf COMMAND --help` tells more of each, with examples."""
 
+_STOPPED = "stopped; start the same command again, and a run goes on from its last checkpoint"
 _PRETRAINING_CONFIG = "a configuration of task pretraining"
 
 
@@ -43,50 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; `argv` is the command line without the program's name.
 
     Returns:
-        The exit code of the process.
+        The exit code of the process, see `bert_tf.command`.
     """
-    try:
+
+    def work() -> None:
         arguments = _parser().parse_args(argv)
         check_backend()
         arguments.handler(arguments)
-        sys.stdout.flush()
-    except UserError as error:
-        _say(f"error: {error}")
-        return 2
-    except KeyboardInterrupt:
-        _say("stopped; start the same command again, and a run goes on from its last checkpoint")
-        return 130
-    except BrokenPipeError:
-        # Whoever read the output has enough of it, as `head` does. What Python still wants to
-        # write at its exit goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Exception as error:
-        # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
-        if not is_disk_full(error):
-            raise
-        _say("error: the disk is full; free some space and start the same command again")
-        return 2
-    return 0
 
-
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {' '.join(message.splitlines())}", file=sys.stderr)
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse whose mistakes are UserErrors, and whose help keeps the lines of the examples."""
-
-    def __init__(self, **kwargs):
-        super().__init__(
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs
-        )
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see {self.prog} --help")
+    return run(PROGRAM, work, _STOPPED)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM,
         description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
         epilog=_EXAMPLES,
@@ -132,10 +99,31 @@ def _parser() -> argparse.ArgumentParser:
         _pretrain_data,
         "pretrain-data",
         "tokenize a corpus once, for any number of pre-trainings",
-        "  bert-tf pretrain-data pretraining.yaml --out tokens",
+        "  bert-tf pretrain-data pretraining.yaml --out tokens\n"
+        "  bert-tf pretrain-data pretraining.yaml --out records --tfrecords\n"
+        "  bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam "
+        "--runner=FlinkRunner --flink_master=HOST:8081",
     )
     data.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
     data.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+    data.add_argument(
+        "--tfrecords",
+        action="store_true",
+        help="write TFRecords of ready examples (data.dupe_factor times each document) instead",
+    )
+    data.add_argument(
+        "--naming",
+        choices=("google", "model_garden"),
+        default="google",
+        help="whose names the features of TFRecords have (%(default)s)",
+    )
+    data.add_argument(
+        "--beam",
+        metavar="FLAG",
+        nargs=argparse.REMAINDER,
+        help="run as an Apache Beam pipeline; all that follows are Beam's own flags (without any, "
+        "it runs here). The files are the same",
+    )
 
     pretrain = command(
         _pretrain,
@@ -237,9 +225,21 @@ def _vocab(arguments: argparse.Namespace) -> None:
 
 def _pretrain_data(arguments: argparse.Namespace) -> None:
     loaded = _load(arguments.config, [], command="pretrain-data")
-    from bert_tf.data import pretraining_data
+    if arguments.tfrecords and arguments.beam is not None:
+        raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
+    from bert_tf.data import beam_shards, pretraining_data, record_writing
+    from bert_tf.text import Tokenizer
+    from bert_tf.training.vocabulary import settle
 
-    pretraining_data.build(loaded, arguments.out)
+    settled, vocabulary = settle(loaded)
+    vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
+    tokenizer = Tokenizer(vocab, settled.tokenizer.lower_case)
+    if arguments.tfrecords:
+        record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
+    elif arguments.beam is not None:
+        beam_shards.build(settled, tokenizer, arguments.out, arguments.beam)
+    else:
+        pretraining_data.build(settled, arguments.out, tokenizer)
 
 
 def _pretrain(arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ then renamed, so that a reader sees either the old content or the new one, never
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -14,6 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.errors import UserError
+
+# A folder in which NAME is being written is called .NAME.xxxxxxxx.unfinished; what it replaces is
+# moved there as _OLD.
+_UNFINISHED = ".unfinished"
+_SCRATCH = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
+_OLD = "old"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
@@ -33,8 +40,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
-    is new, appears in one move. A folder that replaces another takes two, and a process killed
-    between them leaves the old one beside it, as `.NAME.…/old`.
+    is new, appears in one move. A folder that replaces another takes two. What a killed process
+    leaves behind, `clear_unfinished` puts in order.
 
     Raises:
         UserError: the folder cannot be written, or the disk is full.
@@ -44,18 +51,62 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         raise UserError(f"cannot write {path}; name a file or folder in it")
     with explained(path):
         make_folder(path.parent)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        scratch = Path(
+            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
+        )
         try:
-            new = scratch / path.name
-            yield new
-            _flush(new)
-            if path.is_dir() and new.is_dir():
-                _replace_folder(new, path, scratch / "old")
-            else:
-                os.replace(new, path)
-            _flush_names(path.parent)
+            with locked(scratch):
+                new = scratch / path.name
+                yield new
+                _flush(new)
+                if path.is_dir() and new.is_dir():
+                    os.rename(path, scratch / _OLD)
+                    os.rename(new, path)
+                else:
+                    os.replace(new, path)
+                _flush_names(path.parent)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _discard(scratch, path)
+
+
+def remove_folder(path: str | os.PathLike) -> None:
+    """Removes a folder with all that is in it; it is never seen half-removed."""
+    path = Path(path)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent))
+    os.rename(path, scratch / path.name)
+    shutil.rmtree(scratch)
+
+
+def clear_unfinished(folder: str | os.PathLike) -> None:
+    """Removes what `atomic_path` had begun in `folder` when its process was killed.
+
+    A folder that was half replaced comes back. What a living process is writing stays.
+    """
+    for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
+        named = _SCRATCH.fullmatch(scratch.name)
+        if named is None:
+            continue
+        # A process may be just done with it.
+        with contextlib.suppress(FileNotFoundError), locked(scratch) as held:
+            if held:
+                _discard(scratch, scratch.with_name(named[1]))
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike) -> Iterator[bool | None]:
+    """Holds a lock on `folder`, which ends with the process however that ends.
+
+    Yields:
+        Whether this is the one who holds it; None on a file system that knows no locks.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -133,14 +184,22 @@ def is_disk_full(error: Exception) -> bool:
     return any(os.strerror(number) in words for number in _FULL)
 
 
-def _replace_folder(new: Path, path: Path, old: Path) -> None:
-    """Puts `new` in the place of `path`, which is moved to `old`; both stay if that fails."""
-    os.rename(path, old)
+def _lock(handle: int) -> bool | None:
     try:
-        os.rename(new, path)
-    except BaseException:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _discard(scratch: Path, path: Path) -> None:
+    """Removes a temporary folder; what it was to replace goes back, if nothing has replaced it."""
+    old = scratch / _OLD
+    if old.is_dir() and not path.exists():
         os.rename(old, path)
-        raise
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _flush(path: Path) -> None:

@@ -25,12 +25,19 @@ class Progress:
         total: number of steps.
         start: steps done before.
         unit: what the rate counts.
-        scale: how many units a step is.
+        amount: how many units the first so many steps are; by default a step is a unit.
     """
 
-    def __init__(self, title: str, total: int, start: int = 0, unit: str = "it", scale: float = 1):
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        start: int = 0,
+        unit: str = "it",
+        amount: Callable[[int], float] = float,
+    ):
         self._title, self._total = title, total
-        self._unit, self._scale = unit, scale
+        self._unit, self._amount = unit, amount
         self._spoken = time.monotonic()
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
@@ -51,7 +58,7 @@ class Progress:
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
         if self._bar is not None:
-            self._bar.update(self._task, completed=step, rate=rate, metrics=text)
+            self._bar.update(self._task, completed=step, rate=rate, left=left, metrics=text)
             return
         now = time.monotonic()
         if step == self._total or line and now - self._spoken >= _LINE_SECONDS:
@@ -71,9 +78,10 @@ class Progress:
             if len(self._moments) > _RATE_MOMENTS:
                 self._moments.popleft()
         then, before = self._moments[0]
-        rate = (step - before) / max(now - then, 1e-9)
-        left = (self._total - step) / rate if rate else 0.0
-        return f"{rate * self._scale:,.0f} {self._unit}/s", _clock(left)
+        done = self._amount(step)
+        rate = (done - self._amount(before)) / max(now - then, 1e-9)
+        left = (self._amount(self._total) - done) / rate if rate else 0.0
+        return f"{rate:,.0f} {self._unit}/s", _clock(left)
 
     def _open_bar(self, start: int) -> None:
         from rich import console, progress
@@ -83,12 +91,11 @@ class Progress:
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TextColumn("{task.fields[rate]}"),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("left  {task.fields[metrics]}"),
+            progress.TextColumn("{task.fields[left]} left  {task.fields[metrics]}"),
             console=console.Console(stderr=True),
         )
         self._task = self._bar.add_task(
-            self._title, total=self._total, completed=start, rate="", metrics=""
+            self._title, total=self._total, completed=start, rate="", left="", metrics=""
         )
         self._bar.start()
 

@@ -1,8 +1,9 @@
 """Plain dictionaries -> frozen dataclasses, checked against their type hints.
 
 Any dataclass of these hints can be built: bool, int, float, str, Literal, `X | None`,
-`tuple[X, ...]`, another dataclass (a section), and Annotated with a range below or `PATH`. What
-does not fit is the user's mistake, told in one line with the key and the place where it was set.
+`tuple[X, ...]`, `dict[str, X]`, another dataclass (a section), and Annotated with a range below or
+`PATH`. What does not fit is the user's mistake, told in one line with the key and the place where
+it was set.
 """
 
 import contextlib
@@ -193,6 +194,9 @@ def _fit(value: object, hint: Any, folder: Path) -> Any:
     elif origin is tuple:
         if isinstance(value, list) and value:
             return tuple(_fit(each, members[0], folder) for each in value)
+    elif origin is dict:
+        if isinstance(value, dict) and value:
+            return {key: _fit(each, members[1], folder) for key, each in value.items()}
     elif origin is Literal:
         if isinstance(value, str) and value in members:
             return value
@@ -226,6 +230,8 @@ def _expected(hint: Any) -> str:
         return " or ".join(_expected(member) for member in members)
     if origin is tuple:
         return f"a list, each {_expected(members[0])}"
+    if origin is dict:
+        return f"a section of names, each with {_expected(members[1])}"
     if origin is Literal:
         return " or ".join(members)
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

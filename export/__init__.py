@@ -7,6 +7,10 @@ What is written needs only TensorFlow and tensorflow-text to run: the tokenizer 
 are in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
-from export.save import save
+from bert_tf.quiet import is_command_starting
 
 __all__ = ["save"]
+
+# The help of `python -m export` need not wait for TensorFlow.
+if not is_command_starting():
+    from export.save import save

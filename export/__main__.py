@@ -1,59 +1,76 @@
-"""`python -m export RUN --out DIR`: the SavedModel of a fine-tuning run."""
+"""`python -m export RUN --out DIR`: the SavedModel of a run."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from bert_tf.errors import UserError
-from bert_tf.progress import say
+from bert_tf.command import Parser, run
 from bert_tf.quiet import check_backend
+
+_EXAMPLES = """\
+examples:
+  python -m export runs/reviews --out saved_models/reviews
+  python -m export runs/reviews --out saved_models/reviews --version 2
+  python -m export runs/reviews --out saved_models/fast --freeze --precision bfloat16
+  python -m export runs/pretraining --out saved_models/fill --kind mlm
+  python -m export bert-base-uncased --out saved_models/vectors --kind embedding --pooling mean
+  python -m export bert-base-uncased --out saved_models/hub --kind hub"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exports one run; returns the exit code, 2 after a mistake of the user's."""
-    parser = argparse.ArgumentParser(
+    """Exports one run; returns the exit code, see `bert_tf.command`."""
+
+    def work() -> None:
+        arguments = _parser().parse_args(argv)
+        check_backend()
+        from export.run import export_run
+
+        export_run(arguments.run, **{k: v for k, v in vars(arguments).items() if k != "run"})
+
+    return run("export", work, "stopped; nothing was written")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
         prog="python -m export",
         description="Write a SavedModel that takes strings and returns answers.",
-        epilog="example:\n  python -m export runs/reviews --out saved_models/reviews",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EXAMPLES,
     )
-    parser.add_argument("run", metavar="RUN", help="a run folder of bert-tf finetune")
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        help="a run folder; for every kind but task also a checkpoint of any format",
+    )
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
-    arguments = parser.parse_args(argv)
-    try:
-        check_backend()
-        export_run(arguments.run, arguments.out)
-    except UserError as error:
-        print(f"export: error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def export_run(path: str | os.PathLike, out: str | os.PathLike) -> None:
-    """Writes the SavedModel of the run folder `path` to `out`.
-
-    Raises:
-        UserError: `path` is not a run with a checkpoint, or `out` cannot be written.
-    """
-    import export
-    from bert_tf.checkpoints import reading
-    from bert_tf.training.run_folder import RunFolder
-    from bert_tf.training.setup import make_tokenizer
-    from export.save import service_of
-
-    run = RunFolder.open(path)
-    checkpoint = reading.find(path)
-    model = checkpoint.description.build()
-    checkpoint.fill(model)
-    export.save(
-        model,
-        make_tokenizer(run),
-        out,
-        labels=checkpoint.description.labels,
-        **service_of(type(model)).options_of(run.config),
+    parser.add_argument(
+        "--kind",
+        choices=("task", "hub", "mlm", "nsp", "embedding"),
+        default="task",
+        help="what is served: the task of a fine-tuning (the default); the encoder and its "
+        "preprocessor as TF Hub has them; the masked language model; next sentences; vectors",
     )
-    say(f"{out}: ask it with  bert-tf predict {out} TEXT")
+    parser.add_argument(
+        "--pooling",
+        choices=("cls", "mean", "pooled"),
+        help="what the vector of a text is: the last layer at [CLS], its mean over the text (the "
+        "default), or the pooler's output",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="what it computes in (%(default)s)",
+    )
+    parser.add_argument(
+        "--freeze", action="store_true", help="make the weights constants, in that precision"
+    )
+    parser.add_argument(
+        "--version",
+        metavar="N",
+        type=int,
+        help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
+    )
+    return parser
 
 
 if __name__ == "__main__":

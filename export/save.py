@@ -3,18 +3,44 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import keras
 
 from bert_tf.errors import UserError
-from bert_tf.models import SequenceClassifier
+from bert_tf.files import atomic_path
+from bert_tf.models import (
+    Encoder,
+    FeatureTagger,
+    MultipleChoice,
+    PreTrainer,
+    SequenceClassifier,
+    TokenClassifier,
+)
 from bert_tf.text import Tokenizer
+from export import hub
 from export.classification import ClassificationService
+from export.embedding import EmbeddingService
+from export.freezing import ServedModel, in_precision
+from export.masked_lm import MaskedLMService
+from export.model_card import Origin
+from export.multiple_choice import MultipleChoiceService
+from export.next_sentence import NextSentenceService
+from export.regression import RegressionService
 from export.saved_model import write
 from export.service import Service
+from export.token_classification import TokenClassificationService
 
-_SERVICES: dict[type[keras.Model], type[Service]] = {SequenceClassifier: ClassificationService}
+Kind = Literal["task", "hub", "mlm", "nsp", "embedding"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+# How a model is served for what it was fine-tuned to do.
+_SERVICES: dict[type[keras.Model], type[Service]] = {
+    SequenceClassifier: ClassificationService,
+    MultipleChoice: MultipleChoiceService,
+    TokenClassifier: TokenClassificationService,
+    FeatureTagger: TokenClassificationService,
+}
 
 
 def save(
@@ -22,31 +48,102 @@ def save(
     tokenizer: Tokenizer,
     out: str | os.PathLike,
     labels: Sequence[str] = (),
+    *,
+    kind: Kind = "task",
+    precision: str | None = None,
+    freeze: bool = False,
+    version: int | None = None,
+    origin: Origin | None = None,
     **options: Any,
 ) -> Path:
     """Writes `model` as a SavedModel that takes strings; see the package for its use.
 
     Args:
-        model: a fitted task model.
+        model: a fitted model of bert_tf.
         tokenizer: the tokenizer it was fitted with.
         out: the folder to write; it must not exist yet.
         labels: names of the classes in the order of the logits; by default their numbers.
-        **options: what else the model's service takes, such as `max_length` and `pair` (see
-            `ClassificationService`).
+        kind: "task" serves what a task model was fine-tuned for; "mlm" and "nsp" serve a
+            `PreTrainer`'s heads; "embedding" serves the encoder of any model, and "hub" writes it
+            as the folders `preprocessor` and `encoder`, as TF Hub has them.
+        precision: "float32" or "bfloat16"; by default the one that the model computes in.
+        freeze: make the weights constants, in that precision.
+        version: write the folder of this number in `out`, as TensorFlow Serving wants it.
+        origin: what the model card is to tell of the model's making.
+        **options: what else the service takes, such as `max_length` (all of them), `pair`
+            (`TextService`), `pooling` (`EmbeddingService`) and `top_k` (`MaskedLMService`).
 
     Returns:
-        The folder.
+        The folder that was written: `out`, or in it the one of the version.
 
     Raises:
-        UserError: a model that cannot be exported, labels that do not fit it, or a folder that
-            cannot be written.
+        UserError: a model that cannot be exported so, labels that do not fit it, or a folder that
+            exists or cannot be written.
     """
-    service = service_of(type(model))
-    return write(service(model, tokenizer, tuple(labels), **options), Path(out))
+    if version is not None and version < 1:
+        raise UserError(f"version {version} is not a number from 1")
+    services = _services(model, tokenizer, tuple(labels), kind, precision, freeze, options)
+    folder = Path(out)
+    for name in services:
+        if (place := _place(folder, name, version)).exists():
+            raise UserError(f"{place} exists already; remove it or choose another --out")
+    for name, service in services.items():
+        with atomic_path(_place(folder, name, version)) as new:
+            write(service, new, origin or Origin())
+    return _place(folder, "", version)
 
 
-def service_of(model: type[keras.Model]) -> type[Service]:
-    """The service of a class of model. Raises UserError where there is none."""
-    if model not in _SERVICES:
-        raise UserError(f"there is no export for a {model.__name__}; give a fine-tuned model")
-    return _SERVICES[model]
+def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
+    """What serves a model; `kind` is any but "hub". Raises UserError where there is nothing."""
+    cls = type(model)
+    if kind in ("mlm", "nsp"):
+        if cls is not PreTrainer:
+            raise UserError(
+                f"there is no pre-training head for --kind {kind} in a {cls.__name__}; give a "
+                "pre-training run, or a checkpoint with its heads"
+            )
+        return MaskedLMService if kind == "mlm" else NextSentenceService
+    if kind == "embedding":
+        return EmbeddingService
+    if cls is SequenceClassifier and model.num_classes == 1:
+        return RegressionService
+    if cls not in _SERVICES:
+        raise UserError(
+            f"a {cls.__name__} was not fine-tuned for a task; choose a --kind: hub, mlm, nsp or "
+            "embedding"
+        )
+    return _SERVICES[cls]
+
+
+def _services(
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    labels: tuple[str, ...],
+    kind: Kind,
+    precision: str | None,
+    freeze: bool,
+    options: dict[str, Any],
+) -> dict[str, Service]:
+    """Folder in the output -> what it is to serve; "" is the output itself."""
+    if kind not in KINDS:
+        raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+    if kind == "hub":
+        if freeze:
+            raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
+        if type(model) is not PreTrainer:
+            model = _encoder_of(model)
+        return hub.pair(in_precision(model, precision), tokenizer, **options)
+    service = service_of(model, kind)
+    if kind == "embedding":
+        model = _encoder_of(model)
+    served = ServedModel(in_precision(model, precision), freeze)
+    return {"": service(served, tokenizer, labels, **options)}
+
+
+def _encoder_of(model: keras.Model) -> Encoder:
+    return getattr(model, "encoder", model)
+
+
+def _place(out: Path, name: str, version: int | None) -> Path:
+    """Where a SavedModel goes. A version is its own last folder, as servers look for it."""
+    return out / name / ("" if version is None else str(version))

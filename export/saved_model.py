@@ -1,36 +1,61 @@
 """Writing a service as a SavedModel folder."""
 
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  its ops are in the graph that is loaded again
 
-from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
-from export.service import Service, endpoint, traced
+from export import model_card, warmup
+from export.model_card import Origin
+from export.service import Service, Signature, Tensors, endpoint, traced
 
 
-def write(service: Service, out: Path) -> Path:
-    """Writes `out` with the service's signatures, the attribute `serve` and the assets.
+def write(service: Service, folder: Path, origin: Origin) -> None:
+    """Writes the SavedModel `folder`, which must not exist: signatures, attributes, assets, extras.
 
-    `assets/vocab.txt` and `assets/labels.txt` are for people and other programs; the graph holds
-    its own copies, since TF Serving should not have to look tables up.
+    What was written is loaded again and asked the signatures' examples; their answers stand in the
+    model card. The caller makes the folder appear atomically.
 
-    Raises:
-        UserError: `out` exists or cannot be written.
+    Args:
+        service: what is served.
+        folder: where.
+        origin: what the model card is to tell of the model.
     """
-    if out.exists():
-        raise UserError(f"{out} exists already; remove it or choose another --out")
     signatures = service.signatures()
-    module = tf.Module(name="bert_tf")
-    module.weights = service.weights
-    module.serve = endpoint(signatures["serving_default"])
-    with atomic_path(out) as new:
-        tf.saved_model.save(
-            module,
-            str(new),
-            signatures={name: traced(signature) for name, signature in signatures.items()},
-        )
-        for name, lines in (("vocab.txt", service.vocabulary), ("labels.txt", service.labels)):
-            if lines:
-                (new / "assets" / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return out
+    functions = {name: traced(signature) for name, signature in signatures.items()}
+    serve = endpoint(functions["serving_default"], signatures["serving_default"])
+    attributes = {"serve": serve} | service.attributes()
+    # Gradients are of use only where an attribute gives the variables to train.
+    options = tf.saved_model.SaveOptions(
+        experimental_custom_gradients="trainable_variables" in attributes
+    )
+    with tempfile.TemporaryDirectory() as texts:
+        attributes |= _assets(service, Path(texts))
+        root = tf.train.Checkpoint(**attributes)
+        tf.saved_model.save(root, str(folder), signatures=functions, options=options)
+    answers = _ask(folder, signatures)
+    extra = folder / "assets.extra"
+    extra.mkdir()
+    warmup.write(extra / warmup.FILE, signatures)
+    model_card.write(extra, model_card.describe(service, signatures, answers, origin))
+
+
+def _assets(service: Service, folder: Path) -> dict[str, tf.saved_model.Asset]:
+    """The service's assets, written to `folder`, under such names as `vocab_file`.
+
+    As objects of the SavedModel they stay with it where it is loaded and saved again.
+    """
+    for name, text in service.assets().items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return {f"{each.stem}_file": tf.saved_model.Asset(str(each)) for each in folder.iterdir()}
+
+
+def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors]:
+    """What the SavedModel answers to each signature's example."""
+    loaded = tf.saved_model.load(str(folder))
+    return {
+        name: loaded.signatures[name](**signature.example_tensors())
+        for name, signature in signatures.items()
+    }

@@ -1,13 +1,13 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from bert_tf.config import RunConfig
 from bert_tf.text import Tokenizer
+from export.freezing import ServedModel
 
 Tensors = dict[str, tf.Tensor]
 
@@ -26,6 +26,12 @@ class Signature(NamedTuple):
     answer: Callable[[Mapping[str, tf.Tensor]], Tensors]
     example: Mapping[str, Any]
 
+    def example_tensors(self) -> Tensors:
+        """The example as tensors."""
+        return {
+            name: tf.constant(self.example[name], spec.dtype) for name, spec in self.inputs.items()
+        }
+
 
 class Service:
     """What is served of one model.
@@ -35,13 +41,20 @@ class Service:
     tokenizer and its labels, and then options of its own, all with defaults.
 
     Args:
-        model: the trained model.
+        model: the trained model, which is called and asked for its sizes as if it were Keras's;
+            None for what has none.
         tokenizer: its tokenizer.
         labels: names of the classes, where it has classes.
     """
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, labels: tuple[str, ...] = ()):
-        self.weights = [weight.value for weight in model.weights]
+    # What it does, where its model was not trained for that.
+    task: ClassVar[str | None] = None
+
+    def __init__(
+        self, model: ServedModel | None, tokenizer: Tokenizer, labels: tuple[str, ...] = ()
+    ):
+        self.model = model
+        self.weights = [] if model is None else [weight.value for weight in model.weights]
         self.vocabulary, self.labels = tokenizer.vocabulary, labels
 
     @staticmethod
@@ -53,6 +66,23 @@ class Service:
         """Every signature by its name; "serving_default" is one of them."""
         raise NotImplementedError
 
+    def facts(self) -> dict[str, Any]:
+        """What the model card tells of the model."""
+        return self.model.facts()
+
+    def attributes(self) -> dict[str, Any]:
+        """What a program that loads the SavedModel in Python finds besides `serve`."""
+        return {"weights": self.weights}
+
+    def assets(self) -> dict[str, str]:
+        """Name -> text of the files under `assets`.
+
+        They are for people and other programs. The graph has its own copies: a server should not
+        have to look tables up.
+        """
+        lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
+        return {name: "\n".join(each) + "\n" for name, each in lines.items() if each}
+
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:
     """The inputs of a signature that takes one string a row under each name."""
@@ -61,20 +91,26 @@ def strings(*names: str) -> dict[str, tf.TensorSpec]:
 
 def traced(signature: Signature) -> tf.types.experimental.ConcreteFunction:
     """The signature as a function with one named argument for each input."""
-    function = tf.function(lambda **inputs: signature.answer(inputs))
+    function = tf.function(lambda **inputs: signature.answer(inputs), autograph=False)
     return function.get_concrete_function(**signature.inputs)
 
 
-def endpoint(signature: Signature) -> tf.types.experimental.GenericFunction:
+def endpoint(
+    answer: tf.types.experimental.ConcreteFunction, signature: Signature
+) -> tf.types.experimental.GenericFunction:
     """The signature as a function of one value: a dict, or the tensor where there is one input.
 
     `keras.layers.TFSMLayer` calls this, since it cannot call a signature of several inputs.
+
+    Args:
+        answer: what `traced` made of the signature.
+        signature: the signature.
     """
     names = tuple(signature.inputs)
 
-    @tf.function
+    @tf.function(autograph=False)
     def serve(inputs: tf.Tensor | Mapping[str, tf.Tensor]) -> Tensors:
-        return signature.answer(inputs if isinstance(inputs, Mapping) else {names[0]: inputs})
+        return answer(**(inputs if isinstance(inputs, Mapping) else {names[0]: inputs}))
 
     serve.get_concrete_function(dict(signature.inputs))
     if len(names) == 1:

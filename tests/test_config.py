@@ -151,7 +151,7 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
         ("data.format=7", "must be a text, got 7"),
         ("data.path=", "must be a path, got null"),
         ("data.path=[a, b]", "must be a path, got the list ['a', 'b']"),
-        ("data.text_columns=text", "must be a list, each a text, got the text 'text'"),
+        ("data.text_columns=text", "must be a list, each a text or null, got the text 'text'"),
         ("tokenizer.vocab={a: b}", "must be a path or null, got the section {'a': 'b'}"),
         ('tokenizer.vocab="a\\0b"', r"must be a path or null, got the text 'a\x00b'"),
         ("train=3", "train must be a section, got 3"),

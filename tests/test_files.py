@@ -3,13 +3,27 @@
 import errno
 import os
 import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, explained, make_folder, read_text, write_text
+from bert_tf.files import (
+    atomic_path,
+    clear_unfinished,
+    explained,
+    locked,
+    make_folder,
+    read_text,
+    write_text,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def names(folder):
@@ -180,3 +194,71 @@ def test_a_file_that_is_missing_or_a_folder_is_told(tmp_path):
         read_text(tmp_path / "a.txt", "vocabulary")
     with pytest.raises(UserError, match="vocabulary cannot be read: .*Is a directory"):
         read_text(tmp_path, "vocabulary")
+
+
+def run_until_killed(folder, code):
+    """Runs `code` in `folder`, in a process that ends itself by SIGKILL."""
+    begin = (
+        "import os, signal\nfrom bert_tf.files import atomic_path, locked\n"
+        f"os.chdir({str(folder)!r})\n"
+    )
+    process = subprocess.run([sys.executable, "-c", begin + code], cwd=ROOT)
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path):
+    write_text(tmp_path / "a.txt", "old")
+    run_until_killed(
+        tmp_path,
+        "with atomic_path('a.txt') as file, atomic_path('run') as folder:\n"
+        " file.write_text('half'); (folder / 'deep').mkdir(parents=True)\n"
+        " os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    assert len(list(tmp_path.iterdir())) == 3
+
+    clear_unfinished(tmp_path)
+
+    assert names(tmp_path) == ["a.txt"]
+    assert read_text(tmp_path / "a.txt") == "old"
+
+
+def test_a_folder_that_was_half_replaced_comes_back(tmp_path):
+    with atomic_path(tmp_path / "run.d") as new:
+        new.mkdir()
+        (new / "good").touch()
+    run_until_killed(
+        tmp_path,
+        "def rename(*paths, rename=os.rename):\n"
+        " rename(*paths)\n"
+        " os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.rename = rename\n"
+        "with atomic_path('run.d') as new: new.mkdir()",
+    )
+    assert not (tmp_path / "run.d").exists()
+
+    clear_unfinished(tmp_path)
+
+    assert names(tmp_path) == ["good", "run.d"]
+
+
+def test_only_leavings_are_cleared(tmp_path):
+    for name in (".git", ".a.unfinished", "b.unfinished"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    with atomic_path(tmp_path / "now") as new:
+        new.write_text("being written")
+        clear_unfinished(tmp_path)
+        assert new.read_text() == "being written"
+    clear_unfinished(tmp_path / "missing")
+
+    assert {".git", "b.unfinished", "now"} <= set(names(tmp_path))
+
+
+def test_a_lock_is_held_once_and_ends_with_its_process(tmp_path):
+    with locked(tmp_path) as first, locked(tmp_path) as second:
+        assert (first, second) == (True, False)
+    run_until_killed(
+        tmp_path, "with locked('.') as held:\n assert held\n os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    with locked(tmp_path) as again:
+        assert again is True

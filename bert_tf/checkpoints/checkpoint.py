@@ -19,6 +19,8 @@ from bert_tf.models import EncoderConfig
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Weights named in a report, before it only counts the rest.
 _NAMED = 6
+# The arguments of heads that decide the shapes of their weights, and what these count or name.
+_HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,17 +32,24 @@ class LoadReport:
         new: our names of the weights that keep their random start.
         ignored: the checkpoint's names of the tensors that were not used.
         notes: what else there is to know, in words.
+        resized: those of `new` that the checkpoint has in another size.
+        why: what makes their sizes differ, in words.
     """
 
     loaded: tuple[str, ...]
     new: tuple[str, ...]
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    resized: tuple[str, ...] = ()
+    why: str = ""
 
     def __str__(self) -> str:
         parts = [f"{len(self.loaded)} weights loaded"]
-        if self.new:
-            parts.append(f"newly initialised: {listed(self.new)}")
+        missing = tuple(name for name in self.new if name not in self.resized)
+        if missing:
+            parts.append(f"newly initialised: {listed(missing)}")
+        if self.resized:
+            parts.append(f"newly initialised: {listed(self.resized)}, because {self.why}")
         if self.ignored:
             parts.append(f"ignored: {listed(self.ignored)}")
         return "; ".join((*parts, *self.notes))
@@ -108,7 +117,8 @@ class Checkpoint:
         """Gives `model` every weight that the checkpoint has for it.
 
         The head's are taken only from a checkpoint of the same class of model: the other tasks'
-        heads mean something else, even where they have the same shape.
+        heads mean something else, even where they have the same shape. Where the model was made
+        for another number of labels, the head's layers of other shapes keep their random start.
 
         Raises:
             UserError: a file is damaged, a shape does not fit, or there is no weight of the
@@ -117,24 +127,41 @@ class Checkpoint:
         variables = names.weight_names(model)
         layers = getattr(model, "encoder", model).config.num_hidden_layers
         same_task = type(model).__name__ == self.description.model
+        why = self._other_sizes(model) if same_task else ""
         rows = self.table.rows(self.description.model, layers)
-        used, weights = set(), {}
+        used, weights, resized = {}, {}, set()
         for name, variable in variables.items():
-            if not (same_task or name.startswith("encoder/")):
+            in_head = not name.startswith("encoder/")
+            row = self._source(name, rows) if same_task or not in_head else None
+            if row is None:
                 continue
-            row = self._source(name, rows)
-            if row is not None:
-                weights[name] = self._array(row, tuple(variable.shape))
-                used.update(row.theirs)
+            shape = tuple(variable.shape)
+            if in_head and why and self._shape(row) != shape:
+                resized.add(_layer(name))
+                continue
+            weights[name], used[name] = self._array(row, shape), row.theirs
+        weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
             raise UserError(f"{self.folder} holds no weight of a BERT encoder")
         for name, value in weights.items():
             variables[name].assign(value)
+        taken = {each for name in weights for each in used[name]}
         return LoadReport(
             loaded=tuple(weights),
             new=tuple(name for name in variables if name not in weights),
-            ignored=tuple(name for name in self.tensors.shapes if name not in used),
+            ignored=tuple(name for name in self.tensors.shapes if name not in taken),
             notes=self.notes,
+            resized=tuple(name for name in variables if _layer(name) in resized),
+            why=why,
+        )
+
+    def _other_sizes(self, model: keras.Model) -> str:
+        """What makes the head of `model` another one than the checkpoint's; "" if nothing does."""
+        ours, theirs = getattr(model, "head", {}), self.description.head
+        return " and ".join(
+            f"the checkpoint has {theirs[size]} {what}, the model {ours[size]}"
+            for size, what in _HEAD_SIZES.items()
+            if size in ours and size in theirs and ours[size] != theirs[size]
         )
 
     def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
@@ -154,12 +181,21 @@ class Checkpoint:
                 f"configuration make {row.ours} {list(shape)}; copy both anew from where they came"
             )
 
+    def _shape(self, row: Row) -> tuple[int, ...] | None:
+        """The shape of one weight of ours; None where their tensors do not make one."""
+        array = self._read(row)
+        return None if array is None else array.shape
+
+    def _read(self, row: Row) -> np.ndarray | None:
+        """The array of one weight of ours, of any shape and type; None likewise."""
+        try:
+            return row.read(self.tensors.read)
+        except ValueError:
+            return None
+
     def _array(self, row: Row, shape: tuple[int, ...]) -> np.ndarray:
         """The float32 array of one weight of ours, which must have `shape`."""
-        try:
-            array = row.read(self.tensors.read)
-        except ValueError:
-            array = None
+        array = self._read(row)
         if array is None or array.shape != shape:
             theirs = self.tensors.shapes[row.theirs[0]] if array is None else array.shape
             raise UserError(
@@ -172,6 +208,11 @@ class Checkpoint:
                 "floating-point weights, so take the checkpoint before its quantization"
             )
         return array.astype(np.float32, copy=False)
+
+
+def _layer(name: str) -> str:
+    """The layer of a head that a weight belongs to, for example "classifier"."""
+    return name.split("/")[0]
 
 
 def listed(many: tuple[str, ...]) -> str:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints import google, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
@@ -118,11 +116,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     Raises:
         UserError: its graph of objects is damaged, or two encoders are in it.
     """
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
-    try:
-        graph.ParseFromString(bytes(tensors.read(tf_files.OBJECT_GRAPH)))
-    except (DecodeError, TypeError):
-        raise UserError(f"checkpoint is damaged: {prefix} (its objects); copy it again") from None
+    graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
     names, slots = {}, 0
     for variable in (attribute for node in graph.nodes for attribute in node.attributes):

@@ -6,6 +6,7 @@ opening a checkpoint of unknown origin runs no code.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -39,11 +40,15 @@ def write_weights(
     vocabulary: tuple[str, ...] | None = None,
 ) -> None:
     """`write` for weights that are in no model."""
-    fields = description.to_dict() | {"format": _FORMAT}
-    plain_json.write_object(folder / DESCRIPTION_FILE, fields)
+    plain_json.write_object(folder / DESCRIPTION_FILE, description_fields(description))
     tensors.save(folder / WEIGHTS_FILE, weights)
     if vocabulary is not None:
         write_beside(folder, vocabulary)
+
+
+def description_fields(description: Description) -> dict[str, Any]:
+    """What `bert_tf.json` holds."""
+    return description.to_dict() | {"format": _FORMAT}
 
 
 def read_description(folder: Path) -> Description:

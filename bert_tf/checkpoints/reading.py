@@ -8,13 +8,18 @@ from bert_tf.checkpoints import (
     huggingface,
     model_garden,
     native,
+    plain_json,
     tf_files,
     tf_hub,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.errors import UserError
 
-CHECKPOINTS = "checkpoints"  # the folder of checkpoints in a run folder
+# What a run folder holds: a folder of checkpoints, in each of them a file that tells its state,
+# and in that the step of the checkpoint that the run would end with.
+CHECKPOINTS = "checkpoints"
+STATE_FILE = "state.json"
+KEPT = "kept"
 
 
 def find(path: str | Path) -> Checkpoint:
@@ -50,9 +55,27 @@ def newest(run: Path) -> Path:
     return steps[-1]
 
 
+def kept(run: Path) -> Path:
+    """The checkpoint whose weights a run ends with: the newest, or the one that this names as best.
+
+    Raises:
+        UserError: there is none yet, or the newest one's state is damaged.
+    """
+    last = newest(run)
+    if not (last / STATE_FILE).is_file():
+        return last
+    step = plain_json.read_object(last / STATE_FILE, "state of the checkpoint").get(KEPT)
+    return step_folder(last.parent, step) if isinstance(step, int) else last
+
+
+def step_folder(checkpoints: Path, step: int) -> Path:
+    """The folder of the checkpoint after `step` updates."""
+    return checkpoints / f"step-{step:08d}"
+
+
 def _in_folder(folder: Path) -> Checkpoint:
     if (folder / CHECKPOINTS).is_dir():
-        return native.open_checkpoint(newest(folder))
+        return native.open_checkpoint(kept(folder))
     if (folder / native.DESCRIPTION_FILE).is_file():
         return native.open_checkpoint(folder)
     if (folder / tf_hub.SAVED_MODEL_FILE).is_file():

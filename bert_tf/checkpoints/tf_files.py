@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -50,6 +52,20 @@ def open_prefix(prefix: Path) -> Tensors:
             raise _damaged(prefix, error) from None
 
     return Tensors(shapes, read)
+
+
+def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
+    """Which objects there are in the object-based checkpoint `prefix`, opened as `tensors`.
+
+    Raises:
+        UserError: that is damaged.
+    """
+    graph = TrackableObjectGraph()
+    try:
+        graph.ParseFromString(bytes(tensors.read(OBJECT_GRAPH)))
+    except (DecodeError, TypeError):
+        raise _damaged(prefix, "its objects") from None
+    return graph
 
 
 def find_prefix(folder: Path) -> Path | None:

@@ -1,7 +1,8 @@
-"""Text encoders of TF Hub: SavedModels that Model Garden exported, read as data.
+"""Text encoders of TF Hub, read as data: SavedModels that Model Garden exported, or bert_tf.
 
 The variables file is an object-based checkpoint. Nothing of the SavedModel is loaded or run: its
-graph is only looked through for the form of GELU, which no configuration tells here.
+graph is only looked through for the form of GELU, which no configuration tells in Model Garden's.
+Ours have the names of the weights in their objects, and `bert_tf.json` among the assets.
 Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
 """
 
@@ -10,7 +11,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf.checkpoints import model_garden, tf_files
+from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.plain_json import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
@@ -19,6 +20,7 @@ from bert_tf.errors import UserError
 
 SAVED_MODEL_FILE = "saved_model.pb"
 
+_ASSETS = "assets"
 _LOWER_CASE = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -34,14 +36,34 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     file = tf_files.open_prefix(prefix)
     if tf_files.OBJECT_GRAPH not in file.shapes:
         raise UserError(f"{folder} is a SavedModel of TensorFlow 1; give one of TensorFlow 2")
+    if (folder / _ASSETS / native.DESCRIPTION_FILE).is_file():
+        return _ours(folder, prefix, file)
     tensors, notes = model_garden.named_tensors(prefix, file)
     extra = {
         "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
         "lower_case": _lower_case(file),
     }
     return model_garden.described(
-        folder, tensors, {EXTRA_KEY: extra}, notes, lambda: read_beside(folder / "assets")
+        folder, tensors, {EXTRA_KEY: extra}, notes, lambda: read_beside(folder / _ASSETS)
     )
+
+
+def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
+    """What `python -m export --kind hub` wrote."""
+    nodes = tf_files.read_object_graph(prefix, file).nodes
+    names = {
+        weight.local_name: nodes[weight.node_id].attributes[0].checkpoint_key
+        for child in nodes[0].children
+        if child.local_name == "weights"
+        for weight in nodes[child.node_id].children
+    }
+    return Checkpoint(
+        folder,
+        native.read_description(folder / _ASSETS),
+        file.renamed(names),
+        native.TABLE,
+        lambda: read_beside(folder / _ASSETS),
+    ).check()
 
 
 def _activation(path: Path) -> str:

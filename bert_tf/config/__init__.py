@@ -13,7 +13,7 @@ from bert_tf.config.data import (
     QuestionAnsweringData,
     TokenClassificationData,
 )
-from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
+from bert_tf.config.model import InitConfig, ModelConfig, TaggerModel, TokenizerConfig
 from bert_tf.config.run import RUNS, RunConfig, difference, load
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
@@ -29,6 +29,7 @@ __all__ = [
     "PretrainingTrain",
     "QuestionAnsweringData",
     "RunConfig",
+    "TaggerModel",
     "TokenClassificationData",
     "TokenizerConfig",
     "TrainConfig",

@@ -47,6 +47,27 @@ class ModelConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class TaggerModel(ModelConfig):
+    """The same, and what tags the words."""
+
+    # Null fine-tunes the encoder. Else it is frozen, and a BiLSTM of two layers reads these of its
+    # activations (paper, section 5.3, table 7).
+    features: (
+        Literal[
+            "embeddings",
+            "second_to_last",
+            "last",
+            "sum_last_four",
+            "concat_last_four",
+            "sum_all",
+        ]
+        | None
+    ) = None
+    # Width of the BiLSTM in each direction (the paper's).
+    lstm_units: Count = 768
+
+
+@dataclasses.dataclass(frozen=True)
 class InitConfig:
     """What the weights start from."""
 

@@ -16,7 +16,7 @@ from bert_tf.config.data import (
     QuestionAnsweringData,
     TokenClassificationData,
 )
-from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
+from bert_tf.config.model import InitConfig, ModelConfig, TaggerModel, TokenizerConfig
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 from bert_tf.errors import UserError
 from bert_tf.typed import NOT_A_KEY, build, fit, plain
@@ -112,6 +112,7 @@ class TokenClassificationRun(FinetuningRun):
 
     task: Literal["token_classification"]
     data: TokenClassificationData
+    model: TaggerModel = TaggerModel()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -40,12 +40,17 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     # Tokens in a sequence, [CLS] and [SEP] included; longer texts are cut.
     max_length: Annotated[int, AtLeast(3)] = 128
-    # A checkpoint every so many steps (the reference's) and how many of them stay.
+    # A checkpoint every so many steps (the reference's), also every so many minutes if they are not
+    # null, and how many of them stay.
     checkpoint_steps: Count = 1000
+    checkpoint_minutes: Positive | None = None
     checkpoints_kept: Count = 3
     # Evaluate every so many steps; null: with every checkpoint in pre-training, and after every
     # epoch in fine-tuning.
     eval_steps: Count | None = None
+    # The same bits every time on the same machine, wherever TensorFlow has a way to that, for some
+    # speed. On one CPU they are the same without it, as far as was seen.
+    deterministic: bool = False
     # A line in the log every so many steps.
     log_steps: Count = 100
     # Which devices share the work.
@@ -64,7 +69,31 @@ class TrainConfig:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingTrain(TrainConfig):
-    """How an encoder is pre-trained."""
+    """How an encoder is pre-trained.
+
+    Long sequences cost much and teach little but the late positions. So the paper trains nine
+    tenths of the steps with short ones (appendix A.2): max_length 128, long_length 512.
+    """
+
+    # Tokens in a sequence towards the end of the run; null: max_length all along.
+    long_length: Annotated[int, AtLeast(3)] | None = None
+    # Share of the steps that have long sequences.
+    long_fraction: Share = 0.1
+    # Sequences in one step of these; null is batch_size, as in the paper.
+    long_batch_size: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.long_length is not None and self.long_length <= self.max_length:
+            raise UserError(
+                f"train.long_length {self.long_length} is not longer than train.max_length "
+                f"{self.max_length}; raise it, or set it to null for one length all along"
+            )
+        if (self.long_batch_size or 0) % self.accumulation_steps:
+            raise UserError(
+                f"train.long_batch_size {self.long_batch_size} is not a multiple of "
+                f"train.accumulation_steps {self.accumulation_steps}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,26 +76,30 @@ class Examples(Protocol):
         """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...]."""
 
 
-def training_batches(examples: Examples, batch_size: int, seed: int, start: int) -> tf.data.Dataset:
+def training_batches(
+    examples: Examples, batch_size: int, seed: int, start: int, part: int = 0, parts: int = 1
+) -> tf.data.Dataset:
     """Endless batches of (inputs, targets) from step `start` on, of rows of similar length.
 
     Args:
         examples: the rows, at least `batch_size` of them.
-        batch_size: rows of a batch.
+        batch_size: rows of a batch, a multiple of `parts`.
         seed: decides the order.
         start: batches to leave out; they are not made.
+        part, parts: the rows `part::parts` of every batch, for one device of several.
     """
     order = ShuffledBatches(examples.lengths, batch_size, seed)
-    form = examples.take(np.zeros(batch_size, np.int64))
+    mine = batch_size // parts
+    form = examples.take(np.zeros(mine, np.int64))
     arrays = tf.nest.flatten(form)
     dtypes = [tf.as_dtype(each.dtype) for each in arrays]
 
     def batch(step: np.ndarray) -> list[np.ndarray]:
-        return tf.nest.flatten(examples.take(order.rows(int(step))))
+        return tf.nest.flatten(examples.take(order.rows(int(step))[part::parts]))
 
     def shaped(*arrays_now: tf.Tensor) -> tuple[Any, Any]:
         known = [
-            tf.ensure_shape(each, [batch_size, *[None] * (like.ndim - 1)])
+            tf.ensure_shape(each, [mine, *[None] * (like.ndim - 1)])
             for each, like in zip(arrays_now, arrays, strict=True)
         ]
         return tf.nest.pack_sequence_as(form, known)

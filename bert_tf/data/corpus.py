@@ -1,19 +1,24 @@
 """Text files -> documents, one after the other, in the order of the files and of their lines.
 
-Three formats (`data.format`), each also gzipped:
+Four formats (`data.format`), each also gzipped:
 
 * `sentence_per_line`: one sentence per line, blank lines between documents, as the reference's
   create_pretraining_data.py reads it. The end of a file ends a document too.
 * `document_per_file`: running text; one file is one document, cut into sentences by rule.
 * `jsonl`: one JSON object per line whose field `text` is a document of running text.
+* `wikitext`: as WikiText-2 and WikiText-103 come. After a blank line, ` = Title = ` begins a
+  document, and ` = = Section = = ` is a heading in it; any other line is a paragraph. The marks of
+  ` @-@ `, ` @,@ ` and ` @.@ ` inside words are taken away.
 
 `data.path` is a file, a folder (all files below it), a glob such as `books/**/*.txt`, or a list of
-these.
+these. With format `tfds` it names data sets instead, see `tfds_corpus`.
 """
 
 import glob
 import gzip
 import json
+import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,10 +26,15 @@ from pathlib import Path
 from bert_tf.data.sentences import split_sentences
 from bert_tf.errors import UserError
 
-FORMATS = ("sentence_per_line", "document_per_file", "jsonl")
+FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
+TFDS = "tfds"
+# `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
+TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
 _BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
+_HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
+_JOINER = re.compile(r" @([-,.])@ ")
 
 
 class Corpus:
@@ -38,9 +48,10 @@ class Corpus:
         format: one of `FORMATS`.
 
     Attributes:
-        files: each file once, within a folder or a glob in the order of names.
+        parts: each file once, within a folder or a glob in the order of names.
         size: bytes of all files.
         position: how many of these the iteration under way has come past.
+        unit, unit_size: what to show of these.
 
     Raises:
         UserError: an unknown format, a path that does not exist, a folder without files, a glob
@@ -48,34 +59,38 @@ class Corpus:
             not as `jsonl` says, with the line; no document with text in all of the files.
     """
 
-    def __init__(self, path: str | Path | Sequence[str | Path], format: str):
-        readers = (self._sentence_per_line, self._document_per_file, self._jsonl)
+    unit, unit_size = "kB", 1000
+
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], format: str):
+        readers = (self._sentence_per_line, self._document_per_file, self._jsonl, self._wikitext)
         if format not in FORMATS:
-            raise UserError(f"unknown data.format {format!r}; choose one of {', '.join(FORMATS)}")
+            known = ", ".join((*FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
+            raise UserError(f"unknown data.format {format!r}; choose one of {known}")
         self._format = format
-        self._read = dict(zip(FORMATS, readers, strict=True))[format]
-        paths = [path] if isinstance(path, str | Path) else path
-        found = [file for one in paths for file in _files_of(str(one))]
-        self.files = list(dict.fromkeys(found))
-        self.size = sum(file.stat().st_size for file in self.files)
+        self._documents = dict(zip(FORMATS, readers, strict=True))[format]
+        self.parts = find_files(path)
+        self.size = sum(file.stat().st_size for file in self.parts)
         self.position = 0
 
     def __iter__(self) -> Iterator[list[str]]:
         self.position = 0
         has_text = False
-        for file in self.files:
+        for file in self.parts:
             before = self.position
-            for document in self._read(file):
-                if document:
-                    has_text = True
-                    yield document
+            for document in self.read(file):
+                has_text = True
+                yield document
             self.position = before + file.stat().st_size
         if not has_text:
-            others = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+            others = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
             raise UserError(
-                f"no document with text in {self.files[0]}{others}; "
+                f"no document with text in {self.parts[0]}{others}; "
                 f"check data.path and data.format ({self._format})"
             )
+
+    def read(self, part: Path) -> Iterator[list[str]]:
+        """The documents of one of the `parts`."""
+        return filter(None, self._documents(part))
 
     def _sentence_per_line(self, file: Path) -> Iterator[list[str]]:
         document: list[str] = []
@@ -102,6 +117,25 @@ class Corpus:
             if not isinstance(text, str):
                 raise UserError(f'{file}, line {number}: not a JSON object with a string "text"')
             yield split_sentences(text)
+
+    def _wikitext(self, file: Path) -> Iterator[list[str]]:
+        document: list[str] = []
+        titles, after_blank = 0, True
+        for _, line in self._lines(file):
+            text = _JOINER.sub(r"\1", line.strip())
+            heading = _HEADING.fullmatch(text) if after_blank else None
+            if heading and heading[1].count("=") == heading[3].count("="):
+                if heading[1] == "= ":
+                    titles += 1
+                    yield document
+                    document = []
+                document.append(heading[2])
+            else:
+                document.extend(split_sentences(text))
+            after_blank = not text
+        if not titles:
+            raise UserError(f"no line like = Title = in {file}; is data.format wikitext right?")
+        yield document
 
     def _lines(self, file: Path) -> Iterator[tuple[int, str]]:
         """The lines of a file, plain or gzipped, with their numbers from 1."""
@@ -131,6 +165,16 @@ class Corpus:
             raise UserError(f"corpus file cannot be read: {file} ({error.strerror})") from None
         if number == 0:
             raise UserError(f"corpus file is empty: {file}")
+
+
+def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
+    """Each file once that a path, a folder, a glob or a list of these names.
+
+    Raises:
+        UserError: a path that does not exist, a folder without files, a glob without matches.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
 
 
 def _files_of(path: str) -> list[Path]:

@@ -3,8 +3,8 @@
 The rule is create_masked_lm_predictions of google-research/bert (create_pretraining_data.py): of a
 row of n tokens, [CLS] and [SEP] counted, round(0.15 n) are chosen, at least one and at most
 `max_predictions`, never [CLS] or [SEP]; of the chosen, 80% become [MASK], 10% a random id from the
-whole vocabulary, 10% stay. Here TensorFlow ops do it for a whole batch, and every random number
-follows from a seed, so that the masks of batch k can be made again.
+whole vocabulary, 10% stay. The shares can be changed. Here TensorFlow ops do it for a whole batch,
+and every random number follows from a seed, so that the masks of batch k can be made again.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-MASK_SHARE = 0.8
-RANDOM_SHARE = 0.1
-
 
 class MaskedBatch(NamedTuple):
-    """Inputs and targets of masked language modelling.
+    """Inputs and targets of language modelling.
 
     input_word_ids: int32 [batch, seq_len], with the replacements.
     positions: int32 [batch, max_predictions], ascending; 0 where unused.
@@ -40,6 +37,8 @@ class Masking:
         rate: share of a row's tokens to choose.
         whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
             after it; a word too long for what is left of a row's number is passed over.
+        mask_share: share of the chosen tokens that become [MASK].
+        random_share: share that become a random token; the rest stay.
     """
 
     def __init__(
@@ -48,7 +47,10 @@ class Masking:
         max_predictions: int,
         rate: float = 0.15,
         whole_word: bool = False,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
     ):
+        self.mask_share, self.random_share = mask_share, random_share
         self.vocab_size = len(vocabulary)
         self.max_predictions = max_predictions
         self.rate = rate
@@ -101,9 +103,9 @@ class Masking:
         positions = tf.where(used, positions, 0)
         true_ids = tf.gather(input_word_ids, positions, batch_dims=1)
         replaced = tf.where(
-            choice < MASK_SHARE,
+            choice < self.mask_share,
             self.mask_id,
-            tf.where(choice < MASK_SHARE + RANDOM_SHARE, random_ids, true_ids),
+            tf.where(choice < self.mask_share + self.random_share, random_ids, true_ids),
         )
         row = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(positions))
         masked = tf.tensor_scatter_nd_update(

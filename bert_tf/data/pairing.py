@@ -14,10 +14,15 @@ and everything else is done for all examples at once.
 One thing differs. To find another document the reference draws up to ten times, and it may end up
 with the same one; here the other documents are drawn from directly, so B never follows in A's
 document by chance.
+
+Without next sentence prediction an example is a span of consecutive whole sentences, as many as
+fit: of one document, or, where documents are joined, across their ends (FULL-SENTENCES and
+DOC-SENTENCES of RoBERTa, arXiv 1907.11692, section 4.2).
 """
 
 import dataclasses
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -63,69 +68,71 @@ class Plan:
         return Plan(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
-def plan(
-    documents: Documents,
-    count: int,
-    max_length: int,
-    short_probability: float,
-    next_sentence: bool,
-    rng: np.random.Generator,
-) -> Plan:
-    """Exactly `count` examples of at most `max_length` tokens, special tokens included, shuffled.
+@dataclasses.dataclass(frozen=True)
+class ExampleRule:
+    """What an example is.
+
+    max_length: tokens of the longest example, special tokens included.
+    short_probability: share of what is cut to a random shorter length, so that the model sees short
+        inputs too (the reference's short_seq_prob): of the documents where `next_sentence`, as in
+        the reference, else of the examples.
+    next_sentence: pairs with a true or random next segment; otherwise single segments.
+    joined: the documents are joined, see `joining`, and a segment goes on across their ends.
+    """
+
+    max_length: int
+    short_probability: float
+    next_sentence: bool
+    joined: bool = False
+
+
+def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
+    """Exactly `count` examples, shuffled.
 
     A pass takes the documents in random order, and each from its first sentence to its last. The
     first pass is always finished, and what it makes too many is dropped at random; if it makes too
     few, another pass goes on until there are enough.
 
     Args:
-        documents: at least two of them if `next_sentence`.
+        documents: at least two of them if `rule.next_sentence`.
         count: number of examples, see `examples_in_a_pass`.
-        max_length: tokens of the longest example.
-        short_probability: share of the documents that are cut to a random shorter length, so that
-            the model sees short inputs too (the reference's short_seq_prob).
-        next_sentence: pairs with a random or true next segment; otherwise single segments.
+        rule: what an example is.
         rng: all randomness comes from here.
     """
-    one_pass = _pairs if next_sentence else _spans
-    passes = [one_pass(documents, None, max_length, short_probability, rng)]
+    one_pass = _pairs if rule.next_sentence else _spans
+    passes = [one_pass(documents, None, rule, rng)]
     while (missing := count - sum(map(len, passes))) > 0:
-        passes.append(one_pass(documents, missing, max_length, short_probability, rng))
+        passes.append(one_pass(documents, missing, rule, rng))
     columns = zip(*(dataclasses.astuple(each) for each in passes), strict=True)
     everything = Plan(*map(np.concatenate, columns))
     return everything.take(rng.permutation(len(everything))[:count])
 
 
-def examples_in_a_pass(
-    documents: Documents, max_length: int, short_probability: float, next_sentence: bool
-) -> int:
+def examples_in_a_pass(documents: Documents, rule: ExampleRule) -> int:
     """How many examples a pass over all documents makes: the larger number of two passes.
 
     It differs from pass to pass. The larger one means that `plan` sooner repeats a little than
     drops anything.
     """
-    one_pass = _pairs if next_sentence else _spans
+    one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)
-    return max(len(one_pass(documents, None, max_length, short_probability, rng)) for _ in range(2))
+    return max(len(one_pass(documents, None, rule, rng)) for _ in range(2))
 
 
 def _targets(
     number: int, longest: int, short_probability: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """The target length of each document: `longest`, or now and then anything from 2 to it."""
+    """`number` target lengths: `longest`, or now and then anything from 2 to it."""
     short = 2 + np.floor(rng.random(number) * (longest - 1)).astype(np.int64)
     return np.where(rng.random(number) < short_probability, short, longest)
 
 
 def _pairs(
-    documents: Documents,
-    enough: int | None,
-    max_length: int,
-    short_probability: float,
-    rng: np.random.Generator,
+    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
 ) -> Plan:
     """One pass of pairs, cut short once there are `enough`."""
-    longest = max_length - SPECIAL_TOKENS_PAIR
-    targets = _targets(len(documents), longest, short_probability, rng)
+    longest = rule.max_length - SPECIAL_TOKENS_PAIR
+    targets = _targets(len(documents), longest, rule.short_probability, rng)
     order = rng.permutation(len(documents))
     document, start, a_stop, stop, random_next = _chunks(documents, order, targets, enough, rng)
     is_random_next = random_next.astype(bool)
@@ -222,25 +229,28 @@ def _cut_from_front(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _spans(
-    documents: Documents,
-    enough: int | None,
-    max_length: int,
-    short_probability: float,
-    rng: np.random.Generator,
+    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
 ) -> Plan:
-    """One pass of single segments: as many whole sentences of a document as fit, then the next.
+    """One pass of single segments: as many whole sentences as fit, then the next.
 
-    A sentence longer than the target is cut into pieces, so that nothing is lost.
+    A sentence longer than the target is cut into pieces, so that nothing is lost. Only separators
+    are: none begins or ends a segment.
     """
-    longest = max_length - SPECIAL_TOKENS_SINGLE
-    targets = _targets(len(documents), longest, short_probability, rng).tolist()
+    longest = rule.max_length - SPECIAL_TOKENS_SINGLE
     sentences = documents.sentences.tolist()
-    bounds = documents.sentences[documents.documents].tolist()
+    bounds = documents.sentences[documents.documents]
+    stretches = np.stack([bounds[:-1], bounds[1:]], axis=1)[rng.permutation(len(documents))]
+    separators: set[int] = set()
+    if rule.joined:
+        stretches, separators = bounds[None, [0, -1]], set((bounds[1:] - 1).tolist())
+    targets = _endless_targets(longest, rule.short_probability, rng)
     spans: list[tuple[int, int]] = []
-    for document in rng.permutation(len(documents)).tolist():
-        start, last = bounds[document], bounds[document + 1]
+    for start, last in stretches.tolist():
         while start < last:
-            limit = min(start + targets[document], last)
+            if start in separators:
+                start += 1
+                continue
+            limit = min(start + next(targets), last)
             whole = sentences[bisect_right(sentences, limit) - 1]
             end = whole if whole > start else limit
             spans.append((start, end))
@@ -248,4 +258,13 @@ def _spans(
         if enough is not None and len(spans) >= enough:
             break
     start, end = np.array(spans, np.int64).T
+    if rule.joined:
+        end = end - np.isin(end, bounds)
     return Plan(start, end, end, end, np.zeros(len(start), bool))
+
+
+def _endless_targets(
+    longest: int, short_probability: float, rng: np.random.Generator
+) -> Iterator[int]:
+    while True:
+        yield from _targets(4096, longest, short_probability, rng).tolist()

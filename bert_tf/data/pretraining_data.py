@@ -7,18 +7,23 @@ again starts its dataset at its step, at once.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import RunConfig
-from bert_tf.data.corpus import Corpus
-from bert_tf.data.examples import ExampleRule, Examples
+from bert_tf.data.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
+from bert_tf.data.every_token import EveryToken
+from bert_tf.data.examples import Examples
 from bert_tf.data.masking import Masking
-from bert_tf.data.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE
-from bert_tf.data.token_shards import DEV, TRAIN, TokenShards, write_token_shards
-from bert_tf.data.until_exit import map_until_exit
+from bert_tf.data.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
+from bert_tf.data.record_data import RecordData
+from bert_tf.data.shard_writing import write_token_shards
+from bert_tf.data.steps import StepReader
+from bert_tf.data.tfds_corpus import TfdsCorpus
+from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
@@ -27,35 +32,147 @@ from bert_tf.text import Tokenizer
 _DEV_SEED = 0
 
 
-def build(config: RunConfig, out: str | os.PathLike) -> TokenShards:
+def build(
+    config: RunConfig, out: str | os.PathLike, tokenizer: Tokenizer | None = None
+) -> TokenShards:
     """Writes the corpus that `config` names as token shards into the folder `out`.
+
+    Args:
+        config: of task pretraining.
+        out: as for `write_token_shards`.
+        tokenizer: by default the one that the section `tokenizer` describes.
 
     Raises:
         UserError: as `Corpus`, `bert_tf.Tokenizer` and `write_token_shards`.
     """
-    corpus = Corpus(config.data.path, config.data.format)
-    tokenizer = Tokenizer(config.tokenizer.vocab, config.tokenizer.lower_case)
-    kilobytes = corpus.size // 1000 + 1
-    progress = Progress("tokenizing", kilobytes, unit="kB")
+    corpus = open_corpus(config)
+    if tokenizer is None:
+        tokenizer = Tokenizer(config.tokenizer.vocab, config.tokenizer.lower_case is not False)
+    total = corpus.size // corpus.unit_size + 1
+    progress = Progress("tokenizing", total, unit=corpus.unit)
 
     def update() -> None:
-        progress.update(min(corpus.position // 1000, kilobytes - 1), line=True)
+        progress.update(min(corpus.position // corpus.unit_size, total - 1), line=True)
 
     try:
         shards = write_token_shards(
             corpus, tokenizer, out, dev_fraction=config.data.dev_fraction, progress=update
         )
-        progress.update(kilobytes)
+        progress.update(total)
     finally:
         progress.close()
-    for part, each in shards.parts.items():
-        documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
-        say(f"{out}: {part} {documents:,} documents, {tokens:,} tokens, {len(each)} shards")
+    say_counts(shards)
     return shards
 
 
+def say_counts(shards: TokenShards) -> None:
+    """Says how many documents, tokens and shards there are."""
+    for part, each in shards.parts.items():
+        documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
+        counts = f"{documents:,} documents, {tokens:,} tokens, {len(each)} shards"
+        say(f"{shards.folder}: {part} {counts}")
+
+
+def open_corpus(config: RunConfig) -> Corpus | TfdsCorpus:
+    """The text that `config` names.
+
+    Raises:
+        UserError: as `Corpus` and `TfdsCorpus`; the configuration names no text.
+    """
+    format = config.data.format
+    if format == TFDS:
+        return TfdsCorpus(config.data.path, config.data.split)
+    if format in (TOKEN_SHARDS, TFRECORD):
+        raise UserError(f"data.format is {format}: there is no text to tokenize in data.path")
+    return Corpus(config.data.path, format)
+
+
+def open_data(
+    config: RunConfig,
+    tokens: str | os.PathLike,
+    tokenizer: Tokenizer,
+    attention: str = "bidirectional",
+    batch_size: int | None = None,
+    max_length: int | None = None,
+) -> "PretrainingData | RecordData":
+    """The data that `config` names, for one phase of pre-training.
+
+    Args:
+        config: of task pretraining.
+        tokens: where text is tokenized to, unless that was done before.
+        tokenizer: the run's.
+        attention: the encoder's, as for `PretrainingData`.
+        batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
+
+    Raises:
+        UserError: as `open_shards` or `RecordData`; TFRecords, which are masked already, where the
+            attention goes one way.
+    """
+    if config.data.format != TFRECORD:
+        return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
+    if attention != "bidirectional":
+        raise UserError(
+            f"TFRecords have their masks already, which {attention} attention has no use for; "
+            "pre-train on text or token_shards"
+        )
+    return RecordData(
+        config.data.path,
+        batch_size or config.train.batch_size,
+        max_length or config.train.max_length,
+        tokenizer,
+        seed=config.train.seed,
+        next_sentence=config.data.next_sentence,
+        dev_path=config.data.dev_path,
+    )
+
+
+def open_shards(
+    config: RunConfig,
+    tokens: str | os.PathLike,
+    tokenizer: Tokenizer,
+    attention: str = "bidirectional",
+    batch_size: int | None = None,
+    max_length: int | None = None,
+) -> "PretrainingData":
+    """As `open_data`, for text and token shards.
+
+    Raises:
+        UserError: as `build` and `PretrainingData`; the shards were made with another vocabulary or
+            casing.
+    """
+    folder = Path(tokens)
+    if config.data.format == TOKEN_SHARDS:
+        if not isinstance(config.data.path, str):
+            raise UserError("data.path must be one folder where data.format is token_shards")
+        folder = Path(config.data.path)
+    elif not folder.exists():
+        build(config, folder, tokenizer)
+    data = PretrainingData(
+        folder,
+        batch_size or config.train.batch_size,
+        max_length or config.train.max_length,
+        config.data.max_predictions_per_seq,
+        seed=config.train.seed,
+        next_sentence=config.data.next_sentence,
+        short_probability=config.data.short_seq_prob,
+        masking_rate=config.data.masked_lm_prob,
+        whole_word_masking=config.data.whole_word_masking,
+        mask_share=config.data.mask_share,
+        random_share=config.data.random_share,
+        cross_documents=config.data.cross_documents,
+        attention=attention,
+    )
+    if data.vocabulary != tokenizer.vocabulary or data.lower_case != tokenizer.lower_case:
+        raise UserError(
+            f"{folder} was tokenized with another vocabulary than the run's, or not with "
+            f"tokenizer.lower_case {str(tokenizer.lower_case).lower()}; run bert-tf pretrain-data "
+            "again"
+        )
+    return data
+
+
 class PretrainingData:
-    """Batches for masked language modelling and next sentence prediction.
+    """Batches for language modelling, masked or not, and next sentence prediction.
 
     Args:
         folder: token shards.
@@ -64,18 +181,27 @@ class PretrainingData:
         max_predictions: columns for masked tokens; by default as many as a full row may have.
         seed: what all randomness of the training batches follows from.
         next_sentence: pairs of segments with a label; otherwise single segments without.
-        short_probability: share of the documents that are cut into shorter examples.
+        short_probability: share of the documents (without next_sentence, of the examples) that are
+            cut to a random shorter length.
         masking_rate: share of a row's tokens to predict.
         whole_word_masking: choose whole words.
+        mask_share: share of the chosen tokens that become [MASK].
+        random_share: share of them that become a random token; the rest stay.
+        cross_documents: without next_sentence, fill rows across the ends of documents, with [SEP]
+            between.
+        attention: the encoder's. If it goes one way, every token predicts its neighbour instead:
+            the next one if "left_to_right", the one before if "right_to_left".
 
     Attributes:
         vocabulary: the tokens in the order of their ids.
         lower_case: whether the text was lower-cased.
         steps_per_epoch: batches after which every shard has had its turn.
+        max_predictions: columns for predictions.
 
     Raises:
         UserError: shards that are missing or have changed, fewer than two documents where
-            `next_sentence` needs two, a batch larger than the data, a length without room.
+            `next_sentence` needs two, a batch larger than the data, a length without room, next
+            sentence prediction where [CLS] sees no other token.
     """
 
     def __init__(
@@ -89,26 +215,47 @@ class PretrainingData:
         short_probability: float = 0.1,
         masking_rate: float = 0.15,
         whole_word_masking: bool = False,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+        cross_documents: bool = True,
+        attention: Literal["bidirectional", "left_to_right", "right_to_left"] = "bidirectional",
     ):
+        if next_sentence and attention == "left_to_right":
+            raise UserError(
+                "next sentence prediction is impossible with left_to_right attention, where [CLS] "
+                "sees no other token; set data.next_sentence to false"
+            )
         shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
         if max_length < shortest:
             raise UserError(f"max_length is {max_length}; an example needs at least {shortest}")
-        if max_predictions is None:
-            max_predictions = max(1, round(max_length * masking_rate))
-        if not 1 <= max_predictions <= max_length:
-            raise UserError(
-                f"max_predictions is {max_predictions}; it must be from 1 to max_length "
-                f"({max_length})"
-            )
         self._shards = TokenShards(folder)
         self.vocabulary = self._shards.vocabulary
         self.lower_case = self._shards.lower_case
         self._batch_size, self._max_length, self._seed = batch_size, max_length, seed
         self._next_sentence = next_sentence
-        self._masking = Masking(self.vocabulary, max_predictions, masking_rate, whole_word_masking)
-        self._rule = ExampleRule(max_length, short_probability, next_sentence)
-        # The text of a UserError: the error itself would hold on to the datasets in its traceback.
-        self._failure: str | None = None
+        self._masking: Masking | None = None
+        self._every_token = EveryToken(reversed=attention == "right_to_left")
+        self.max_predictions = max_length - 1
+        if attention == "bidirectional":
+            if max_predictions is None:
+                max_predictions = max(1, round(max_length * masking_rate))
+            if not 1 <= max_predictions <= max_length:
+                raise UserError(
+                    f"max_predictions is {max_predictions}; it must be from 1 to max_length "
+                    f"({max_length})"
+                )
+            self.max_predictions = max_predictions
+            self._masking = Masking(
+                self.vocabulary,
+                max_predictions,
+                masking_rate,
+                whole_word_masking,
+                mask_share,
+                random_share,
+            )
+        joined = cross_documents and not next_sentence
+        self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
+        self._reader = StepReader()
         self._train = self._examples(TRAIN, seed)
         if batch_size > self._train.per_epoch:
             raise UserError(
@@ -120,6 +267,9 @@ class PretrainingData:
     def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """The batches from `start_step` on, without end.
 
+        The global batch is the same for any number of workers, and each reads only the shards that
+        its rows come from (see `order`).
+
         Args:
             start_step: number of batches that came before.
             worker, workers: the rows `worker::workers` of every global batch.
@@ -127,9 +277,10 @@ class PretrainingData:
         Returns:
             A dataset of (inputs, targets). Inputs: `input_word_ids`, `input_mask`,
             `input_type_ids` int32 [batch, seq_len], `masked_lm_positions` int32 [batch,
-            max_predictions]. Targets: `masked_lm_ids` int32 and `masked_lm_weights` float32 [batch,
-            max_predictions], and, with next_sentence, `next_sentence_labels` int32 [batch], 0 for a
-            true next segment and 1 for a random one.
+            predictions]. Targets: `masked_lm_ids` int32 and `masked_lm_weights` float32 [batch,
+            predictions], and, with next_sentence, `next_sentence_labels` int32 [batch], 0 for a
+            true next segment and 1 for a random one. There are max_predictions predictions, or
+            seq_len - 1 where every token predicts its neighbour.
 
         Raises:
             UserError: the global batch cannot be shared equally; the first shards have changed.
@@ -140,47 +291,50 @@ class PretrainingData:
             raise UserError(
                 f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
             )
-        steps = tf.data.Dataset.counter(start_step)
-        return self._batches(self._train, self._seed, steps, start_step, worker, workers)
+        return self._batches(self._train, self._seed, start_step, None, worker, workers)
 
-    def dev_dataset(self, steps: int) -> tf.data.Dataset:
+    def dev_dataset(self, steps: int) -> tf.data.Dataset | None:
         """`steps` held-out batches, the same ones every time and for every seed.
 
         If the held-out documents give fewer, their later batches are new examples of the same text.
 
-        Raises:
-            UserError: the shards were made without a held-out part, or it is too small.
-        """
-        if not self._shards.parts[DEV]:
-            raise UserError(
-                f"{self._shards.folder} has no held-out documents; make the shards again with a "
-                "larger data.dev_fraction"
-            )
-        examples = self._examples(DEV, _DEV_SEED)
-        return self._batches(examples, _DEV_SEED, tf.data.Dataset.range(steps), 0, 0, 1)
+        Returns:
+            A dataset as `dataset` gives; None for shards made with a `dev_fraction` of 0.
 
-    @contextlib.contextmanager
-    def explained_errors(self) -> Iterator[None]:
+        Raises:
+            UserError: the held-out part is too small.
+        """
+        if not self._shards.dev_fraction:
+            return None
+        return self._batches(self._examples(DEV, _DEV_SEED), _DEV_SEED, 0, steps, 0, 1)
+
+    @property
+    def examples(self) -> dict[str, int]:
+        """How many examples an epoch of the part `train` has, and one of the part `dev`."""
+        dev = self._examples(DEV, _DEV_SEED).per_epoch if self._shards.dev_fraction else 0
+        return {TRAIN: self._train.per_epoch, DEV: dev}
+
+    def explained_errors(self) -> contextlib.AbstractContextManager[None]:
         """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""
-        try:
-            yield
-        except tf.errors.OpError:
-            if self._failure is None:
-                raise
-            raise UserError(self._failure) from None
+        return self._reader.explained_errors()
 
     def _examples(self, part: str, seed: int) -> Examples:
         shards = self._shards.parts[part]
         documents = sum(shard.documents for shard in shards)
+        if part == TRAIN and not documents:
+            raise UserError(
+                f"all documents of {self._shards.folder} are held out; lower data.dev_fraction"
+            )
+        if part == DEV and not documents:
+            raise UserError(
+                f"{self._shards.folder} has no held-out documents; make the shards again with a "
+                "larger data.dev_fraction, or with 0 to train without"
+            )
         if self._next_sentence and documents < 2:
             raise UserError(
                 f"next sentence prediction is impossible: the {part} part of {self._shards.folder} "
-                f"has {documents} document{'s' * (documents != 1)} and needs 2; add documents, "
-                "change data.dev_fraction, or turn next sentence prediction off"
-            )
-        if not documents:
-            raise UserError(
-                f"all documents of {self._shards.folder} are held out; lower data.dev_fraction"
+                "has 1 document and needs 2; add documents, change data.dev_fraction, or set "
+                "data.next_sentence to false"
             )
         return Examples(self._shards, shards, self._rule, seed)
 
@@ -188,25 +342,18 @@ class PretrainingData:
         self,
         examples: Examples,
         seed: int,
-        steps: tf.data.Dataset,
         first: int,
+        steps: int | None,
         worker: int,
         workers: int,
     ) -> tf.data.Dataset:
-        size, rows = self._batch_size, self._batch_size // workers
-        # Makes the first plan here, where a changed shard can be reported as what it is.
-        examples.rows(first * size, first * size + 1)
+        rows = self._batch_size // workers
 
-        def read(step: np.ndarray) -> tuple[np.ndarray, ...]:
-            start = int(step) * size
-            try:
-                packed, labels = examples.rows(start + worker, start + size, workers)
-            except UserError as error:
-                self._failure = str(error)
-                raise
-            return step, *packed, labels
+        def read(start: int, stop: int, step: int) -> tuple[np.ndarray, ...]:
+            packed, labels = examples.rows(start, stop, step)
+            return *packed, labels
 
-        def mask(
+        def finish(
             step: tf.Tensor,
             ids: tf.Tensor,
             first_length: tf.Tensor,
@@ -219,20 +366,27 @@ class PretrainingData:
             )
             input_mask = tf.sequence_mask(length, self._max_length, tf.int32)
             first_mask = tf.sequence_mask(first_length, self._max_length, tf.int32)
-            masked = self._masking(
-                ids, input_mask, tf.stack([seed, tf.ensure_shape(step, [])]), worker, workers
-            )
+            if self._masking is None:
+                made = self._every_token(ids, input_mask)
+            else:
+                key = tf.stack([seed, tf.ensure_shape(step, [])])
+                made = self._masking(ids, input_mask, key, worker, workers)
             inputs = {
-                "input_word_ids": masked.input_word_ids,
+                "input_word_ids": made.input_word_ids,
                 "input_mask": input_mask,
                 "input_type_ids": input_mask - first_mask,
-                "masked_lm_positions": masked.positions,
+                "masked_lm_positions": made.positions,
             }
-            targets = {"masked_lm_ids": masked.ids, "masked_lm_weights": masked.weights}
+            targets = {"masked_lm_ids": made.ids, "masked_lm_weights": made.weights}
             if self._next_sentence:
                 targets["next_sentence_labels"] = labels
             return inputs, targets
 
-        # One batch is read at a time, so that a pool is planned once; two are masked at a time.
-        packed = map_until_exit(steps, read, [tf.int64, *[tf.int32] * 4])
-        return packed.map(mask, num_parallel_calls=2, deterministic=True).prefetch(tf.data.AUTOTUNE)
+        packed = self._reader.batches(
+            read, [tf.int32] * 4, self._batch_size, first, steps, worker, workers
+        )
+        # Rows are read one after the other, so that a pool is planned once; two batches at a time
+        # are masked.
+        return packed.map(finish, num_parallel_calls=2, deterministic=True).prefetch(
+            tf.data.AUTOTUNE
+        )

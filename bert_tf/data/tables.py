@@ -1,70 +1,105 @@
 """Rows of TSV, CSV and JSON-lines files with named columns."""
 
 import csv
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from bert_tf.data.json_lines import read_json_lines, whole_text
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
 
+# Longer ones the csv module refuses; its own limit is 131,072 characters.
+_LONGEST_FIELD = 2**31 - 1
 
-def read_table(path: Path, file_format: str, columns: tuple[str, ...]) -> Iterator[tuple[int, Row]]:
+
+def read_table(
+    path: Path, file_format: str, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[int, Row]]:
     """The named columns of every row, with the number of the line that the row ends on.
 
     TSV has a header and no quoting (a quotation mark is text); CSV has a header and the usual
     quoting; JSON lines are objects, whose numbers and booleans are taken as they are written.
 
+    Args:
+        path: the file.
+        file_format: one of `FORMATS`.
+        columns: the columns to read.
+        optional: columns to read too if the first row has them.
+
     Raises:
-        UserError: an unknown format, a missing column, a row with too few or too many fields,
-            broken JSON; with file and line.
+        UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
+            value that is neither a text nor a number; with file and line.
     """
-    if file_format not in FORMATS:
-        raise UserError(f"unknown data.format {file_format!r}; choose one of {', '.join(FORMATS)}")
-    lines = read_text(path, "data").removeprefix("\ufeff").splitlines(keepends=True)
-    rows = _json_rows(path, lines) if file_format == "jsonl" else _rows(path, lines, file_format)
+    if file_format == "jsonl":
+        rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
+    else:
+        lines = read_tsv(path) if file_format == "tsv" else read_csv(path)
+        rows = _named(path, lines, (*columns, *optional))
+    wanted: list[str] = []
     for number, row in rows:
-        for column in columns:
+        wanted = wanted or [*columns, *(column for column in optional if column in row)]
+        for column in wanted:
             if column not in row:
-                raise UserError(
-                    f"{path}, line {number}: no column {column!r}; there are {', '.join(row)}"
-                )
-        yield number, {column: row[column] for column in columns}
+                there = ", ".join(map(str, row))
+                raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
+        yield number, {c: _plain(row[c], f"{path}, line {number}, {c}") for c in wanted}
 
 
-def _rows(path: Path, lines: list[str], file_format: str) -> Iterator[tuple[int, Row]]:
-    dialect = (
-        {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if file_format == "tsv" else {"strict": True}
-    )
-    reader = csv.reader(lines, **dialect)
+def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every line that is not empty, with its number; there is no quoting.
+
+    Lines end at line feeds alone: texts hold other characters that Unicode counts as line ends.
+    """
+    text = read_text(path, "data").removeprefix("\ufeff")
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if line:
+            yield number, line.split("\t")
+
+
+def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every row, with the number of the line it ends on; quoting as usual."""
+    text = read_text(path, "data").removeprefix("\ufeff")
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = next(reader)
         for fields in reader:
-            if not fields:
-                continue
-            if len(fields) != len(header):
-                raise UserError(
-                    f"{path}, line {reader.line_num}: {len(fields)} fields, but the header has "
-                    f"{len(header)}"
-                )
-            yield reader.line_num, dict(zip(header, fields, strict=True))
+            if fields:
+                yield reader.line_num, fields
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _json_rows(path: Path, lines: list[str]) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
+def _named(
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str]
+) -> Iterator[tuple[int, Row]]:
+    """The rows after the header, which names their fields and `columns` but once."""
+    header: list[str] = []
+    for number, fields in lines:
+        if not header:
+            header = fields
+            for name in columns:
+                if header.count(name) > 1:
+                    raise UserError(f"{path}, line {number}: two columns are called {name!r}")
+        elif len(fields) != len(header):
             raise UserError(
-                f"{path}, line {number}, column {error.colno}: not JSON ({error.msg})"
-            ) from None
-        if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: expected an object with named values")
-        yield number, {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()}
+                f"{path}, line {number}: {len(fields)} fields, but the header has {len(header)}"
+            )
+        else:
+            yield number, dict(zip(header, fields, strict=True))
+
+
+def _plain(value: Any, place: str) -> str:
+    """A text, or a number or boolean as it is written."""
+    if isinstance(value, str):
+        return whole_text(value) if not value.isascii() else value
+    if value is None or isinstance(value, list | dict):
+        found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
+        raise UserError(f"{place}: expected a text or a number, got {found}")
+    return json.dumps(value)

@@ -52,7 +52,6 @@ def map_until_exit(
         lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False)
     )
     results = calls.take_while(goes_on).map(lambda _, *results: results)
-    # Keras wants to know beforehand where a dataset ends.
     return results.apply(tf.data.experimental.assert_cardinality(dataset.cardinality()))
 
 

@@ -102,6 +102,10 @@ class SelfAttention(keras.layers.Layer):
         batch, row_len = tf.unstack(tf.shape(mixed)[:2])
         return tf.reshape(mixed, [batch, row_len, mixed.shape[2] * mixed.shape[3]])
 
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
         return super().get_config() | {

@@ -39,8 +39,8 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm = LayerNorm(layer_norm_eps, name="layer_norm", dtype=self.dtype_policy)
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the three tables; rows are looked up in float32 and cast afterwards."""
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates the tables for ids [tokens]; rows are looked up in float32 and cast later."""
 
         def table(name: str, rows: int) -> keras.Variable:
             return self.add_weight(
@@ -69,6 +69,10 @@ class Embeddings(keras.layers.Layer):
             + tf.gather(self.token_type_embeddings.value, type_ids)
         )
         return self.dropout(self.layer_norm(vectors), training=training)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The shape of the ids and the hidden axis."""
+        return (*input_shape, self.hidden_size)
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""

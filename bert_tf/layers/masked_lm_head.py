@@ -32,8 +32,8 @@ class MaskedLMHead(keras.layers.Layer):
         }
         self.layer_norm = LayerNorm(layer_norm_eps, name="layer_norm", dtype=self.dtype_policy)
 
-    def build(self, table_shape: tuple[int, int]) -> None:
-        """Creates the weights for a word embedding table of [vocab_size, hidden]."""
+    def build(self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]) -> None:
+        """Creates the weights for tokens [n, hidden] and a table of [vocab_size, hidden]."""
         vocab_size, hidden = table_shape
         self.transform = Linear(
             hidden,
@@ -53,6 +53,12 @@ class MaskedLMHead(keras.layers.Layer):
         tokens = self.layer_norm(self.transform(tokens))
         scores = tf.matmul(tokens, tf.cast(table, tokens.dtype), transpose_b=True)
         return tf.cast(tf.nn.bias_add(scores, self.output_bias), tf.float32)
+
+    def compute_output_shape(
+        self, tokens_shape: tuple[int | None, int], table_shape: tuple[int, int]
+    ) -> tuple[int | None, int]:
+        """[n, vocab_size]."""
+        return (tokens_shape[0], table_shape[0])
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""

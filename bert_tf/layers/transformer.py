@@ -77,10 +77,14 @@ class TransformerBlock(keras.layers.Layer):
         """[tokens, hidden] -> [tokens, hidden]; `layout` and `bias` as in `SelfAttention`."""
         mixed = self.attention(tokens, layout=layout, bias=bias, training=training)
         mixed = self.attention_dropout(mixed, training=training)
-        tokens = self.attention_layer_norm(tokens + mixed)
+        tokens = self.attention_layer_norm(mixed, tokens)
         expanded = self.output_projection(self.intermediate(tokens))
         expanded = self.output_dropout(expanded, training=training)
-        return self.output_layer_norm(tokens + expanded)
+        return self.output_layer_norm(expanded, tokens)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""

@@ -1,4 +1,4 @@
-"""Metrics of classification and regression under GLUE's names."""
+"""Metrics of predicted classes under GLUE's names."""
 
 import numpy as np
 

@@ -63,6 +63,7 @@ class Encoder(keras.Model):
 
     def __init__(self, config: EncoderConfig, layout: str = "unpadded", **kwargs: Any):
         kwargs.setdefault("name", "encoder")
+        trainable = kwargs.pop("trainable", True)
         super().__init__(**kwargs)
         if layout not in LAYOUTS:
             raise UserError(f"unknown layout {layout!r}; choose {' or '.join(LAYOUTS)}")
@@ -100,16 +101,23 @@ class Encoder(keras.Model):
         self.pooler = Linear(
             config.hidden_size, "tanh", config.initializer_range, name="pooler", **policy
         )
-        self.build()
+        self.build({name: (None, None) for name in INPUTS})
+        # Only now are there layers that it can be passed on to.
+        self.trainable = trainable
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
         """Creates all weights; their shapes depend on the configuration alone."""
         hidden = self.config.hidden_size
-        self.embeddings.build()
+        self.embeddings.build((None,))
         for block in self.blocks:
             block.build((None, hidden))
         self.pooler.build((None, hidden))
         self.built = True
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of `sequence_output`, which `summary` shows where the encoder is a layer."""
+        return (None, None, self.config.hidden_size)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
         """See the class."""

@@ -6,7 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.models.accumulation import accumulated_train_step
+from bert_tf.errors import UserError
+from bert_tf.models.accumulation import Gradients, accumulated
 from bert_tf.models.encoder import Encoder
 
 
@@ -44,12 +45,27 @@ class EncoderModel(keras.Model):
         Args:
             *args: as in Keras.
             accumulation_steps: parts that each batch is cut into, to save memory: their gradients
-                are summed, and one update follows. The batch size stays what it is, and must be
-                a multiple.
+                are summed, and one update follows. The batch size stays what it is.
             **kwargs: as in Keras.
+
+        Raises:
+            UserError: there is not even one part.
         """
+        if accumulation_steps < 1:
+            raise UserError(f"accumulation_steps must be at least 1, not {accumulation_steps}")
         self.accumulation_steps = accumulation_steps
         super().compile(*args, **kwargs)
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """What `compile` was called with, as plain data."""
+        config = super().get_compile_config()
+        return config and config | {"accumulation_steps": self.accumulation_steps}
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as `get_compile_config` says; Keras loads the optimizer's state afterwards."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
 
     @property
     def trainable_weights(self) -> list[keras.Variable]:
@@ -65,28 +81,97 @@ class EncoderModel(keras.Model):
         """The same: no variable but weights is ever trained."""
         return self.trainable_weights
 
+    @property
+    def non_trainable_weights(self) -> list[keras.Variable]:
+        """All other weights."""
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [weight for weight in self.weights if id(weight) not in trained]
+
+    @property
+    def non_trainable_variables(self) -> list[keras.Variable]:
+        """All other variables."""
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [variable for variable in self.variables if id(variable) not in trained]
+
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch."""
-        if self.accumulation_steps == 1:
-            return super().train_step(data)
-        return accumulated_train_step(self, data)
+        batch = keras.utils.unpack_x_y_sample_weight(data)
+        sums = self.batch_sums(batch[1])
+        weights = [weight.value for weight in self.trainable_weights]
 
-    def denominators(self, y: Any) -> Mapping[str, tf.Tensor]:
-        """What the losses of a whole batch with targets `y` are divided by; none by default."""
-        return {}
+        def gradients_of(rows: Any) -> Gradients:
+            x, y, sample_weight = rows
+            with tf.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = self.part_loss(x, y, y_pred, sample_weight, sums)
+                scaled = self.optimizer.scale_loss(loss)
+            self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+            return tape.gradient(scaled, weights), loss
+
+        if self.accumulation_steps == 1:
+            gradients, loss = gradients_of(batch)
+        else:
+            gradients, loss = accumulated(gradients_of, batch, self.accumulation_steps, weights)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        self._record(loss, sums)
+        return self.get_metrics_result()
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """Loss and metrics of one batch."""
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)
+        sums = self.batch_sums(y)
+        self._record(self.part_loss(x, y, y_pred, sample_weight, sums), sums)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> tf.Tensor:
+        """This replica's share of the batch's loss; the shares add up to it."""
+        return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
+
+    def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
+        """What the loss of a whole batch is divided by: sums over all replicas, in float32.
+
+        Args:
+            y: this replica's targets.
+
+        Returns:
+            `rows`, the number of rows of the global batch, and what a subclass adds.
+        """
+        sums = self.replica_sums(y)
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        return sums
+
+    def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
+        """The same for this replica alone."""
+        return {"rows": _rows(y)}
 
     def part_loss(
-        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, denominators: Mapping
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """One of `accumulation_steps` parts' share of the batch's loss."""
-        loss = self.compute_loss(x, y, y_pred, sample_weight, training=True)
-        return loss / self.accumulation_steps
+        """What some rows add to the loss of the batch that `sums` are of.
 
-    def record_loss(self, loss: tf.Tensor, x: Any) -> None:
+        The compiled losses are means over rows. Keras gives the mean of every replica the same
+        weight; here it has that of its rows, of which the last batch of an epoch may leave one
+        replica fewer than another, or none.
+        """
+        loss = super().compute_loss(x, y, y_pred, sample_weight)
+        # Keras has divided by the number of replicas.
+        return loss * _replicas() * _rows(y) / sums["rows"]
+
+    def _record(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
-        rows = tf.shape(tf.nest.flatten(x)[0])[0]
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        self._loss_tracker.update_state(loss * replicas, sample_weight=rows)
+        self._loss_tracker.update_state(
+            loss * _replicas(), sample_weight=sums["rows"] / _replicas()
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""
@@ -99,3 +184,12 @@ class EncoderModel(keras.Model):
         fields = dict(config)
         encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))
         return cls(encoder, **fields)
+
+
+def _rows(tensors: Any) -> tf.Tensor:
+    """The size of the first axis, which all tensors share, as float32."""
+    return tf.cast(tf.shape(tf.nest.flatten(tensors)[0])[0], tf.float32)
+
+
+def _replicas() -> int:
+    return tf.distribute.get_strategy().num_replicas_in_sync

@@ -42,6 +42,7 @@ class MultipleChoice(EncoderModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
+        self.dropout.build((None, self.encoder.config.hidden_size))
         self.choice.build((None, self.encoder.config.hidden_size))
         self.built = True
 

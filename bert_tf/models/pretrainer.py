@@ -56,7 +56,7 @@ class PreTrainer(WeightedModel):
     def build(self, input_shape: Any = None) -> None:
         """Creates the heads' weights."""
         config = self.encoder.config
-        self.masked_lm.build((config.vocab_size, config.hidden_size))
+        self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
         if self.next_sentence is not None:
             self.next_sentence.build((None, config.hidden_size))
         self.built = True

@@ -48,6 +48,7 @@ class SequenceClassifier(EncoderModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
+        self.dropout.build((None, self.encoder.config.hidden_size))
         self.classifier.build((None, self.encoder.config.hidden_size))
         self.built = True
 

@@ -51,6 +51,7 @@ class TokenClassifier(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
+        self.dropout.build((None, self.encoder.config.hidden_size))
         self.classifier.build((None, self.encoder.config.hidden_size))
         self.built = True
 

@@ -68,34 +68,21 @@ class WeightedModel(EncoderModel):
     def logits(self, y_pred: Any) -> Mapping[str, tf.Tensor]:
         """The float32 logits [..., classes] of each head, from what `call` returned."""
 
-    def denominators(self, y: Any) -> Mapping[str, tf.Tensor]:
-        """Each head's sum of weights over all replicas."""
-        sums = {name: tf.reduce_sum(target.weights) for name, target in self.targets(y).items()}
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        return {name: total + _EPSILON for name, total in sums.items()}
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: None = None,
-        training: bool = True,
-    ) -> tf.Tensor:
-        """This replica's share of the batch's loss; the shares add up to it."""
-        return self.part_loss(x, y, y_pred, sample_weight, self.denominators(y))
+    def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
+        """Rows, and each head's sum of weights."""
+        return super().replica_sums(y) | {
+            name: tf.reduce_sum(target.weights) for name, target in self.targets(y).items()
+        }
 
     def part_loss(
-        self, x: Any, y: Any, y_pred: Any, sample_weight: None, denominators: Mapping
+        self, x: Any, y: Any, y_pred: Any, sample_weight: None, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
         """The sum of weighted losses of some rows over the weights of the whole batch."""
         logits = self.logits(y_pred)
         return tf.add_n(
             [
                 tf.reduce_sum(target.weights * cross_entropy(target.labels, logits[name]))
-                / denominators[name]
+                / (sums[name] + _EPSILON)
                 for name, target in self.targets(y).items()
             ]
         )

@@ -1,7 +1,7 @@
 """What BERT's optimizers share: moments, clipping of the summed gradient, spared weights."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -27,6 +27,8 @@ class BertOptimizer(keras.optimizers.Optimizer):
         clip_norm: greatest global norm of the gradient; None does not clip.
         exclude_from_weight_decay: regular expressions; a weight whose path (for example
             "layer_0/attention/output/bias") matches one does not decay.
+        rate_factors: regular expression -> factor; a weight whose path matches one learns at so
+            many times the learning rate. The first that matches counts.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         epsilon: float = 1e-6,
         clip_norm: float | None = 1.0,
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
+        rate_factors: Mapping[str, float] | None = None,
         **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -48,6 +51,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.clip_norm = clip_norm
         self.excluded = tuple(exclude_from_weight_decay)
+        self.rate_factors = dict(rate_factors or {})
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates both moments, zero, for each trainable variable."""
@@ -58,6 +62,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             variables, ["momentum", "velocity"]
         )
         self._spared = [self._is_spared(variable) for variable in variables]
+        self._factors = [self._factor(variable) for variable in variables]
 
     def update(
         self,
@@ -83,12 +88,11 @@ class BertOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Moves one variable and its moments."""
         index = self._get_variable_index(variable)
-        gradient = tf.cast(gradient, variable.dtype)
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
         momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
         velocity.assign(self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient))
         decay = 0.0 if self._spared[index] else self.decay_rate
-        rate = tf.cast(learning_rate, variable.dtype)
+        rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         variable.assign_sub(self.update(variable, momentum, velocity, decay, rate))
 
     def _backend_update_step(
@@ -99,7 +103,10 @@ class BertOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Sums over replicas, clips the sum, and updates every variable on every replica."""
         variables = [getattr(variable, "value", variable) for variable in trainable_variables]
-        grads = [tf.convert_to_tensor(grad) for grad in grads]
+        grads = [
+            tf.cast(tf.convert_to_tensor(grad), variable.dtype)
+            for grad, variable in zip(grads, variables, strict=True)
+        ]
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
             grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
@@ -113,8 +120,13 @@ class BertOptimizer(keras.optimizers.Optimizer):
         )
 
     def _is_spared(self, variable: keras.Variable) -> bool:
-        path = getattr(variable, "path", variable.name)
-        return any(re.search(pattern, path) for pattern in self.excluded)
+        return any(re.search(pattern, _path(variable)) for pattern in self.excluded)
+
+    def _factor(self, variable: keras.Variable) -> float:
+        for pattern, factor in self.rate_factors.items():
+            if re.search(pattern, _path(variable)):
+                return factor
+        return 1.0
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
@@ -125,4 +137,9 @@ class BertOptimizer(keras.optimizers.Optimizer):
             "epsilon": self.epsilon,
             "clip_norm": self.clip_norm,
             "exclude_from_weight_decay": list(self.excluded),
+            "rate_factors": self.rate_factors,
         }
+
+
+def _path(variable: keras.Variable) -> str:
+    return getattr(variable, "path", variable.name)

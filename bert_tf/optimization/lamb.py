@@ -28,9 +28,10 @@ class LAMB(BertOptimizer):
         rate: tf.Tensor,
     ) -> tf.Tensor:
         """lr |w| / |u| u."""
-        count = tf.cast(self.iterations + 1, variable.dtype)
-        momentum = momentum / (1.0 - tf.pow(self.beta_1, count))
-        velocity = velocity / (1.0 - tf.pow(self.beta_2, count))
+        # In float64: of 1 - 0.999 float32 keeps five digits.
+        count = tf.cast(self.iterations + 1, tf.float64)
+        momentum = momentum / tf.cast(1.0 - self.beta_1**count, variable.dtype)
+        velocity = velocity / tf.cast(1.0 - self.beta_2**count, variable.dtype)
         step = momentum / (tf.sqrt(velocity) + self.epsilon)
         if not decay:
             return rate * step

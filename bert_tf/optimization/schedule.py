@@ -25,8 +25,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """Step number, an integer scalar -> float32 scalar."""
-        step = tf.cast(step, tf.float32)
+        """Step number, an integer scalar -> float64 scalar, which optimizers cast as they need."""
+        step = tf.cast(step, tf.float64)
         rate = self.peak * (1.0 - tf.minimum(step / self.total_steps, 1.0))
         if self.warmup_steps:
             warming = self.peak * step / self.warmup_steps

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 
@@ -27,8 +27,8 @@ class Task(ABC):
         labels: names of the classes in the order of the logits; none where there are no classes.
     """
 
-    # The metric that tells the best of several runs, the highest being best.
-    best_metric: ClassVar[str]
+    # The metric that tells the best of several runs, the highest being best; see `best_metric_of`.
+    best_metric: str
 
     def __init__(
         self, config: RunConfig, tokenizer: Tokenizer, labels: Sequence[str] | None = None
@@ -37,6 +37,12 @@ class Task(ABC):
         self.data: FinetuningData = config.data
         self.tokenizer = tokenizer
         self.labels = tuple(labels or ())
+        self.best_metric = self.best_metric_of(config)
+
+    @classmethod
+    def best_metric_of(cls, config: RunConfig) -> str:
+        """The metric that tells the best of several runs of `config`."""
+        return cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
         """The files of "train", "dev" or "test", by what their metrics' names end in.
@@ -45,6 +51,17 @@ class Task(ABC):
         """
         name = getattr(self.data, split) or f"{split}.{self.data.format}"
         return {"": Path(self.data.path) / name}
+
+    def test_files(self) -> dict[str, Path]:
+        """The files of "test" to predict for: what is configured, or else is there."""
+        files = self.files("test")
+        if self.data.test is not None:
+            return files
+        return {ending: path for ending, path in files.items() if path.is_file()}
+
+    def needs_labels(self, path: Path) -> bool:
+        """Whether a file is one to train on or to score."""
+        return path in (*self.files("train").values(), *self.files("dev").values())
 
     @abstractmethod
     def train_examples(self) -> Examples:

@@ -1,5 +1,6 @@
 """Strings to token ids inside the graph: cleaning, WordPiece, offsets, packing, windows."""
 
+from bert_tf.text.groups import GroupPreprocessor
 from bert_tf.text.packing import Features, Preprocessor, pack, truncate
 from bert_tf.text.tokenizer import Pieces, Tokenizer
 from bert_tf.text.vocabulary import SPECIAL_TOKENS, read_vocabulary
@@ -15,6 +16,7 @@ from bert_tf.text.words import (
 __all__ = [
     "SPECIAL_TOKENS",
     "Features",
+    "GroupPreprocessor",
     "Pieces",
     "Preprocessor",
     "QuestionWindows",

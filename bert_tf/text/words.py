@@ -16,17 +16,35 @@ from bert_tf.text.windows import slide
 
 
 class WordPieces(NamedTuple):
-    """Pieces of texts given as words; each RaggedTensor int32 [batch, (pieces)].
+    """Pieces of texts, and the words that they are of.
 
     Attributes:
-        ids: piece ids.
-        words: the word, counted from 0 in its text, that each piece is of.
+        ids: piece ids, RaggedTensor int32 [batch, (pieces)].
+        words: the word, counted from 0 in its text, that each piece is of; likewise.
         first_words: the same at the first piece of each word, -1 at the others.
+        word_splits: int32 [batch + 1], where the words of each text start among all words.
     """
 
     ids: tf.RaggedTensor
     words: tf.RaggedTensor
     first_words: tf.RaggedTensor
+    word_splits: tf.Tensor
+
+    @classmethod
+    def of(
+        cls, ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
+    ) -> "WordPieces":
+        """From the pieces of a batch laid end to end.
+
+        Args:
+            ids: RaggedTensor int32 [batch, (pieces)].
+            words: int32 [pieces], the word among all words that each piece is of.
+            starts_word: bool [pieces], True at the first piece of each word.
+            splits: int32 [batch + 1], the first word of each text.
+        """
+        in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
+        first = tf.where(starts_word, in_text, -1)
+        return cls(ids, ids.with_values(in_text), ids.with_values(first), splits)
 
 
 def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
@@ -42,15 +60,12 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
         tf.fill([tf.reduce_sum(is_empty)], tokenizer.unk_id), is_empty, validate=False
     )
     pieces = tf.concat([pieces, unknown], axis=1)
-    piece_splits = tf.cast(pieces.row_splits, tf.int32)
-    text_splits = tf.cast(words.row_splits, tf.int32)
-    word = owners(piece_splits)
-    first_of_text = tf.gather(text_splits, tf.gather(owners(text_splits), word))
     splits = tf.gather(pieces.row_splits, words.row_splits)
     ids = tf.RaggedTensor.from_row_splits(pieces.values, splits, validate=False)
-    in_text = word - first_of_text
-    first = tf.where(starts_row(piece_splits), in_text, -1)
-    return WordPieces(ids, ids.with_values(in_text), ids.with_values(first))
+    piece_splits = tf.cast(pieces.row_splits, tf.int32)
+    return WordPieces.of(
+        ids, owners(piece_splits), starts_row(piece_splits), tf.cast(words.row_splits, tf.int32)
+    )
 
 
 def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
@@ -65,7 +80,7 @@ def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
 
 
 class WordWindows(NamedTuple):
-    """What `WordPreprocessor` gives.
+    """What `WordPreprocessor` gives; windows are padded to the longest of them.
 
     Attributes:
         features: the encoder's three inputs, each int32 [windows, seq_len].
@@ -86,17 +101,20 @@ class WordPreprocessor:
     >>> windows = WordPreprocessor(tokenizer)(words)
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int = 64):
+    def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):
         """Stores the settings.
 
         Args:
             tokenizer: makes the pieces.
-            max_length: tokens in a window, special ones included.
-            stride: pieces from the start of a window to that of the next.
+            max_length: most tokens in a window, special ones included.
+            stride: pieces from the start of a window to that of the next; by default half of
+                `max_length`, so that inside a text no word has less context than a quarter of it
+                on either side.
 
         Raises:
             UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
         """
+        stride = max_length // 2 if stride is None else stride
         if max_length < 3 or stride < 1:
             raise UserError(
                 f"max_length is {max_length} and stride {stride}; "
@@ -115,9 +133,14 @@ class WordPreprocessor:
         """
         if not isinstance(words, tf.RaggedTensor):
             words = without_padding(tf.convert_to_tensor(words, tf.string))
-        pieces = tokenize_words(words, self.tokenizer)
+        return self.windows(tokenize_words(words, self.tokenizer))
+
+    def windows(self, pieces: WordPieces) -> WordWindows:
+        """Cuts texts whose words have been tokenized."""
         windows = slide(pieces.ids, self.tokenizer, self.max_length, self.stride)
-        words_here = windows.gather(pieces.first_words, -1)
-        return WordWindows(
-            windows.features, windows.rows, tf.where(windows.has_most_context, words_here, -1)
-        )
+        words = tf.where(windows.has_most_context, windows.gather(pieces.first_words, -1), -1)
+        lengths = tf.reduce_sum(windows.features["input_mask"], axis=1)
+        # There are [CLS] and [SEP] in every window, and if there is no window at all two columns.
+        width = tf.maximum(tf.reduce_max(lengths), 2)
+        features = {name: each[:, :width] for name, each in windows.features.items()}
+        return WordWindows(features, windows.rows, words[:, :width])

@@ -1,23 +1,25 @@
 """What happens beside the updates: checkpoints, evaluation, logs and the console."""
 
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
-import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.progress import Progress
+from bert_tf.progress import Progress, say
 from bert_tf.training.checkpointing import Checkpoints
-
-Metrics = Mapping[str, float]
+from bert_tf.training.evaluations import Evaluations, Metrics, describe
+from bert_tf.training.preemption import Preemption
+from bert_tf.training.tensorboard import Scalars
 
 
 class StepCallback(keras.callbacks.Callback):
     """A callback that knows how many updates the run has done, earlier sittings included.
 
     Args:
-        start: updates done before this call of `fit`.
+        start: updates done before.
         total: updates of the whole run.
     """
 
@@ -35,21 +37,25 @@ class StepCallback(keras.callbacks.Callback):
         """Called after every update with Keras's metrics so far."""
         raise NotImplementedError
 
-    def due(self, every: int | None) -> bool:
+    def due(self, every: int) -> bool:
         """Whether something that happens `every` so many steps, and at the end, happens now."""
-        return self.step == self.total or bool(every) and self.step % every == 0
+        return self.step == self.total or self.step % every == 0
+
+
+class Diverged(UserError):
+    """The loss is no longer a number."""
 
 
 class Stop(StepCallback):
     """Ends training with an error when the loss is no longer a number."""
 
     def after_step(self, logs: Metrics) -> None:
-        """Raises UserError on a loss that is not finite."""
+        """Raises Diverged on a loss that is not finite."""
         loss = float(logs.get("loss", 0.0))
-        if loss != loss or loss in (float("inf"), float("-inf")):
-            raise UserError(
+        if not math.isfinite(loss):
+            raise Diverged(
                 f"the loss is {loss} at step {self.step}; lower train.learning_rate and start "
-                "again, the run goes on from its last checkpoint"
+                "again with another --out"
             )
 
 
@@ -57,13 +63,27 @@ class Log(StepCallback):
     """Shows progress on the console and writes metrics for TensorBoard.
 
     The metrics shown are means since the last line, so they are reset with each.
+
+    Args:
+        start, total: as for `StepCallback`.
+        every: updates between lines.
+        tokens: how many tokens the first so many updates have seen, padding left out.
+        logs: the run's folder for TensorBoard.
     """
 
-    def __init__(self, start: int, total: int, every: int, batch_size: int, logs: Path):
+    def __init__(
+        self, start: int, total: int, every: int, tokens: Callable[[int], float], logs: Path
+    ):
         super().__init__(start, total)
         self._every = every
-        self._writer = tf.summary.create_file_writer(str(logs / "train"))
-        self._progress = Progress("training", total, start, unit="sequences", scale=batch_size)
+        self._tokens = tokens
+        self._scalars = Scalars(logs / "train")
+        self._progress: Progress | None = None
+
+    def on_train_begin(self, logs: Metrics | None = None) -> None:
+        """Shows the bar with the first of the run's phases."""
+        if self._progress is None:
+            self._progress = Progress("training", self.total, self.step, "tokens", self._tokens)
 
     def after_step(self, logs: Metrics) -> None:
         """Moves the bar; every so many steps writes the metrics and begins new means."""
@@ -71,61 +91,105 @@ class Log(StepCallback):
         line = self.due(self._every)
         self._progress.update(self.step, means, line=line)
         if line:
-            with self._writer.as_default(step=self.step):
-                for name, value in means.items():
-                    tf.summary.scalar(name, value)
-                tf.summary.scalar("learning_rate", self.model.optimizer.learning_rate)
+            rate = float(self.model.optimizer.learning_rate)
+            self._scalars.write(self.step, means | {"learning_rate": rate})
             self.model.reset_metrics()
 
-    def on_train_end(self, logs: Metrics | None = None) -> None:
-        """Flushes what is still to be shown or written."""
-        self._progress.close()
-        self._writer.close()
+    def close(self) -> None:
+        """Writes what is still to be shown or written."""
+        if self._progress is not None:
+            self._progress.close()
+        self._scalars.close()
 
 
 class Evaluate(StepCallback):
-    """Evaluates every so many steps and at the end; the last result is `metrics`."""
+    """Evaluates when that is due, and ends the run when nothing better has come for long.
+
+    Args:
+        start, total: as for `StepCallback`.
+        evaluate: gives dev metrics of the model as it is.
+        evaluations: where the results go.
+        scalars: the same for TensorBoard.
+        preemption: may cut an evaluation short; it is made up for when the run goes on.
+    """
 
     def __init__(
         self,
         start: int,
         total: int,
-        every: int | None,
         evaluate: Callable[[], Metrics],
-        logs: Path,
-        say: Callable[[str], None],
+        evaluations: Evaluations,
+        scalars: Scalars,
+        preemption: Preemption,
     ):
         super().__init__(start, total)
-        self._every = every
         self._evaluate = evaluate
-        self._writer = tf.summary.create_file_writer(str(logs / "dev"))
-        self._say = say
+        self._evaluations = evaluations
+        self._scalars = scalars
+        self._preemption = preemption
 
     def after_step(self, logs: Metrics) -> None:
         """Evaluates when due."""
-        if not self.due(self._every) or self.step == self.total:
-            return  # the result at the end is the run's own, see `fit.train`
-        metrics = self._evaluate()
-        self._say(f"step {self.step}: " + describe(metrics))
-        with self._writer.as_default(step=self.step):
-            for name, value in metrics.items():
-                tf.summary.scalar(name, value)
+        self.evaluate_if_due()
+        if self._evaluations.over:
+            self.model.stop_training = True
+
+    def evaluate_if_due(self) -> bool:
+        """Evaluates unless that was done, or the process has to end now; whether it did."""
+        if self._preemption.asked or not self._evaluations.due(self.step, self.total):
+            return False
+        metrics = None
+        with self._preemption.may_leave():
+            metrics = self._evaluate()
+        if metrics is None:
+            return False
+        self._evaluations.add(self.step, metrics)
+        self._scalars.write(self.step, metrics)
+        say(f"step {self.step}: " + describe(metrics))
+        return True
 
 
 class Save(StepCallback):
-    """Saves a checkpoint every so many steps and at the end."""
+    """Saves a checkpoint now and then, at the end, and whenever the run would end with it.
 
-    def __init__(self, start: int, total: int, every: int, checkpoints: Checkpoints):
+    Args:
+        start, total: as for `StepCallback`.
+        every: updates between checkpoints.
+        minutes: time between checkpoints; None looks at the steps only.
+        checkpoints: where they go.
+        evaluations: their part of the checkpoint.
+        preemption: whether the process has to end, once it has saved.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        total: int,
+        every: int,
+        minutes: float | None,
+        checkpoints: Checkpoints,
+        evaluations: Evaluations,
+        preemption: Preemption,
+    ):
         super().__init__(start, total)
         self._every = every
+        self._seconds = math.inf if minutes is None else 60 * minutes
+        self._saved = time.monotonic()
         self._checkpoints = checkpoints
+        self._evaluations = evaluations
+        self._preemption = preemption
 
     def after_step(self, logs: Metrics) -> None:
         """Saves when due."""
-        if self.due(self._every):
-            self._checkpoints.save(self.model, self.step)
-
-
-def describe(metrics: Metrics) -> str:
-    """Metrics as one line of text."""
-    return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        evaluations = self._evaluations
+        if (
+            self.due(self._every)
+            or time.monotonic() - self._saved >= self._seconds
+            or evaluations.over
+            or evaluations.keep_best
+            and evaluations.kept(self.step) == self.step
+            or self._preemption.asked
+        ):
+            self._checkpoints.save(self.model, self.step, evaluations)
+            self._saved = time.monotonic()
+        self._preemption.end_if_asked(self.step)

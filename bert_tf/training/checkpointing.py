@@ -1,26 +1,32 @@
 """Checkpoints of a training run: everything that the next step depends on.
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
-optimizer's variables and the state of the random generators, and a `state.json` with the step and
-the checksums of the files. It appears by one rename. The position in the data is the step: batch k
-is a function of the seed and k.
+optimizer's variables and the state of the random generators, and a `state.json` with the step, the
+evaluations so far, the step whose weights the run would end with (`kept`), and the checksums of the
+files. It appears by one rename. The position in the data is the step: batch k is a function of the
+seed and k.
 """
 
 import hashlib
 import json
-import shutil
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 
 from bert_tf.checkpoints import names, native, tensors
 from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.reading import KEPT, STATE_FILE, step_folder
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
+from bert_tf.files import atomic_path, remove_folder
+from bert_tf.training.evaluations import Evaluations
 
-STATE_FILE = "state.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
+
+# What comes of a state that is not what `save` has written.
+_UNREADABLE = (ValueError, KeyError, AttributeError, TypeError)
 
 
 class Checkpoints:
@@ -29,7 +35,7 @@ class Checkpoints:
     Args:
         folder: where they are.
         description: what the model is, for our format.
-        kept: how many stay; older ones are deleted.
+        kept: how many stay; older ones are deleted, but not the one that the run would end with.
     """
 
     def __init__(self, folder: Path, description: Description, kept: int):
@@ -37,27 +43,30 @@ class Checkpoints:
         self._description = description
         self._kept = kept
 
-    def save(self, model: keras.Model, step: int) -> None:
-        """Writes the checkpoint of `step`, the number of updates done.
+    def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
+        """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
 
         Raises:
             UserError: the disk is full or the folder cannot be written; older checkpoints stay.
         """
-        with atomic_path(self._folder / f"step-{step:08d}") as new:
+        with atomic_path(step_folder(self._folder, step)) as new:
             new.mkdir()
             native.write(new, model, self._description)
             variables = _training_variables(model)
             tensors.save(
                 new / OPTIMIZER_FILE, {name: value.numpy() for name, value in variables.items()}
             )
-            checksums = {file.name: _checksum(file) for file in sorted(new.iterdir())}
-            state = {"step": step, "sha256": checksums}
+            state = {
+                "step": step,
+                KEPT: evaluations.kept(step),
+                "evaluations": evaluations.results,
+                "sha256": {file.name: _checksum(file) for file in sorted(new.iterdir())},
+            }
             (new / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
-        for old in self._steps()[: -self._kept]:
-            shutil.rmtree(old)
+        self._delete_old()
 
-    def restore(self, model: keras.Model) -> int:
-        """Puts the newest sound checkpoint into the compiled `model`.
+    def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
+        """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
 
         A damaged one is passed over with a warning.
 
@@ -71,7 +80,11 @@ class Checkpoints:
         for folder in reversed(steps):
             problem = _damage(folder)
             if problem is None:
-                return _load(folder, model)
+                _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
+                _fill(names.weight_names(model), native.read_weights(folder), folder)
+                state = _read_state(folder)
+                evaluations.restore(state["evaluations"])
+                return state["step"]
             warnings.warn(
                 f"checkpoint {folder} is damaged ({problem}); using the one before", stacklevel=2
             )
@@ -79,14 +92,41 @@ class Checkpoints:
             raise UserError(f"all checkpoints in {self._folder} are damaged; start a new run")
         return 0
 
+    def load_weights(self, model: keras.Model, step: int) -> None:
+        """Puts the weights of the checkpoint of `step` into `model`, for what follows training.
+
+        Raises:
+            UserError: the checkpoint is missing or damaged.
+        """
+        folder = step_folder(self._folder, step)
+        problem = _damage(folder)
+        if problem is not None:
+            raise UserError(
+                f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
+            )
+        _fill(names.weight_names(model), native.read_weights(folder), folder)
+
+    def _delete_old(self) -> None:
+        steps = self._steps()
+        stay = set(steps[-self._kept :])
+        stay |= {self._named_by(folder) for folder in stay}
+        for folder in steps:
+            if folder not in stay:
+                remove_folder(folder)
+
+    def _named_by(self, folder: Path) -> Path:
+        """The checkpoint that this one names as kept; itself where it cannot be read."""
+        try:
+            return step_folder(self._folder, _read_state(folder)[KEPT])
+        except (OSError, *_UNREADABLE):
+            return folder
+
     def _steps(self) -> list[Path]:
         return sorted(self._folder.glob("step-*"))
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
     """The optimizer's variables and the states of the random generators, by stable names."""
-    if not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
     weights = {id(weight) for weight in model.weights}
     generators = [v for v in model.non_trainable_variables if id(v) not in weights]
     return {f"optimizer/{i}": v for i, v in enumerate(model.optimizer.variables)} | {
@@ -94,28 +134,24 @@ def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
     }
 
 
-def _load(folder: Path, model: keras.Model) -> int:
-    weights = native.read_weights(folder)
-    state = tensors.load(folder / OPTIMIZER_FILE)
-    for wanted, found in (
-        (names.weight_names(model), weights),
-        (_training_variables(model), state),
-    ):
-        if wanted.keys() != found.keys():
-            raise UserError(f"{folder} is a checkpoint of another model; choose another --out")
-        for name, variable in wanted.items():
-            variable.assign(found[name])
-    return int(json.loads((folder / STATE_FILE).read_text())["step"])
+def _fill(variables: dict[str, keras.Variable], values: Mapping, folder: Path) -> None:
+    if variables.keys() != values.keys():
+        raise UserError(f"{folder} is a checkpoint of another model; choose another --out")
+    for name, variable in variables.items():
+        variable.assign(values[name])
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
 
 
 def _damage(folder: Path) -> str | None:
     """What is wrong with a checkpoint; None when every file has its checksum."""
     try:
-        state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        for name, checksum in state["sha256"].items():
+        for name, checksum in _read_state(folder)["sha256"].items():
             if _checksum(folder / name) != checksum:
                 return f"{name} has changed"
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except (OSError, *_UNREADABLE) as error:
         return str(error)
     return None
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
@@ -13,10 +14,11 @@ from bert_tf.data.batching import Examples, training_batches
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 from bert_tf.tasks import TASKS, Task
-from bert_tf.training import setup
-from bert_tf.training.callbacks import describe as describe_metrics
+from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import Checkpoints
-from bert_tf.training.fit import report, train
+from bert_tf.training.evaluations import Evaluations
+from bert_tf.training.evaluations import describe as describe_metrics
+from bert_tf.training.fit import Phase, report, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
 
@@ -31,39 +33,57 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
 
     Raises:
         UserError: whatever the user can mend, in configuration, data or folder.
+        Preempted: SIGTERM ended it.
     """
-    if config.search:
-        return search(config, out, _finetune, TASKS[config.task].best_metric)
-    return _finetune(config, out)
-
-
-def _finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     run = RunFolder.start(out, config)
-    config = run.config
-    keras.utils.set_random_seed(config.train.seed)
+    with run.in_use():
+        if config.search:
+            return search(run, finetune, TASKS[config.task].best_metric_of(config))
+        return _finetune(run)
+
+
+def _finetune(run: RunFolder) -> dict[str, float]:
+    config, settings = run.config, run.config.train
+    setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
     task = TASKS[config.task](config, tokenizer)
     examples = task.train_examples()
     per_epoch = _steps_per_epoch(task, examples)
-    steps = config.train.steps or round(config.train.epochs * per_epoch)
+    steps = settings.steps or round(settings.epochs * per_epoch)
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
-    model = task.model(setup.make_encoder(config, tokenizer))
+    encoder = setup.make_encoder(config, tokenizer)
+    model = task.model(encoder)
     setup.load_initial_weights(config, model)
+    depth.freeze(encoder, settings)
     task.compile(
         model,
-        optimizer=setup.make_optimizer(config.train, steps),
-        accumulation_steps=config.train.accumulation_steps,
+        optimizer=setup.make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
+        accumulation_steps=settings.accumulation_steps,
     )
+    keep_best = settings.keep == "best"
     description = describe(model, tokenizer, task.labels)
-    checkpoints = Checkpoints(run.checkpoints, description, config.train.checkpoints_kept)
     train(
         run,
         model,
-        checkpoints,
-        lambda start: training_batches(examples, config.train.batch_size, config.train.seed, start),
-        steps,
-        config.train.eval_steps or per_epoch,
-        lambda: _score(task, model, dev),
+        Checkpoints(run.checkpoints, description, settings.checkpoints_kept),
+        [
+            Phase(
+                end=steps,
+                batches_from=lambda start: training_batches(
+                    examples, settings.batch_size, settings.seed, start
+                ),
+                evaluate=lambda: _score(task, model, dev),
+                tokens=float(np.mean(examples.lengths)) * settings.batch_size,
+            )
+        ],
+        Evaluations(
+            settings.eval_steps or per_epoch,
+            # The run's own result is that of the end, unless other steps compete with it.
+            at_end=keep_best or settings.early_stopping is not None,
+            best_metric=task.best_metric,
+            keep_best=keep_best,
+            patience=settings.early_stopping,
+        ),
     )
     metrics = _score(task, model, dev, run.predictions, "dev")
     report(run, metrics)

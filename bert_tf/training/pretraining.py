@@ -1,105 +1,142 @@
 """`bert-tf pretrain`: from a corpus to a pre-trained encoder."""
 
+import contextlib
+import dataclasses
+import functools
+import itertools
 import os
-from pathlib import Path
 
-import keras
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
-from bert_tf.data import pretraining_data
+from bert_tf.data.pretraining_data import PretrainingData, open_data
+from bert_tf.data.record_data import RecordData
 from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
+from bert_tf.progress import say
+from bert_tf.text import Tokenizer
 from bert_tf.training import setup
-from bert_tf.training.callbacks import Metrics
 from bert_tf.training.checkpointing import Checkpoints
-from bert_tf.training.fit import report, train
+from bert_tf.training.evaluations import Evaluations, Metrics
+from bert_tf.training.fit import Phase, report, train
 from bert_tf.training.run_folder import RunFolder
 
-# `data.format` of a corpus that `bert-tf pretrain-data` has tokenized already.
-TOKEN_SHARDS = "token_shards"
-# Batches of the held-out text that an evaluation takes.
-_DEV_STEPS = 20
+# Batches of the held-out text that an evaluation takes, and of the training text that tell how
+# many tokens a batch has.
+_DEV_STEPS, _SAMPLE_STEPS = 20, 8
 
 
-def pretrain(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
+def pretrain(config: RunConfig, out: str | os.PathLike) -> Metrics:
     """Pre-trains as `config` says, in the run folder `out`; resumes what was interrupted.
 
     Returns:
         The final metrics on held-out text, as in `metrics.json`: `loss`, and for each head
         (`masked_lm`, `next_sentence`) its loss and accuracy, and the masked LM's `perplexity`.
+        Where no text is held out, they are of the batches that would come next.
 
     Raises:
         UserError: whatever the user can mend, in configuration, data or folder.
+        Preempted: SIGTERM ended it.
     """
     if config.search:
         raise UserError(
             f"train.{next(iter(config.search))} is a list; pre-training takes one value"
         )
     run = RunFolder.start(out, config)
-    keras.utils.set_random_seed(config.train.seed)
+    with run.in_use():
+        return _pretrain(run)
+
+
+def _pretrain(run: RunFolder) -> Metrics:
+    config, settings = run.config, run.config.train
+    setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
-    data = _open_data(run, tokenizer.vocabulary)
     encoder = setup.make_encoder(config, tokenizer)
     model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
-    setup.load_initial_weights(config, model)
-    steps = config.train.steps or round(config.train.epochs * data.steps_per_epoch)
-    model.compile(optimizer=setup.make_optimizer(config.train, steps))
-    checkpoints = Checkpoints(
-        run.checkpoints, describe(model, tokenizer), config.train.checkpoints_kept
+    parts = _open_parts(run, tokenizer, encoder.config.attention)
+    steps = settings.steps or round(
+        settings.epochs / sum(part.share / part.data.steps_per_epoch for part in parts)
     )
-    dev = data.dev_dataset(_DEV_STEPS)
-    with data.explained_errors():
+    setup.load_initial_weights(config, model)
+    model.compile(
+        optimizer=setup.make_optimizer(settings, steps),
+        accumulation_steps=settings.accumulation_steps,
+    )
+    evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)
+    with contextlib.ExitStack() as errors:
+        for part in parts:
+            errors.enter_context(part.data.explained_errors())
         train(
             run,
             model,
-            checkpoints,
-            data.dataset,
-            steps,
-            config.train.eval_steps or config.train.checkpoint_steps,
-            lambda: evaluate(model, dev),
+            Checkpoints(run.checkpoints, describe(model, tokenizer), settings.checkpoints_kept),
+            _phases(parts, steps, model),
+            evaluations,
         )
-        metrics = evaluate(model, dev)
+    _, metrics = evaluations.results[-1]
     report(run, metrics)
     return metrics
 
 
-def evaluate(model: PreTrainer, dev) -> Metrics:
-    """Losses and accuracies of both heads on held-out batches."""
+def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
+    """Losses and accuracies of both heads on the batches, and the masked LM's perplexity."""
     # A model of its own for evaluation would double the memory; the means are the same objects.
-    metrics = {k: float(v) for k, v in model.evaluate(dev, verbose=0, return_dict=True).items()}
+    results = model.evaluate(batches, verbose=0, return_dict=True)
     model.reset_metrics()
+    metrics = {name: float(value) for name, value in results.items()}
     return metrics | {"perplexity": float(np.exp(metrics["masked_lm_loss"]))}
 
 
-def _open_data(run: RunFolder, vocabulary: tuple[str, ...]) -> pretraining_data.PretrainingData:
-    """The run's token shards, made first where the configuration names text."""
-    config = run.config
-    if config.data.format == TOKEN_SHARDS:
-        if not isinstance(config.data.path, str):
-            raise UserError("data.path must be one folder where data.format is token_shards")
-        folder = Path(config.data.path)
-    else:
-        folder = run.tokens
-        if not folder.exists():
-            pretraining_data.build(config, folder)
-    data = pretraining_data.PretrainingData(
-        folder,
-        config.train.batch_size,
-        config.train.max_length,
-        config.data.max_predictions_per_seq,
-        seed=config.train.seed,
-        next_sentence=config.data.next_sentence,
-        short_probability=config.data.short_seq_prob,
-        masking_rate=config.data.masked_lm_prob,
-        whole_word_masking=config.data.whole_word_masking,
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """Sequences of one length, and in what share of the steps they are used."""
+
+    share: float
+    data: PretrainingData | RecordData
+
+
+def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str) -> list[_Part]:
+    """The data of each phase; text is tokenized first."""
+    config, settings = run.config, run.config.train
+    data = open_data(config, run.tokens, tokenizer, attention)
+    if settings.long_length is None:
+        return [_Part(1.0, data)]
+    predictions = config.data.max_predictions_per_seq
+    if predictions is not None:
+        predictions = round(predictions * settings.long_length / settings.max_length)
+    longer = dataclasses.replace(config.data, max_predictions_per_seq=predictions)
+    long_data = open_data(
+        dataclasses.replace(config, data=longer),
+        run.tokens,
+        tokenizer,
+        attention,
+        settings.long_batch_size or settings.batch_size,
+        settings.long_length,
     )
-    lower_case = config.tokenizer.lower_case
-    if data.vocabulary != vocabulary or data.lower_case != lower_case:
-        raise UserError(
-            f"{folder} was tokenized with another vocabulary than {config.tokenizer.vocab}, or "
-            f"not with tokenizer.lower_case {str(lower_case).lower()}; run bert-tf pretrain-data "
-            "again"
+    return [_Part(1 - settings.long_fraction, data), _Part(settings.long_fraction, long_data)]
+
+
+def _phases(parts: list[_Part], steps: int, model: PreTrainer) -> list[Phase]:
+    phases = []
+    for share, part in zip(itertools.accumulate(p.share for p in parts), parts, strict=True):
+        dev = part.data.dev_dataset(_DEV_STEPS)
+        if dev is None:
+            say("no text is held out; the training's next batches are evaluated instead")
+            dev = part.data.dataset(steps).take(_DEV_STEPS)
+        phases.append(
+            Phase(
+                end=round(share * steps),
+                batches_from=part.data.dataset,
+                evaluate=functools.partial(evaluate, model, dev),
+                tokens=_tokens(part.data),
+            )
         )
-    return data
+    return phases
+
+
+def _tokens(data: PretrainingData | RecordData) -> float:
+    """Tokens in a batch, padding left out, on average."""
+    batches = data.dataset().take(_SAMPLE_STEPS)
+    return float(np.mean([np.sum(inputs["input_mask"]) for inputs, _ in batches]))

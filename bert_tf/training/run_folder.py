@@ -1,15 +1,16 @@
 """The folder of a run: its configuration, vocabulary, checkpoints, logs, metrics, predictions."""
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bert_tf import config as configuration
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.files import make_folder, read_text, write_text
+from bert_tf.files import clear_unfinished, locked, make_folder, read_text, write_text
 from bert_tf.training.vocabulary import settle
 
 CONFIG_FILE = "config.yaml"
@@ -36,7 +37,7 @@ class RunFolder:
 
     @classmethod
     def start(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
-        """Makes the folder, or takes an interrupted run up again.
+        """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
 
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
@@ -45,6 +46,8 @@ class RunFolder:
         make_folder(path)
         config, vocabulary = settle(config)
         run = cls(path, config)
+        for folder in (run.path, run.checkpoints, run.predictions):
+            clear_unfinished(folder)
         if (path / CONFIG_FILE).exists():
             changed = configuration.difference(cls.open(path).config, config)
             if changed and run.checkpoints.exists():
@@ -71,6 +74,21 @@ class RunFolder:
         if not (path / CONFIG_FILE).is_file():
             raise UserError(f"{path} is not a run folder: it has no {CONFIG_FILE}")
         return cls(path, configuration.load(path / CONFIG_FILE))
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While this process works on the run, so that no other does.
+
+        Raises:
+            UserError: another process is at it.
+        """
+        with locked(self.path) as held:
+            if held is False:
+                raise UserError(
+                    f"another process is working on {self.path}; let it finish, or choose another "
+                    "--out"
+                )
+            yield
 
     def write_metrics(self, metrics: Mapping[str, float]) -> None:
         """Writes `metrics.json`."""

@@ -1,60 +1,145 @@
-"""A search: every combination of the lists under `train`, and the best of them kept."""
+"""A search: every combination of the lists under `train`, and the best of them kept.
 
-import os
+Where `train.seed` is one of the lists, its values are repetitions: settings are compared by their
+mean over the seeds, and of the best settings the best run is kept.
+"""
+
+import dataclasses
 import shutil
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from bert_tf.checkpoints import reading
 from bert_tf.config import RunConfig
-from bert_tf.files import atomic_path, write_text
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path, remove_folder, write_text
 from bert_tf.progress import say
-from bert_tf.training.callbacks import Metrics
+from bert_tf.training.callbacks import Diverged
+from bert_tf.training.evaluations import rank
 from bert_tf.training.fit import report
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.tensorboard import write_trial
+
+Finetune = Callable[[RunConfig, Path], dict[str, float]]
 
 
-def search(
-    config: RunConfig,
-    out: str | os.PathLike,
-    finetune: Callable[[RunConfig, Path], Metrics],
-    best_metric: str,
-) -> Metrics:
-    """Runs every trial of `config` in a folder under `out`/trials, and makes `out` the best.
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One run of a search that came to its end.
 
-    Trials that are finished are not run again. `search.tsv` holds the results so far.
+    Attributes:
+        name: of its folder.
+        settings: the searched keys and their values.
+        metrics: on the dev data.
+    """
+
+    name: str
+    settings: dict[str, object]
+    metrics: dict[str, float]
+
+    @property
+    def without_seed(self) -> tuple[tuple[str, object], ...]:
+        """What its repetitions have in common."""
+        return tuple((key, value) for key, value in self.settings.items() if key != "seed")
+
+
+def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, float]:
+    """Runs every trial of the run's configuration, and makes the run the best of them.
+
+    Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
+    one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
+    far, `summary.tsv` mean and standard deviation over the seeds of each setting. Trials whose loss
+    is no longer a number are left out.
 
     Args:
-        config: a configuration with a search.
-        out: the run folder.
-        finetune: runs one trial in its folder and gives its dev metrics.
+        run: a run whose configuration has a search.
+        finetune: runs one trial in a folder and gives its dev metrics.
         best_metric: the metric of which the highest is best; among equals the lowest loss.
 
     Returns:
         The metrics of the best trial.
+
+    Raises:
+        UserError: as `finetune`; every trial diverged.
     """
-    run = RunFolder.start(out, config)
-    results: dict[str, Metrics] = {}
-    for trial in config.trials():
-        name = ",".join(f"{key}={getattr(trial.train, key)}" for key in config.search)
-        folder = run.path / "trials" / name
-        done = RunFolder.start(folder, trial).read_metrics()
-        results[name] = done or finetune(trial, folder)
-        _write_table(run.path / "search.tsv", results)
-        say(f"trial {len(results)} of {len(config.trials())}: {name}")
-    best = max(results, key=lambda name: (results[name][best_metric], -results[name]["loss"]))
-    say(f"best trial: {best}")
+    trials = []
+    configs = run.config.trials()
+    for number, config in enumerate(configs, start=1):
+        settings = {key: getattr(config.train, key) for key in run.config.search}
+        name = ",".join(f"{key}={value}" for key, value in settings.items())
+        say(f"trial {number} of {len(configs)}: {name}")
+        try:
+            metrics = _run_once(config, run.path / "trials" / name, finetune)
+        except Diverged as error:
+            say(f"{name}: {error}")
+            continue
+        trials.append(Trial(name, settings, metrics))
+        if not (run.logs / "trials" / name).exists():
+            write_trial(run.logs / "trials" / name, name, settings, metrics)
+        _write_table(run.path / "search.tsv", [each.settings | each.metrics for each in trials])
+        if "seed" in settings:
+            _write_table(run.path / "summary.tsv", _summary(trials))
+    if not trials:
+        raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
+    best = _best(trials, best_metric)
+    say(f"best trial: {best.name}")
     for kept in (run.checkpoints, run.predictions):
         with atomic_path(kept) as new:
-            shutil.copytree(run.path / "trials" / best / kept.name, new)
-    report(run, results[best])
-    return results[best]
+            shutil.copytree(run.path / "trials" / best.name / kept.name, new)
+    report(run, best.metrics)
+    return best.metrics
 
 
-def _write_table(path: Path, results: dict[str, Metrics]) -> None:
-    metrics = list(next(iter(results.values())))
-    lines = ["\t".join(["trial", *metrics])]
-    lines += [
-        "\t".join([name, *(f"{result[metric]:.6g}" for metric in metrics)])
-        for name, result in results.items()
-    ]
-    write_text(path, "\n".join(lines) + "\n")
+def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:
+    """The metrics of a trial, from its folder if it is finished."""
+    done = RunFolder.start(folder, config).read_metrics()
+    if done is not None:
+        return done
+    metrics = finetune(config, folder)
+    kept = reading.kept(folder)
+    for checkpoint in sorted(kept.parent.glob("step-*")):
+        if checkpoint != kept:
+            remove_folder(checkpoint)
+    return metrics
+
+
+def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
+    settings = max(_repeated(trials), key=lambda same: rank(_means(same), best_metric))
+    return max(settings, key=lambda trial: rank(trial.metrics, best_metric))
+
+
+def _repeated(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """The trials, those together that differ in nothing but the seed."""
+    groups: dict[tuple, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(trial.without_seed, []).append(trial)
+    return list(groups.values())
+
+
+def _means(trials: Sequence[Trial]) -> dict[str, float]:
+    return {
+        name: statistics.fmean(trial.metrics[name] for trial in trials)
+        for name in trials[0].metrics
+    }
+
+
+def _summary(trials: Iterable[Trial]) -> list[dict[str, object]]:
+    """For each setting mean and sample standard deviation of the metrics; one run has none."""
+    rows = []
+    for same in _repeated(trials):
+        row: dict[str, object] = {**dict(same[0].without_seed), "runs": len(same)}
+        for name, mean in _means(same).items():
+            values = [trial.metrics[name] for trial in same]
+            row |= {name: mean, f"{name}_std": statistics.stdev(values) if values[1:] else ""}
+        rows.append(row)
+    return rows
+
+
+def _write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
+    lines = [rows[0].keys(), *(map(_cell, row.values()) for row in rows)]
+    write_text(path, "".join("\t".join(line) + "\n" for line in lines))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,18 +1,33 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
+from collections.abc import Mapping
+
 import keras
+import tensorflow as tf
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import vocabulary_hash
-from bert_tf.config import RunConfig, TrainConfig
+from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
-from bert_tf.optimization import AdamW, WarmupLinearDecay
+from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
+from bert_tf.optimization.base import BertOptimizer
 from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+_OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
+
+
+def seed_everything(settings: TrainConfig) -> None:
+    """Makes what follows depend on `train.seed` alone, to the last bit with `train.deterministic`.
+
+    Comes before anything random. What it turns on stays on in this process.
+    """
+    keras.utils.set_random_seed(settings.seed)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
 
 
 def make_tokenizer(run: RunFolder) -> Tokenizer:
@@ -40,11 +55,15 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
     changes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
     encoder_config = EncoderConfig(**sizes | changes)
     longest = encoder_config.max_position_embeddings
-    if config.train.max_length > longest:
-        raise UserError(
-            f"train.max_length {config.train.max_length} is longer than the model's {longest} "
-            f"positions; lower it to {longest}"
-        )
+    lengths = {"max_length": config.train.max_length}
+    if isinstance(config.train, PretrainingTrain):
+        lengths["long_length"] = config.train.long_length or 0
+    for key, length in lengths.items():
+        if length > longest:
+            raise UserError(
+                f"train.{key} {length} is longer than the model's {longest} positions; lower it "
+                f"to {longest}"
+            )
     return Encoder(encoder_config, dtype=_POLICIES[config.train.precision])
 
 
@@ -55,11 +74,23 @@ def load_initial_weights(config: RunConfig, model: keras.Model) -> None:
         say(f"{config.init.checkpoint}: {report}")
 
 
-def make_optimizer(settings: TrainConfig, total_steps: int) -> AdamW:
-    """BERT's optimizer with its schedule over `total_steps` updates."""
+def make_optimizer(
+    settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
+) -> BertOptimizer:
+    """The optimizer with BERT's schedule over `total_steps` updates.
+
+    Args:
+        settings: which optimizer, and its settings.
+        total_steps: updates of the whole run.
+        rate_factors: as for `BertOptimizer`.
+    """
     warmup = round(total_steps * settings.warmup_fraction)
-    schedule = WarmupLinearDecay(settings.learning_rate, total_steps, warmup)
-    return AdamW(schedule, settings.weight_decay, clip_norm=settings.gradient_clip)
+    return _OPTIMIZERS[settings.optimizer](
+        WarmupLinearDecay(settings.learning_rate, total_steps, warmup),
+        settings.weight_decay,
+        clip_norm=settings.gradient_clip,
+        rate_factors=rate_factors,
+    )
 
 
 def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:

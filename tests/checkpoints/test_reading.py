@@ -10,6 +10,7 @@ from bert_tf.checkpoints import conversion, reading, tokenizer
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.sizes import encoder_shapes
+from bert_tf.models import FeatureTagger, SequenceClassifier
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -112,7 +113,6 @@ def test_fewer_layers_may_be_taken_than_there_are(ours):
             {"intermediate_size": 20},
             r"intermediate/kernel \[8, 20\]; the sizes under `model` are not those",
         ),
-        ("regressor", {}, r"classifier.weight .* \[8, 3\], .* fine-tuned for another number of"),
     ],
 )
 def test_a_shape_that_does_not_fit_names_the_weight_both_shapes_and_the_cause(kind, sizes, told):
@@ -123,6 +123,59 @@ def test_a_shape_that_does_not_fit_names_the_weight_both_shapes_and_the_cause(ki
 
     for name, value in tiny.weights(model).items():
         np.testing.assert_array_equal(value, before[name])
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tokens"])
+@pytest.mark.parametrize("labels", [1, 2, 5])
+def test_a_head_of_another_number_of_labels_starts_anew(tmp_path, kind, labels):
+    source = tiny.make(kind)
+    conversion.save(source, tmp_path / "three")
+    model = type(source)(Encoder(source.encoder.config), labels)
+    before = tiny.weights(model)
+    report = reading.find(tmp_path / "three").fill(model)
+
+    assert report.new == report.resized == ("classifier/kernel", "classifier/bias")
+    assert str(report) == (
+        "31 weights loaded; newly initialised: classifier/kernel, classifier/bias, because the "
+        f"checkpoint has 3 labels, the model {labels}; ignored: classifier/bias, classifier/kernel"
+    )
+    expected = tiny.weights(source)
+    for name, value in tiny.weights(model).items():
+        start = expected if name.startswith("encoder/") else before
+        np.testing.assert_array_equal(value, start[name])
+
+
+@pytest.mark.parametrize(
+    "folder", ["huggingface_heads/BertForSequenceClassification", "google_tiny_classifier"]
+)
+def test_so_it_does_from_other_formats(folder):
+    theirs = reading.find(tiny.FIXTURES / folder)
+    labels = theirs.description.head["num_classes"]
+    report = theirs.fill(SequenceClassifier(Encoder(theirs.encoder), labels + 1))
+
+    assert report.resized == ("classifier/kernel", "classifier/bias")
+    assert report.why == f"the checkpoint has {labels} labels, the model {labels + 1}"
+
+
+def test_only_those_layers_of_a_head_start_anew_that_have_another_size(tmp_path):
+    source = tiny.make("feature_tagger")
+    conversion.save(source, tmp_path / "tagger")
+    found = reading.find(tmp_path / "tagger")
+
+    more_labels = FeatureTagger(Encoder(source.encoder.config), 5, features="last", lstm_units=4)
+    assert found.fill(more_labels).resized == ("classifier/kernel", "classifier/bias")
+    wider = FeatureTagger(Encoder(source.encoder.config), 3, features="last", lstm_units=6)
+    report = found.fill(wider)
+    assert len(report.resized) == 2 * 6 + 2
+    assert report.why == "the checkpoint has 4 LSTM units, the model 6"
+
+
+def test_a_model_made_as_the_checkpoint_says_is_not_filled_with_a_head_of_another_size(tmp_path):
+    conversion.save(tiny.make("classifier"), tmp_path / "ours")
+    path = tmp_path / "ours" / "bert_tf.json"
+    path.write_text(path.read_text().replace('"num_classes": 3', '"num_classes": 2'))
+    with pytest.raises(UserError, match=r"\[8, 3\], .* \[8, 2\]; .* files are not of one model"):
+        tiny.load(tmp_path / "ours")
 
 
 def test_a_report_names_a_few_weights_and_counts_the_rest():

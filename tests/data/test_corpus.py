@@ -34,9 +34,26 @@ def test_a_json_line_is_a_document(tmp_path):
     assert list(Corpus(file, "jsonl")) == [["One.", "Two."], ["Three."]]
 
 
+def test_wikitext_titles_begin_documents_and_headings_are_sentences(tmp_path):
+    text = (
+        " \n = First = \n \n It began . It went on @-@ and @-@ on . \n \n = = Part = = \n \n"
+        " Costs 1 @,@ 000 @.@ 5 a = b . \n = not a title = \n \n = Second = Part = \n \n End . \n"
+    )
+    assert list(Corpus(write(tmp_path / "wiki.txt", text), "wikitext")) == [
+        ["First", "It began .", "It went on-and-on .", "Part", "Costs 1,000.5 a = b ."]
+        + ["= not a title ="],
+        ["Second = Part", "End ."],
+    ]
+
+
+def test_text_before_the_first_title_is_a_document(tmp_path):
+    file = write(tmp_path / "wiki.txt", "The rest of it .\n\n = Title = \n")
+    assert list(Corpus(file, "wikitext")) == [["The rest of it ."], ["Title"]]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_gzipped_files_read_as_plain_ones(tmp_path, format):
-    data = b'{"text": "Some text."}\n'
+    data = b" = Title = \n" if format == "wikitext" else b'{"text": "Some text."}\n'
     plain = list(Corpus(write(tmp_path / "plain", data), format))
     assert list(Corpus(write(tmp_path / "zipped.gz", gzip.compress(data)), format)) == plain
 
@@ -46,7 +63,7 @@ def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
         write(tmp_path / name, name)
 
     def names(path):
-        return [file.name for file in Corpus(path, "sentence_per_line").files]
+        return [file.name for file in Corpus(path, "sentence_per_line").parts]
 
     assert names(tmp_path) == ["a.txt", "b.txt", "d.md", "c.txt"]
     assert names(f"{tmp_path}/**/*.txt") == ["a.txt", "b.txt", "c.txt"]
@@ -75,6 +92,7 @@ def test_a_corpus_can_be_gone_through_again_and_knows_how_far_it_is(tmp_path):
         ("jsonl", b'{"text": 1}\n', "line 1: not a JSON object"),
         ("jsonl", b"[1]\n", "line 1: not a JSON object"),
         ("jsonl", b"text\n", "line 1: not a JSON object"),
+        ("wikitext", b"= = Part = =\n\nText.\n", "no line like = Title = in"),
     ],
 )
 def test_a_bad_file_is_named_in_one_line(tmp_path, format, data, message):

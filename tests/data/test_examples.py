@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.data import examples as examples_module
-from bert_tf.data.examples import ExampleRule, Examples
+from bert_tf.data.examples import Examples
+from bert_tf.data.pairing import ExampleRule
 from bert_tf.data.token_shards import TRAIN, TokenShards
 from bert_tf.errors import UserError
 from tests.data import counting
@@ -17,7 +17,7 @@ FIRST_WORD = len(counting.SPECIAL)
 def shards(tmp_path_factory) -> TokenShards:
     folder = tmp_path_factory.mktemp("shards") / "out"
     made = counting.shards(folder, LENGTHS, shard_tokens=300)
-    assert len(made.parts[TRAIN]) > 2 * examples_module.POOL_SHARDS
+    assert len(made.parts[TRAIN]) > 16  # so that there are several lanes
     return made
 
 

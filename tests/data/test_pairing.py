@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import pairing
-from bert_tf.data.pairing import Documents, plan
+from bert_tf.data.pairing import Documents, ExampleRule, plan
 from tests.data import counting
 
 
@@ -16,7 +16,7 @@ def make_documents(lengths) -> Documents:
 
 def make_plan(lengths, count, max_length=32, short=0.0, next_sentence=True, seed=0):
     rng = np.random.default_rng(seed)
-    return plan(make_documents(lengths), count, max_length, short, next_sentence, rng)
+    return plan(make_documents(lengths), count, ExampleRule(max_length, short, next_sentence), rng)
 
 
 def document_of(lengths, tokens):
@@ -150,7 +150,8 @@ def test_the_plan_follows_from_the_random_generator():
 
 def test_every_document_has_its_turn_in_a_pass():
     for next_sentence in (True, False):
-        count = pairing.examples_in_a_pass(make_documents(MANY), 32, 0.0, next_sentence)
+        rule = ExampleRule(32, 0.0, next_sentence)
+        count = pairing.examples_in_a_pass(make_documents(MANY), rule)
         made = [make_plan(MANY, count, next_sentence=next_sentence, seed=seed) for seed in range(3)]
         starts = np.concatenate([each.a_start for each in made])
         assert set(document_of(MANY, starts)) == set(range(len(MANY)))
@@ -159,7 +160,7 @@ def test_every_document_has_its_turn_in_a_pass():
 def test_single_segments_cover_every_token_once_in_whole_sentences():
     lengths = [[5, 5, 5, 70, 5], [1], [30, 30, 1]]
     documents = make_documents(lengths)
-    made = pairing._spans(documents, None, 32, 0.0, np.random.default_rng(0))
+    made = pairing._spans(documents, None, ExampleRule(32, 0.0, False), np.random.default_rng(0))
     spans = sorted(zip(made.a_start.tolist(), made.a_end.tolist(), strict=True))
     # 30 tokens fit. The sentence of 70 is cut; its last 10 tokens share a row with the next one.
     assert spans == [

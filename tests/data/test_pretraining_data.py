@@ -79,12 +79,16 @@ def test_rows_are_cls_a_sep_b_sep_and_padding(folder):
         assert (ids[mask == 0] == 0).all() and (ids[mask == 1] > 0).all()
 
 
-def test_without_next_sentence_a_row_is_one_segment(folder):
-    inputs, targets = open_data(folder, next_sentence=False).dataset().element_spec
-    assert "next_sentence_labels" not in targets
-    for batch in take(open_data(folder, next_sentence=False).dataset(), 5):
+@pytest.mark.parametrize("cross_documents", [True, False])
+def test_without_next_sentence_a_row_is_one_segment(folder, cross_documents):
+    options = {"next_sentence": False, "cross_documents": cross_documents}
+    dataset = open_data(folder, **options).dataset()
+    assert "next_sentence_labels" not in dataset.element_spec[1]
+    for batch in take(dataset, 5):
         assert not batch["input_type_ids"].any()
-        assert ((batch["input_word_ids"] == 3).sum(1) == 1).all()
+        ids = batch["input_word_ids"]
+        assert (ids[np.arange(BATCH), batch["input_mask"].sum(1) - 1] == 3).all()
+        assert ((ids == 3).sum(1) > 1).any() == cross_documents
 
 
 def test_batch_k_is_the_same_after_a_seek_also_beyond_an_epoch(folder):
@@ -117,6 +121,74 @@ def test_workers_read_the_rows_of_one_global_batch(folder):
         assert_same(share, expected)
     with pytest.raises(UserError, match="batch_size 12 is not a multiple of 5 workers"):
         data.dataset(0, 0, 5)
+
+
+def test_each_worker_reads_only_the_shards_of_its_rows(tmp_path, monkeypatch):
+    lengths = counting.random_lengths(number=400, sentences=12, longest=9)
+    counting.shards(tmp_path / "out", lengths, shard_tokens=400)
+    read: list[str] = []
+    load = TokenShards.load
+
+    def noting(self, shard):
+        read.append(shard.name)
+        return load(self, shard)
+
+    monkeypatch.setattr(TokenShards, "load", noting)
+    data = open_data(tmp_path / "out")
+    whole = len(TokenShards(tmp_path / "out").parts[TRAIN])
+    # What is left at the end of an epoch is for all workers.
+    steps = int(0.9 * data.steps_per_epoch)
+    shares = []
+    for worker in range(4):
+        read.clear()
+        for step in range(steps):
+            data._train.rows(step * BATCH + worker, (step + 1) * BATCH, 4)
+        assert len(read) == len(set(read))
+        shares.append(set(read))
+    assert whole >= 32
+    assert len(set.union(*shares)) == sum(map(len, shares)) > 0.8 * whole
+
+
+def test_sequences_of_two_lengths_come_from_the_same_shards(folder):
+    short, long = (open_data(folder, max_length=length, seed=3) for length in (16, 64))
+    first, second = (take(data.dataset(2), 1)[0] for data in (short, long))
+    assert first["input_word_ids"].shape == (BATCH, 16)
+    assert second["input_word_ids"].shape == (BATCH, 64)
+    assert short.steps_per_epoch > 2 * long.steps_per_epoch
+
+
+@pytest.mark.parametrize(("attention", "predicted"), [("left_to_right", 1), ("right_to_left", -1)])
+def test_with_one_way_attention_every_token_predicts_its_neighbour(folder, attention, predicted):
+    data = PretrainingData(folder, BATCH, 32, next_sentence=False, attention=attention)
+    assert data.max_predictions == 31
+    for batch in take(data.dataset(), 3):
+        ids, length = batch["input_word_ids"], batch["input_mask"].sum(1)
+        assert not (ids == 4).any()
+        assert (batch["masked_lm_weights"].sum(1) == length - 1).all()
+        for row in range(BATCH):
+            used = batch["masked_lm_weights"][row] > 0
+            positions = batch["masked_lm_positions"][row][used]
+            np.testing.assert_array_equal(
+                batch["masked_lm_ids"][row][used], ids[row][positions + predicted]
+            )
+
+
+def test_next_sentence_prediction_needs_attention_to_what_follows(folder):
+    with pytest.raises(UserError, match="with left_to_right attention, .* next_sentence to f"):
+        open_data(folder, attention="left_to_right")
+
+
+def test_what_becomes_of_the_chosen_tokens_can_be_set(folder):
+    def kept_and_masked(**shares):
+        batch = take(open_data(folder, batch_size=200, **shares).dataset(), 1)[0]
+        row, column = np.nonzero(batch["masked_lm_weights"])
+        found = batch["input_word_ids"][row, batch["masked_lm_positions"][row, column]]
+        return np.mean(found == batch["masked_lm_ids"][row, column]), np.mean(found == 4)
+
+    assert kept_and_masked(mask_share=0.0, random_share=0.0) == (1, 0)
+    assert kept_and_masked(mask_share=1.0, random_share=0.0) == (0, 1)
+    kept, masked = kept_and_masked(mask_share=0.3, random_share=0.5)
+    assert abs(kept - 0.2) < 0.06 and abs(masked - 0.3) < 0.06
 
 
 def test_held_out_text_is_never_trained_on(folder):
@@ -166,8 +238,15 @@ def test_one_document_is_too_few_for_next_sentence_prediction(tmp_path):
         open_data(tmp_path / "out")
     single = open_data(tmp_path / "out", next_sentence=False)
     assert len(take(single.dataset(), 3)) == 3
-    with pytest.raises(UserError, match="has no held-out documents"):
-        single.dev_dataset(1)
+
+
+def test_without_a_held_out_share_there_are_no_held_out_batches(tmp_path):
+    lengths = [[9] * 20] * 3
+    counting.shards(tmp_path / "none", lengths)
+    assert open_data(tmp_path / "none").dev_dataset(1) is None
+    counting.shards(tmp_path / "few", lengths, dev_fraction=1e-6)
+    with pytest.raises(UserError, match="has no held-out documents; .* or with 0 to"):
+        open_data(tmp_path / "few").dev_dataset(1)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.token_shards import DEV, LONGEST_SENTENCE, TRAIN, TokenShards, write_token_shards
+from bert_tf.data.shard_writing import write_token_shards
+from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
+from bert_tf.data.tokenizing import LONGEST_SENTENCE
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from tests.data import counting

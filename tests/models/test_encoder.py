@@ -28,35 +28,6 @@ def batch(rows: int = 3, length: int = 7) -> dict[str, tf.Tensor]:
     }
 
 
-def test_all_weights_have_their_names_and_shapes():
-    weights = {weight.path: tuple(weight.shape) for weight in Encoder(SMALL).weights}
-    layer = {
-        "attention/query_key_value/kernel": (8, 24),
-        "attention/query_key_value/bias": (24,),
-        "attention/output/kernel": (8, 8),
-        "attention/output/bias": (8,),
-        "attention_layer_norm/gamma": (8,),
-        "attention_layer_norm/beta": (8,),
-        "intermediate/kernel": (8, 16),
-        "intermediate/bias": (16,),
-        "output/kernel": (16, 8),
-        "output/bias": (8,),
-        "output_layer_norm/gamma": (8,),
-        "output_layer_norm/beta": (8,),
-    }
-    expected = {
-        "embeddings/word_embeddings": (30, 8),
-        "embeddings/position_embeddings": (12, 8),
-        "embeddings/token_type_embeddings": (2, 8),
-        "embeddings/layer_norm/gamma": (8,),
-        "embeddings/layer_norm/beta": (8,),
-        "pooler/kernel": (8, 8),
-        "pooler/bias": (8,),
-    }
-    expected |= {f"layer_{i}/{name}": shape for i in (0, 1) for name, shape in layer.items()}
-    assert weights == {f"encoder/{name}": shape for name, shape in expected.items()}
-
-
 @pytest.mark.parametrize(
     ("preset", "parameters"),
     [
@@ -101,15 +72,6 @@ def test_a_one_way_encoder_looks_only_that_way(direction, seen):
     after = encoder(inputs | {"input_word_ids": tf.constant(ids)})["sequence_output"].numpy()
     np.testing.assert_array_equal(before[0, seen], after[0, seen])
     assert not np.allclose(before[0, place], after[0, place])
-
-
-def test_a_saved_keras_file_brings_back_configuration_and_weights(tmp_path):
-    model = SequenceClassifier(Encoder(SMALL, layout="padded"), num_classes=3)
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.encoder.config == SMALL
-    assert again.encoder.layout == "padded"
-    np.testing.assert_array_equal(model(batch()), again(batch()))
 
 
 def test_a_classifier_learns_by_plain_fit():

@@ -17,7 +17,7 @@ from bert_tf.models import (
     TokenClassifier,
 )
 from bert_tf.models.feature_tagger import FEATURES
-from bert_tf.optimization import AdamW
+from bert_tf.optimization import AdamW, WarmupLinearDecay
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -166,13 +166,16 @@ def cases() -> dict[str, tuple]:
     }
 
 
-@pytest.mark.parametrize("case", ["pretrainer", "tokens", "spans", "sequence"])
-def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case):
+@pytest.mark.parametrize(
+    ("case", "parts"), [("pretrainer", 4), ("tokens", 3), ("spans", 4), ("sequence", 3)]
+)
+def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case, parts):
     model, loss, x, y = cases()[case]
     start, results = model.get_weights(), []
-    for parts in (1, 4):
+    for accumulation_steps in (1, parts):
         model.set_weights(start)
-        model.compile(AdamW(1e-3, epsilon=1e-3), accumulation_steps=parts, **loss)
+        optimizer = AdamW(1e-3, epsilon=1e-3)
+        model.compile(optimizer, accumulation_steps=accumulation_steps, **loss)
         dataset = tf.data.Dataset.from_tensors((x, y)).repeat()
         history = model.fit(dataset, steps_per_epoch=2, shuffle=False, verbose=0).history
         assert int(model.optimizer.iterations) == 2
@@ -186,22 +189,70 @@ def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case):
             np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda encoder: PreTrainer(encoder, next_sentence=False),
-        lambda encoder: SpanClassifier(encoder),
-        lambda encoder: TokenClassifier(encoder, 3, dropout=0.2),
-        lambda encoder: MultipleChoice(encoder),
-        lambda encoder: FeatureTagger(encoder, 3, "sum_all", lstm_units=4),
-    ],
-)
-def test_every_model_comes_back_from_a_keras_file(build, tmp_path):
-    model = build(Encoder(CONFIG))
+@pytest.mark.slow
+def test_parts_of_a_batch_of_static_shape_compile_with_xla():
+    model = PreTrainer(Encoder(SHALLOW, layout="padded"))
+    start, results = model.get_weights(), []
+    for jit_compile in (False, True):
+        model.set_weights(start)
+        model.compile(AdamW(1e-3, epsilon=1e-3), accumulation_steps=2, jit_compile=jit_compile)
+        batches = tf.data.Dataset.from_tensors(pretraining_targets()).repeat(2)
+        results.append((model.fit(batches, verbose=0).history["loss"], model.get_weights()))
+    (losses, weights), (compiled_losses, compiled_weights) = results
+    assert compiled_losses == pytest.approx(losses, rel=1e-5)
+    for one, other in zip(weights, compiled_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+def test_less_than_one_part_is_refused():
+    with pytest.raises(UserError, match="accumulation_steps must be at least 1, not 0"):
+        SpanClassifier(Encoder(SHALLOW)).compile(AdamW(1e-3), accumulation_steps=0)
+
+
+def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp_path):
+    model = PreTrainer(Encoder(SHALLOW))
+    model.compile(AdamW(WarmupLinearDecay(1e-2, 20, 2), clip_norm=0.5), accumulation_steps=2)
+    x, y = pretraining_targets()
+    model.fit(x, y, batch_size=4, epochs=3, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.accumulation_steps == 2
+    assert again.optimizer.get_config() == model.optimizer.get_config()
+    for each in (model, again):
+        each.fit(x, y, batch_size=4, epochs=1, shuffle=False, verbose=0)
+    for one, other in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+BUILDERS = {
+    "encoder": lambda encoder: encoder,
+    "pretrainer": PreTrainer,
+    "masked_lm": lambda encoder: PreTrainer(encoder, next_sentence=False),
+    "sequence": lambda encoder: SequenceClassifier(encoder, 3, dropout=0.3),
+    "spans": SpanClassifier,
+    "tokens": lambda encoder: TokenClassifier(encoder, 3, dropout=0.2),
+    "choices": MultipleChoice,
+    "tagger": lambda encoder: FeatureTagger(encoder, 3, "sum_all", lstm_units=4),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_every_model_comes_back_from_a_keras_file(kind, dtype, tmp_path):
+    config = EncoderConfig(**CONFIG.to_dict() | {"attention": "right_to_left"})
+    model = BUILDERS[kind](Encoder(config, layout="padded", dtype=dtype))
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     assert type(again) is type(model)
-    assert again.head == model.head
+    assert again.get_config() == model.get_config()
+    assert again.dtype_policy == model.dtype_policy
+    encoder = getattr(again, "encoder", again)
+    assert (encoder.config, encoder.layout) == (config, "padded")
     assert [w.path for w in again.weights] == [w.path for w in model.weights]
-    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
+    assert len(again.trainable_weights) == len(model.trainable_weights)
+    x = inputs(np.array([[7, 3], [5, 2]])) if kind == "choices" else pretraining_targets()[0]
+    ours, theirs = tf.nest.flatten(model(x)), tf.nest.flatten(again(x))
+    for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -25,20 +25,29 @@ def our_path(name: str) -> str:
     return name.replace("LayerNorm", "layer_norm")
 
 
-def test_each_step_moves_every_weight_as_the_reference_does():
-    start, gradients, expected = (recorded(k) for k in ("start", "gradients", "weights"))
-    variables = [keras.Variable(value.astype("float32")) for value in start.values()]
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [
+        ("float64", lambda weight: 1e-12),
+        ("float32", lambda weight: 2e-6 * np.abs(weight).max()),
+    ],
+)
+def test_a_hundred_steps_move_every_weight_as_the_reference_does(dtype, tolerance):
+    start, gradients, expected = (recorded(kind) for kind in ("start", "gradients", dtype))
+    variables = [keras.Variable(value.astype(dtype), dtype=dtype) for value in start.values()]
     for variable, name in zip(variables, start, strict=True):
         variable._path = our_path(name)
-    optimizer = AdamW(WarmupLinearDecay(1e-2, total_steps=20, warmup_steps=4))
+    optimizer = AdamW(WarmupLinearDecay(1e-2, total_steps=95, warmup_steps=10))
     steps = len(next(iter(gradients.values())))
+    assert steps == 100
     for step in range(steps):
-        batch = [tf.constant(gradients[name][step], tf.float32) for name in start]
-        optimizer.apply(batch, variables)
+        optimizer.apply([tf.constant(gradients[n][step], dtype) for n in start], variables)
         for variable, name in zip(variables, start, strict=True):
             theirs = expected[name][step]
-            tolerance = 2e-6 * np.abs(theirs).max()
-            np.testing.assert_allclose(variable.numpy(), theirs, rtol=0, atol=tolerance)
+            assert theirs.dtype == variable.dtype == dtype
+            np.testing.assert_allclose(
+                variable.numpy(), theirs, rtol=0, atol=tolerance(theirs), err_msg=f"{name} {step}"
+            )
 
 
 def test_layer_norm_and_biases_do_not_decay():

@@ -65,6 +65,16 @@ def test_every_word_is_tagged_once_where_its_first_piece_has_most_context(tokeni
         ]
 
 
+def test_windows_are_as_wide_as_the_longest(tokenizer):
+    preprocess = WordPreprocessor(tokenizer, max_length=8)
+    for words, width in (([["the"], ["a", "unable"]], 5), ([["a"] * 7], 8), ([[]], 2)):
+        windows = preprocess(tf.ragged.constant(words, tf.string, ragged_rank=1))
+        assert windows.words.shape[1] == width
+        assert all(each.shape == windows.words.shape for each in windows.features.values())
+
+
 def test_settings_that_cannot_be_are_refused(tokenizer):
     with pytest.raises(UserError, match="max_length is 2 and stride 64"):
-        WordPreprocessor(tokenizer, max_length=2)
+        WordPreprocessor(tokenizer, max_length=2, stride=64)
+    with pytest.raises(UserError, match="max_length is 8 and stride 0"):
+        WordPreprocessor(tokenizer, max_length=8, stride=0)

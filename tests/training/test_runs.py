@@ -1,6 +1,7 @@
 """Runs: what they write, and that an interrupted one ends as an undisturbed one does."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,22 @@ from bert_tf.checkpoints import reading, tensors
 from bert_tf.errors import UserError
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
+
+
+@pytest.fixture(scope="module")
+def pretrained(pretraining_yaml, tmp_path_factory):
+    """A finished pre-training."""
+    run = tmp_path_factory.mktemp("runs") / "pretrained"
+    training.pretrain(configuration.load(pretraining_yaml), run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def finetuned(tmp_path_factory):
+    """A finished fine-tuning, and its metrics."""
+    folder = tmp_path_factory.mktemp("runs")
+    metrics = training.finetune(configuration.load(tiny.write_finetuning(folder)), folder / "run")
+    return folder / "run", metrics
 
 
 class Killed(BaseException):
@@ -28,48 +45,75 @@ def kill_after(monkeypatch, step: int) -> None:
     """Ends the process, as it were, just after the checkpoint of `step` was written."""
     save = Checkpoints.save
 
-    def save_and_die(self, model, now):
-        save(self, model, now)
+    def save_and_die(self, model, now, evaluations):
+        save(self, model, now, evaluations)
         if now == step:
             raise Killed
 
     monkeypatch.setattr(Checkpoints, "save", save_and_die)
 
 
-@pytest.mark.parametrize("kind", ["pretraining", "finetuning"])
-def test_an_interrupted_run_ends_with_the_same_weights_and_metrics(tmp_path, monkeypatch, kind):
-    write, train, step = {
-        "pretraining": (tiny.write_pretraining, training.pretrain, 3),
-        "finetuning": (tiny.write_finetuning, training.finetune, 20),
-    }[kind]
-    config = configuration.load(write(tmp_path))
-    undisturbed = train(config, tmp_path / "undisturbed")
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        kill_after(patch, step)
-        train(config, tmp_path / "killed")
-    resumed = train(config, tmp_path / "killed")
-    assert resumed == undisturbed
-    expected, found = weights(tmp_path / "undisturbed"), weights(tmp_path / "killed")
-    assert expected.keys() == found.keys()
+def check_equal(run, undisturbed):
+    found, expected = weights(run), weights(undisturbed)
+    assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path):
-    config = configuration.load(tiny.write_pretraining(tmp_path))
+def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
+    tmp_path, monkeypatch, pretrained, load_pretraining
+):
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, 3)
+        training.pretrain(load_pretraining(), tmp_path)
+    metrics = training.pretrain(load_pretraining(), tmp_path)
+
+    assert metrics == json.loads((pretrained / "metrics.json").read_text())
+    check_equal(tmp_path, pretrained)
+
+
+def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
+    tmp_path, monkeypatch, finetuned
+):
+    undisturbed, expected = finetuned
+    config = configuration.load(undisturbed.parent / "finetuning.yaml")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, 20)
+        training.finetune(config, tmp_path)
+
+    assert training.finetune(config, tmp_path) == expected
+    check_equal(tmp_path, undisturbed)
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_pretraining):
     run = tmp_path / "run"
-    metrics = training.pretrain(config, run)
-    expected = weights(run)
+    shutil.copytree(pretrained, run)
+    metrics = json.loads((run / "metrics.json").read_text())
     file = reading.newest(run) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with pytest.warns(UserWarning, match="damaged"):
-        assert training.pretrain(config, run) == metrics
-    for name, value in expected.items():
-        np.testing.assert_array_equal(weights(run)[name], value, err_msg=name)
+        assert training.pretrain(load_pretraining(), run) == metrics
+    check_equal(run, pretrained)
 
 
-def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
-    config = configuration.load(tiny.write_pretraining(tmp_path))
+def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path):
+    path = tiny.write_finetuning(tmp_path)
+    settings = ["train.epochs=20", "train.keep=best", "train.early_stopping=2"]
+    settings += ["train.frozen_layers=1", "train.layer_decay=0.5", "train.eval_steps=4"]
+    settings += ["train.accumulation_steps=2", "train.precision=bfloat16", "train.optimizer=lamb"]
+    metrics = training.finetune(configuration.load(path, settings), tmp_path / "run")
+
+    state = json.loads((reading.newest(tmp_path / "run") / "state.json").read_text())
+    accuracies = [each["accuracy"] for _, each in state["evaluations"]]
+    assert state["step"] < 80
+    assert metrics["accuracy"] == max(accuracies)
+    moments = tensors.load(reading.newest(tmp_path / "run") / "optimizer.safetensors").values()
+    assert (len(tiny.VOCABULARY), 16) not in {each.shape for each in moments}
+    assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-2)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, load_pretraining):
+    config = load_pretraining()
     run = tmp_path / "run"
     save = tensors.save
 
@@ -87,9 +131,8 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
     assert reading.newest(run).name == "step-00000006"
 
 
-def test_a_run_folder_holds_what_the_contract_says(tmp_path):
-    run = tmp_path / "run"
-    metrics = training.finetune(configuration.load(tiny.write_finetuning(tmp_path)), run)
+def test_a_run_folder_holds_what_the_contract_says(finetuned):
+    run, metrics = finetuned
     assert metrics.keys() == {"accuracy", "f1", "mcc", "loss"}
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert configuration.load(run / "config.yaml").train.epochs == 8
@@ -100,22 +143,20 @@ def test_a_run_folder_holds_what_the_contract_says(tmp_path):
     assert len(predictions) == 1 + 9
 
 
-def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(tmp_path):
-    run = tmp_path / "run"
-    metrics = training.finetune(configuration.load(tiny.write_finetuning(tmp_path)), run)
+def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetuned):
+    run, metrics = finetuned
     assert metrics["accuracy"] == 1.0
     again = training.evaluate(run)
     assert again == pytest.approx(metrics, abs=1e-6)
-    assert training.evaluate(run, tmp_path / "test.tsv")["accuracy"] == 1.0
+    assert training.evaluate(run, run.parent / "test.tsv")["accuracy"] == 1.0
 
 
-def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path):
-    training.pretrain(configuration.load(tiny.write_pretraining(tmp_path)), tmp_path / "pre")
+def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
-    settings = [f"init.checkpoint={tmp_path / 'pre'}", "train.learning_rate=1e-9"]
+    settings = [f"init.checkpoint={pretrained}", "train.learning_rate=1e-9", "train.epochs=1"]
     config = configuration.load(path, settings)
     training.finetune(config, tmp_path / "fine")
-    before, after = weights(tmp_path / "pre"), weights(tmp_path / "fine")
+    before, after = weights(pretrained), weights(tmp_path / "fine")
     name = "encoder/layer_1/intermediate/kernel"
     np.testing.assert_allclose(after[name], before[name], atol=1e-5)
     assert "masked_lm/output_bias" not in after
@@ -137,10 +178,9 @@ def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
         training.finetune(config, tmp_path / "run")
 
 
-def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path):
-    training.pretrain(configuration.load(tiny.write_pretraining(tmp_path)), tmp_path / "pre")
+def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
-    settings = [f"init.checkpoint={tmp_path / 'pre'}"]
+    settings = [f"init.checkpoint={pretrained}"]
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join([*tiny.VOCABULARY, "more"]))
     without_model = path.read_text().replace(tiny.MODEL, "")
@@ -152,19 +192,16 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path):
         training.finetune(configuration.load(path, settings), tmp_path / "two")
 
 
-def test_another_configuration_does_not_resume_and_names_the_key(tmp_path):
-    path = tiny.write_pretraining(tmp_path)
-    training.pretrain(configuration.load(path), tmp_path / "run")
-    changed = configuration.load(path, ["train.seed=1"])
+def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
     with pytest.raises(UserError, match="another train.seed"):
-        training.pretrain(changed, tmp_path / "run")
+        training.pretrain(load_pretraining("train.seed=1"), pretrained)
 
 
 def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tunheard\n")
-    with pytest.raises(UserError, match="dev.tsv, row 10: label 'unheard'"):
+    with pytest.raises(UserError, match="dev.tsv, line 11: label 'unheard'"):
         training.finetune(configuration.load(path), tmp_path / "run")
 
 
@@ -178,6 +215,7 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
     first = run / "trials" / "learning_rate=1e-09"
     assert [trial.name for trial in (run / "trials").iterdir()] == [first.name]
     metrics = training.finetune(config, run)
+    assert (run / "search.tsv").read_text().count("\n") == 3
     best = run / "trials" / "learning_rate=0.003"
     assert json.loads((best / "metrics.json").read_text()) == metrics
     assert json.loads((run / "metrics.json").read_text()) == metrics
@@ -188,9 +226,8 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
     assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
 
 
-def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path):
-    training.pretrain(configuration.load(tiny.write_pretraining(tmp_path)), tmp_path / "pre")
+def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
-    settings = [f"init.checkpoint={tmp_path / 'pre'}", "model.preset=bert-tiny-uncased"]
+    settings = [f"init.checkpoint={pretrained}", "model.preset=bert-tiny-uncased"]
     with pytest.raises(UserError, match="has hidden_size 128, the checkpoint .* 16"):
         training.finetune(configuration.load(path, settings), tmp_path / "run")

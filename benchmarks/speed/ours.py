@@ -1,0 +1,136 @@
+"""bert_tf: the exported graph in serving, Keras's `fit` step in training."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import bert_tf
+import export
+from benchmarks.speed import inputs
+from benchmarks.speed.turns import Job, serve
+from bert_tf.checkpoints import reading
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+def prepare(settings: dict[str, Any]) -> Job:
+    """The job that `settings` asks for."""
+    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    return _WORKS[settings["work"]](settings)
+
+
+def encode(settings: dict[str, Any]) -> Job:
+    """Token ids to the last layer, without padding."""
+    encoder = _load(bert_tf.Encoder, settings)
+    batch = inputs.full_batch(settings["batch"], settings["length"], 30522)
+
+    def last_layer(**features: tf.Tensor) -> tf.Tensor:
+        return tf.cast(encoder.encode(features).restore(), tf.float32)
+
+    function = tf.function(last_layer).get_concrete_function(
+        **{name: tf.TensorSpec([None, None], tf.int32, name) for name in batch}
+    )
+    if settings.get("frozen"):
+        from tensorflow.python.framework import convert_to_constants
+
+        function = convert_to_constants.convert_variables_to_constants_v2(function)
+    tensors = {name: tf.constant(value) for name, value in batch.items()}
+    last = []
+
+    def step() -> None:
+        last[:] = tf.nest.flatten(function(**tensors))
+
+    return Job(step, lambda: last[0].numpy())
+
+
+def classify(settings: dict[str, Any]) -> Job:
+    """Texts to probabilities by an exported SavedModel."""
+    model = _load(bert_tf.SequenceClassifier, settings)
+    tokenizer = bert_tf.Tokenizer.from_checkpoint(settings["weights"])
+    folder = Path(tempfile.mkdtemp()) / "model"
+    options = {"freeze": True, "precision": settings["precision"]} if settings["frozen"] else {}
+    export.save(model, tokenizer, folder, **options)
+    del model
+    loaded = tf.saved_model.load(str(folder))
+    answer = loaded.signatures["serving_default"]
+    texts = tf.constant(inputs.texts(settings["vocabulary_file"], settings["batch"]))
+    last = []
+
+    def step() -> None:
+        last[:] = [answer(text=texts)["probabilities"].numpy()]
+
+    return Job(step, lambda: last[0])
+
+
+def finetune(settings: dict[str, Any]) -> Job:
+    """One update of a classifier; every batch has another length."""
+    import keras
+
+    model = _load(bert_tf.SequenceClassifier, settings)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer=_optimizer(), loss=loss)
+    batches = _endless(
+        lambda seed: inputs.padded_batch(settings["batch"], 30522, seed), ("labels",)
+    )
+    return _training(model, batches)
+
+
+def pretrain(settings: dict[str, Any]) -> Job:
+    """One update of both heads."""
+    model = _load(bert_tf.PreTrainer, settings)
+    model.compile(optimizer=_optimizer())
+    size = settings["batch"], settings["length"], 30522
+    targets = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
+    return _training(model, _endless(lambda seed: inputs.pretraining_batch(*size, seed), targets))
+
+
+def _load(kind: type, settings: dict[str, Any]) -> Any:
+    encoder = bert_tf.Encoder(
+        reading.find(settings["weights"]).encoder, dtype=_POLICIES[settings["precision"]]
+    )
+    model = encoder if kind is bert_tf.Encoder else kind(encoder)
+    reading.find(settings["weights"]).fill(model)
+    return model
+
+
+def _optimizer() -> bert_tf.AdamW:
+    return bert_tf.AdamW(1e-5)
+
+
+def _training(model: Any, batches: Iterator[tuple]) -> Job:
+    model.make_train_function()
+    dataset = tf.data.Dataset.from_generator(
+        lambda: batches, output_signature=_signature(next(batches))
+    )
+    iterator = iter(dataset.prefetch(2))
+
+    def step() -> None:
+        tf.nest.map_structure(np.asarray, model.train_function(iterator))
+
+    return Job(step)
+
+
+def _signature(batch: tuple) -> Any:
+    return tf.nest.map_structure(
+        lambda each: tf.TensorSpec([each.shape[0], *[None] * (each.ndim - 1)], each.dtype), batch
+    )
+
+
+def _endless(batch: Any, targets: tuple[str, ...]) -> Iterator[tuple]:
+    seed = 0
+    while True:
+        values = batch(seed)
+        y = {name: values.pop(name) for name in targets}
+        yield values, y if len(y) > 1 else y[targets[0]]
+        seed += 1
+
+
+_WORKS = {"encode": encode, "classify": classify, "finetune": finetune, "pretrain": pretrain}
+
+if __name__ == "__main__":
+    serve(prepare)

@@ -1,0 +1,117 @@
+"""Contexts with several endings, of which one fits: SWAG, CODAH, and JSON lines of one's own.
+
+SWAG (Zellers et al. 2018, github.com/rowanz/swagaf): CSV with a header; the endings continue the
+beginning of a sentence, `sent2`, after the sentence `sent1`. CODAH (Chen et al. 2019,
+github.com/Websail-NU/CODAH): TSV without a header of category, context, four endings and answer.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.data.json_lines import read_json_lines, whole_text
+from bert_tf.data.tables import read_table, read_tsv
+from bert_tf.errors import UserError
+
+FORMATS = ("swag", "codah", "jsonl")
+
+_ENDINGS = tuple(f"ending{i}" for i in range(4))
+# Columns of CODAH.
+_CONTEXT, _FIRST_ENDING, _ANSWER = 1, 2, 6
+# JSON keys of the choices.
+_CHOICES = ("choices", "endings")
+
+
+class Choices(NamedTuple):
+    """One row.
+
+    Attributes:
+        context: what the choices go on from.
+        choices: the choices, of which none is empty.
+        label: the place of the right one; None where that is not told.
+    """
+
+    context: str
+    choices: tuple[str, ...]
+    label: int | None
+
+
+def read_choices(path: Path, file_format: str) -> list[Choices]:
+    """The rows of a file, in its order; all have as many choices, and all or none have a label.
+
+    Raises:
+        UserError: a missing column or key, another number of choices than in the row before, an
+            empty choice, a label that is none of them, no rows; with the line.
+    """
+    readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
+    rows: list[Choices] = []
+    for line, context, choices, label in readers[file_format](path):
+        place = f"{path}, line {line}"
+        row = Choices(context, choices, None if label is None else _label(place, label, choices))
+        if "" in choices:
+            raise UserError(f"{place}: choice {choices.index('')} is empty")
+        if rows and len(choices) != len(rows[0].choices):
+            raise UserError(
+                f"{place}: {len(choices)} choices, but the rows before have {len(rows[0].choices)}"
+            )
+        if rows and (row.label is None) != (rows[0].label is None):
+            one = "no label" if row.label is None else "a label"
+            raise UserError(f"{place}: {one}, unlike the rows before")
+        rows.append(row)
+    if not rows:
+        raise UserError(f"{path} has no rows")
+    return rows
+
+
+_Row = tuple[int, str, tuple[str, ...], Any]
+
+
+def _swag(path: Path) -> Iterator[_Row]:
+    columns = ("sent1", "sent2", *_ENDINGS)
+    for line, row in read_table(path, "csv", columns, optional=("label",)):
+        choices = tuple(f"{row['sent2']} {row[ending]}".strip() for ending in _ENDINGS)
+        yield line, row["sent1"], choices, row.get("label")
+
+
+def _codah(path: Path) -> Iterator[_Row]:
+    for line, fields in read_tsv(path):
+        if len(fields) not in (_ANSWER, _ANSWER + 1):
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields; CODAH has {_ANSWER + 1}: category, "
+                "context, four endings, answer"
+            )
+        label = fields[_ANSWER] if len(fields) > _ANSWER else None
+        yield line, fields[_CONTEXT], tuple(fields[_FIRST_ENDING:_ANSWER]), label
+
+
+def _json_lines(path: Path) -> Iterator[_Row]:
+    for line, row in read_json_lines(path):
+        place = f"{path}, line {line}"
+        key = next((each for each in _CHOICES if each in row), None)
+        if key is None or "context" not in row:
+            missing = "context" if key else " or ".join(map(repr, _CHOICES))
+            raise UserError(f"{place}: no {missing}; there are {', '.join(row)}")
+        choices = row[key]
+        if not isinstance(row["context"], str):
+            raise UserError(f"{place}: context must be a text")
+        if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+            raise UserError(f"{place}: {key} must be a list of texts")
+        if len(choices) < 2:
+            raise UserError(f"{place}: {len(choices)} choices; there must be two or more")
+        yield line, whole_text(row["context"]), tuple(map(whole_text, choices)), row.get("label")
+
+
+def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:
+    """A label of a file as a number; true and 1.0 are none."""
+    try:
+        number = int(label) if isinstance(label, str) else label
+    except ValueError:
+        number = None
+    if type(number) is not int:
+        raise UserError(f"{place}: label {label!r} is not a whole number")
+    if not 0 <= number < len(choices):
+        raise UserError(
+            f"{place}: label {number} is out of range; the {len(choices)} choices are counted "
+            "from 0"
+        )
+    return number

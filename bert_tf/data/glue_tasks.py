@@ -1,0 +1,102 @@
+"""What is known of the tasks of GLUE (Wang et al. 2019): columns, labels, metrics, submissions.
+
+Columns and the order of the labels are those of google-research/bert, `run_classifier.py`; the
+names of files and of predictions those of the benchmark's distribution and server.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+# What the names of the metrics of MNLI's files end in.
+MATCHED, MISMATCHED, DIAGNOSTIC = "", "_mismatched", "_diagnostic"
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """One task.
+
+    Attributes:
+        texts: columns of the text, or of both texts.
+        label: column of the label.
+        classes: the labels in the order of the logits; none where the label is a number.
+        metrics: GLUE's metrics; of several runs the one with the highest first one is best.
+        submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
+            predictions for GLUE's server.
+        dev: what the names of a dev file's metrics end in -> the file.
+        test: the same of the test files.
+        tfds_texts: names of the texts in TFDS.
+        tfds_dev, tfds_test: as `dev` and `test`, with TFDS's splits.
+    """
+
+    texts: tuple[str, ...]
+    label: str
+    classes: tuple[str, ...]
+    metrics: tuple[str, ...]
+    submissions: Mapping[str, str]
+    dev: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "dev.tsv"})
+    test: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "test.tsv"})
+    tfds_texts: tuple[str, ...] = ("sentence1", "sentence2")
+    tfds_dev: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "validation"})
+    tfds_test: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "test"})
+
+
+_NO_YES = ("0", "1")
+_ENTAILED_OR_NOT = ("entailment", "not_entailment")
+_ENTAILED_OR_WHAT = ("contradiction", "entailment", "neutral")
+_ONE, _TWO = ("sentence",), ("sentence1", "sentence2")
+
+GLUE = {
+    "cola": GlueTask(_ONE, "label", _NO_YES, ("mcc",), {"test": "CoLA"}, tfds_texts=_ONE),
+    "sst2": GlueTask(_ONE, "label", _NO_YES, ("accuracy",), {"test": "SST-2"}, tfds_texts=_ONE),
+    "mrpc": GlueTask(
+        ("#1 String", "#2 String"),
+        "Quality",
+        _NO_YES,
+        ("f1", "accuracy"),
+        {"test": "MRPC", "msr_paraphrase_test": "MRPC"},
+    ),
+    "qqp": GlueTask(
+        ("question1", "question2"),
+        "is_duplicate",
+        _NO_YES,
+        ("f1", "accuracy"),
+        {"test": "QQP"},
+        tfds_texts=("question1", "question2"),
+    ),
+    "stsb": GlueTask(_TWO, "score", (), ("spearman", "pearson"), {"test": "STS-B"}),
+    "mnli": GlueTask(
+        _TWO,
+        "gold_label",
+        _ENTAILED_OR_WHAT,
+        ("accuracy",),
+        {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX"},
+        dev={MATCHED: "dev_matched.tsv", MISMATCHED: "dev_mismatched.tsv"},
+        # The diagnostic set is for models of MNLI.
+        test={
+            MATCHED: "test_matched.tsv",
+            MISMATCHED: "test_mismatched.tsv",
+            DIAGNOSTIC: "diagnostic.tsv",
+        },
+        tfds_texts=("premise", "hypothesis"),
+        tfds_dev={MATCHED: "validation_matched", MISMATCHED: "validation_mismatched"},
+        tfds_test={MATCHED: "test_matched", MISMATCHED: "test_mismatched"},
+    ),
+    "qnli": GlueTask(
+        ("question", "sentence"),
+        "label",
+        _ENTAILED_OR_NOT,
+        ("accuracy",),
+        {"test": "QNLI"},
+        tfds_texts=("question", "sentence"),
+    ),
+    "rte": GlueTask(_TWO, "label", _ENTAILED_OR_NOT, ("accuracy",), {"test": "RTE"}),
+    "wnli": GlueTask(_TWO, "label", _NO_YES, ("accuracy",), {"test": "WNLI"}),
+    "ax": GlueTask(
+        _TWO,
+        "gold_label",
+        _ENTAILED_OR_WHAT,
+        ("mcc", "accuracy"),
+        {"test": "AX", "diagnostic": "AX", "diagnostic-full": "AX"},
+        tfds_texts=("premise", "hypothesis"),
+    ),
+}

@@ -1,0 +1,127 @@
+"""Texts, or pairs of texts, with a label or a number for each: what all their formats become."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+
+# Labels that a message lists.
+_LISTED = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledTexts:
+    """The rows of one file, in its order.
+
+    For `model.fit`, with the classes of GLUE's MRPC as the example:
+
+    >>> rows = read_glue(Path("glue_data/MRPC/train.tsv"), "mrpc")
+    >>> dataset = rows.dataset(rows.class_ids()).shuffle(4000).batch(32)
+    >>> model.fit(dataset.map(lambda texts, labels: (preprocess(texts), labels)))
+
+    Attributes:
+        source: where they are from, for messages.
+        columns: one column of texts, or two for pairs.
+        labels: the label of each row as it is written; None where there are none.
+        places: where each row stands, such as the line's number.
+        place: what the places are numbers of: "line" or "row".
+        classes: all labels there may be, in the order of the logits, where the format says so.
+        benchmark: the task of GLUE that the rows are of (see `bert_tf.data.glue`), or "".
+    """
+
+    source: str
+    columns: tuple[list[str], ...]
+    labels: list[str] | None
+    places: Sequence[int]
+    place: str = "line"
+    classes: tuple[str, ...] = ()
+    benchmark: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            raise UserError(f"{self.source} has no rows")
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def first(self, rows: int | None) -> "LabelledTexts":
+        """The first so many rows; None is all of them."""
+        return dataclasses.replace(
+            self,
+            columns=tuple(column[:rows] for column in self.columns),
+            labels=self.labels and self.labels[:rows],
+            places=self.places[:rows],
+        )
+
+    def all_classes(self) -> tuple[str, ...]:
+        """The classes that the format knows, or else the labels that occur, in order.
+
+        Raises:
+            UserError: there are fewer than two.
+        """
+        if self.classes:
+            return self.classes
+        found = set(self.labels or ())
+        if len(found) < 2:
+            only = f"only one label, {found.pop()!r}" if found else "no labels"
+            raise UserError(f"{self.source}: {only}; a classifier needs two or more")
+        if all(name.isascii() and name.isdigit() for name in found):
+            return tuple(sorted(found, key=int))
+        return tuple(sorted(found))
+
+    def class_ids(self, classes: Sequence[str] = ()) -> np.ndarray:
+        """int32 [rows]: the place of each label among `classes`, by default `all_classes()`.
+
+        Raises:
+            UserError: a label that is not among them, or no labels at all.
+        """
+        classes = classes or self.all_classes()
+        index = {name: i for i, name in enumerate(classes)}
+        ids = np.empty(len(self), np.int32)
+        for row, name in enumerate(self._labels()):
+            if name not in index:
+                known = ", ".join(classes[:_LISTED]) + ", …" * (len(classes) > _LISTED)
+                raise UserError(f"{self.where(row)}: label {name!r} is unknown; there are {known}")
+            ids[row] = index[name]
+        return ids
+
+    def numbers(self) -> np.ndarray:
+        """float32 [rows]: the labels as numbers.
+
+        Raises:
+            UserError: a label that is no finite number, or no labels at all.
+        """
+        values = np.empty(len(self), np.float32)
+        for row, text in enumerate(self._labels()):
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            if not abs(value) <= float(np.finfo(np.float32).max):
+                raise UserError(f"{self.where(row)}: label {text!r} is not a finite number")
+            values[row] = value
+        return values
+
+    def dataset(self, targets: np.ndarray) -> tf.data.Dataset:
+        """The rows as (text, target) or ((text_a, text_b), target).
+
+        Args:
+            targets: [rows], from `class_ids` or `numbers`.
+        """
+        texts = tuple(tf.constant(column) for column in self.columns)
+        return tf.data.Dataset.from_tensor_slices(
+            (texts if len(texts) == 2 else texts[0], tf.constant(targets))
+        )
+
+    def where(self, row: int) -> str:
+        """The place of a row, for messages."""
+        return f"{self.source}, {self.place} {self.places[row]}"
+
+    def _labels(self) -> list[str]:
+        if self.labels is None:
+            raise UserError(f"{self.source} has no labels")
+        return self.labels

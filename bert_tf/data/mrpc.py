@@ -1,0 +1,45 @@
+"""MRPC in either distribution: GLUE's files, or Microsoft's of which GLUE's own script makes them.
+
+Microsoft's msr_paraphrase_train.txt holds the pairs of both train.tsv and dev.tsv; which are for
+dev, GLUE's list dev_ids.tsv says. Its msr_paraphrase_test.txt is GLUE's test.tsv with labels.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.data.tables import read_tsv
+from bert_tf.errors import UserError
+
+TRAIN, TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
+_DEV_IDS = ("dev_ids.tsv", "mrpc_dev_ids.tsv")
+# The columns that name the two texts of a pair.
+_IDS = slice(1, 3)
+
+
+def read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every line, the header included, with its number.
+
+    Args:
+        path: a file, or train.tsv or dev.tsv that is not there, in a folder where Microsoft's is.
+
+    Raises:
+        UserError: there is no such file, or no list of the dev pairs.
+    """
+    original = path.with_name(TRAIN)
+    if path.is_file() or path.name not in ("train.tsv", "dev.tsv") or not original.is_file():
+        return read_tsv(path)
+    return _part(original, is_dev=path.name == "dev.tsv")
+
+
+def _part(original: Path, is_dev: bool) -> Iterator[tuple[int, list[str]]]:
+    lists = [original.with_name(name) for name in _DEV_IDS]
+    listed = next((path for path in lists if path.is_file()), None)
+    if listed is None:
+        raise UserError(
+            f"{original} holds GLUE's training and dev pairs; put {_DEV_IDS[0]}, GLUE's list of "
+            f"the latter, beside it, or set data.train to {TRAIN} and data.dev to {TEST}"
+        )
+    dev = {tuple(fields[:2]) for _, fields in read_tsv(listed)}
+    for number, (line, fields) in enumerate(read_tsv(original)):
+        if number == 0 or (tuple(fields[_IDS]) in dev) == is_dev:
+            yield line, fields

@@ -1,0 +1,184 @@
+"""Which example comes when: an endless order that can be entered anywhere and shared by workers.
+
+The data are *units* (shards of tokens, blocks of records) that give a known number of examples
+each. An epoch deals them, in random order, to *lanes*. A few units of a lane at a time make a
+*pool*, whose examples are shuffled; pool follows pool. The lanes take turns, one example each.
+
+So where example i comes from is found by arithmetic. The order knows nothing of workers, and still
+worker w of n, who has every n-th example, stays in the lanes w, w + n, … and reads only their
+units, if n divides the number of lanes. Lanes come to their end a little sooner or later: what the
+longer ones have left is shuffled and ends the epoch, for all workers.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+# Each allows the workers that divide it; a lane has at least so many units.
+_LANES, _LANE_UNITS = (24, 12, 8, 4, 2), 8
+# A batch mixes at least so many units, from places of the data that are far from each other, as
+# long as there are so many.
+_MIXED_UNITS = 8
+
+_UNITS, _REST = range(2)
+
+
+Content = TypeVar("Content")
+
+
+class Pool(NamedTuple):
+    """A few units whose examples are shuffled together: pool `number` of a lane in an epoch."""
+
+    epoch: int
+    lane: int
+    number: int
+
+
+class Part(NamedTuple):
+    """Some examples of one pool.
+
+    pool: the pool.
+    units: its units.
+    count: how many examples it has.
+    rows: int64 [examples], where they stand in what was asked for.
+    places: int64 [examples], their numbers in the pool.
+    """
+
+    pool: Pool
+    units: np.ndarray
+    count: int
+    rows: np.ndarray
+    places: np.ndarray
+
+
+class Order:
+    """The order of the examples that units with these `counts` give.
+
+    Args:
+        counts: int [units], the number of examples of each unit.
+        seed: what the order follows from.
+
+    Attributes:
+        per_epoch: number of examples after which every unit has had its turn.
+        lanes: number of lanes.
+    """
+
+    def __init__(self, counts: np.ndarray, seed: int):
+        self._counts, self._seed = counts, seed
+        self.per_epoch = int(counts.sum())
+        self.lanes = next((n for n in _LANES if n * _LANE_UNITS <= len(counts)), 1)
+        # Two: a batch may hold the end of one and the beginning of the next.
+        self._epoch = functools.lru_cache(maxsize=2)(self._draw)
+
+    def find(self, numbers: np.ndarray) -> Iterator[Part]:
+        """Where the examples with these ascending `numbers`, int64 [examples], come from.
+
+        For each lane the parts come in the order of its pools.
+        """
+        epochs, places = np.divmod(numbers, self.per_epoch)
+        for epoch in np.unique(epochs).tolist():
+            rows = np.flatnonzero(epochs == epoch)
+            lane, place = self._epoch(epoch).locate(places[rows])
+            for one in np.unique(lane).tolist():
+                mine = lane == one
+                pools = self._epoch(epoch).lanes[one]
+                number = np.searchsorted(pools.ends, place[mine], side="right")
+                for n in np.unique(number).tolist():
+                    here = number == n
+                    units, count = pools.units[n], int(self._counts[pools.units[n]].sum())
+                    first = int(pools.ends[n]) - count
+                    yield Part(
+                        Pool(epoch, one, n),
+                        units,
+                        count,
+                        rows[mine][here],
+                        place[mine][here] - first,
+                    )
+
+    def _draw(self, epoch: int) -> "_Epoch":
+        order = random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
+        lanes = [self._pools(units) for units in self._deal(order)]
+        counts = [int(lane.ends[-1]) for lane in lanes]
+        shared = min(counts)
+        rest = [(n, np.arange(shared, count)) for n, count in enumerate(counts)]
+        lane = np.concatenate([np.full(len(places), n) for n, places in rest])
+        place = np.concatenate([places for _, places in rest])
+        shuffled = random_generator(self._seed, _REST, epoch).permutation(len(lane))
+        return _Epoch(lanes, shared, lane[shuffled], place[shuffled])
+
+    def _deal(self, order: np.ndarray) -> list[np.ndarray]:
+        """The units of each lane: one in every round, where the smallest lane gets the largest."""
+        dealt: list[list[int]] = [[] for _ in range(self.lanes)]
+        sizes = np.zeros(self.lanes, np.int64)
+        for start in range(0, len(order), self.lanes):
+            units = order[start : start + self.lanes]
+            units = units[np.argsort(-self._counts[units], kind="stable")]
+            lanes = np.argsort(sizes, kind="stable")[: len(units)]
+            sizes[lanes] += self._counts[units]
+            for lane, unit in zip(lanes.tolist(), units.tolist(), strict=True):
+                dealt[lane].append(unit)
+        return [np.array(units) for units in dealt]
+
+    def _pools(self, units: np.ndarray) -> "_Lane":
+        wanted = max(2, _MIXED_UNITS // self.lanes)
+        # No pool of one unit, as long as there are two: it may hold a single document.
+        number = max(1, min(math.ceil(len(units) / wanted), len(units) // 2))
+        pools = np.array_split(units, number)
+        return _Lane(pools, np.cumsum([self._counts[pool].sum() for pool in pools]))
+
+
+class PoolCache(Generic[Content]):
+    """What was made of the pools that the lanes have come to, one for each lane.
+
+    Args:
+        make: makes it of any part of a pool.
+    """
+
+    def __init__(self, make: Callable[[Part], Content]):
+        self._make = make
+        self._held: dict[int, tuple[Pool, Content]] = {}
+
+    def get(self, part: Part) -> Content:
+        """What `make` gives for the part's pool."""
+        pool, content = self._held.get(part.pool.lane, (None, None))
+        if pool != part.pool:
+            content = self._make(part)
+            # Workers have other lanes in every epoch; those of the last one are let go.
+            kept = {n: held for n, held in self._held.items() if held[0].epoch == part.pool.epoch}
+            self._held = kept | {part.pool.lane: (part.pool, content)}
+        return content
+
+
+def random_generator(*key: int) -> np.random.Generator:
+    """Random numbers that follow from `key` on every machine."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Lane:
+    """The units of each of a lane's pools, and where the pools' examples end among the lane's."""
+
+    units: list[np.ndarray]
+    ends: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class _Epoch:
+    """The lanes, how many examples they take turns with, and lane and place of each one after."""
+
+    lanes: list[_Lane]
+    shared: int
+    rest_lane: np.ndarray
+    rest_place: np.ndarray
+
+    def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lane, and place in the lane, of the examples at these places of the epoch."""
+        place, lane = np.divmod(places, len(self.lanes))
+        rest = places - self.shared * len(self.lanes)
+        late = rest >= 0
+        lane[late], place[late] = self.rest_lane[rest[late]], self.rest_place[rest[late]]
+        return lane, place

@@ -1,0 +1,159 @@
+"""TFRecords of ready examples -> tf.data batches for pre-training.
+
+The examples keep the pairs and the masks that they were written with; what changes from epoch to
+epoch is their order. As with token shards, batch k follows from (seed, files, k) alone.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf.data.corpus import find_files
+from bert_tf.data.record_examples import RecordExamples
+from bert_tf.data.record_format import LABELS, RECORDS, TOKENS
+from bert_tf.data.steps import StepReader
+from bert_tf.data.token_shards import MANIFEST, VOCABULARY
+from bert_tf.errors import UserError
+from bert_tf.files import read_text
+from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import read_vocabulary
+
+_DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
+
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+class RecordData:
+    """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
+
+    Args:
+        path: a file, a glob, a list of these, or a folder, of which the files with "tfrecord" in
+            their names are taken.
+        batch_size: rows of the global batch.
+        max_length: tokens of a row, which must be the records' own.
+        tokenizer: whose ids the examples hold.
+        seed: what the order of the training batches follows from.
+        next_sentence: give the label of the pairs.
+        dev_path: files of held-out examples. By default those of the folder `path` whose names
+            begin with "dev-"; they are never trained on.
+
+    Attributes:
+        steps_per_epoch: batches after which every record has had its turn.
+        max_predictions: columns for masked tokens.
+
+    Raises:
+        UserError: files that are missing, damaged, of different formats or no pre-training
+            examples; a max_length that is not theirs; ids beyond the tokenizer's, or, if `bert-tf
+            pretrain-data` wrote them, another vocabulary or casing; no labels where `next_sentence`
+            needs them; a batch larger than the data.
+    """
+
+    def __init__(
+        self,
+        path: Paths,
+        batch_size: int,
+        max_length: int,
+        tokenizer: Tokenizer,
+        seed: int = 0,
+        next_sentence: bool = True,
+        dev_path: Paths | None = None,
+    ):
+        train, dev = _files(path, dev_path)
+        _check_tokenizer(train[0].parent, tokenizer)
+        vocab_size = tokenizer.vocab_size
+        self._batch_size, self._next_sentence = batch_size, next_sentence
+        self._train = RecordExamples(train, vocab_size, seed)
+        # Held-out batches are the same for every seed of training, so that their losses compare.
+        self._dev = RecordExamples(dev, vocab_size, seed=0) if dev else None
+        for records in (self._train, *([self._dev] if self._dev else [])):
+            records.check(max_length, next_sentence)
+        self.max_predictions = self._train.format.max_predictions
+        if batch_size > self._train.per_epoch:
+            raise UserError(
+                f"a batch of {batch_size} is larger than the data: {self._train.name} holds "
+                f"{self._train.per_epoch} examples"
+            )
+        self.steps_per_epoch = self._train.per_epoch // batch_size
+        self._reader = StepReader()
+
+    def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """The batches from `start_step` on, without end; as `PretrainingData.dataset`."""
+        if self._batch_size % workers:
+            raise UserError(
+                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
+            )
+        return self._batches(self._train, start_step, None, worker, workers)
+
+    def dev_dataset(self, steps: int) -> tf.data.Dataset | None:
+        """`steps` held-out batches, the same ones every time; None where nothing is held out.
+
+        If there are fewer, they begin again.
+        """
+        return self._batches(self._dev, 0, steps, 0, 1) if self._dev else None
+
+    def explained_errors(self) -> contextlib.AbstractContextManager[None]:
+        """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""
+        return self._reader.explained_errors()
+
+    def _batches(
+        self, records: RecordExamples, first: int, steps: int | None, worker: int, workers: int
+    ) -> tf.data.Dataset:
+        rows = self._batch_size // workers
+        names = list(records.format.sizes())
+        types = [tf.float32 if name == "masked_lm_weights" else tf.int32 for name in names]
+
+        def finish(
+            _: tf.Tensor, *columns: tf.Tensor
+        ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+            found = dict(zip(names, columns, strict=True))
+            for name, size in records.format.sizes().items():
+                found[name] = tf.ensure_shape(found[name], [rows, *size])
+            inputs = {name: found[name] for name in (*TOKENS, "masked_lm_positions")}
+            targets = {name: found[name] for name in ("masked_lm_ids", "masked_lm_weights")}
+            if self._next_sentence:
+                targets[LABELS] = found[LABELS]
+            return inputs, targets
+
+        batches = self._reader.batches(
+            records.rows, types, self._batch_size, first, steps, worker, workers
+        )
+        return batches.map(finish).prefetch(tf.data.AUTOTUNE)
+
+
+def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:
+    """The files to train on, and those held out."""
+    train = find_files(path)
+    held_out: list[Path] = []
+    if isinstance(path, str | os.PathLike) and Path(path).is_dir():
+        train = [file for file in train if _IN_NAME in file.name]
+        held_out = [file for file in train if file.name.startswith(_DEV_PREFIX)]
+        train = [file for file in train if not file.name.startswith(_DEV_PREFIX)]
+        if not train:
+            raise UserError(
+                f'{path} holds no files to train on with "{_IN_NAME}" in their names; let '
+                "data.path name them by a glob"
+            )
+    return train, held_out if dev_path is None else find_files(dev_path)
+
+
+def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Compares the tokenizer with what `record_writing` left beside its files, if it did."""
+    try:
+        manifest = json.loads(read_text(folder / MANIFEST))
+        if manifest["format"] != RECORDS:
+            return
+    except (UserError, ValueError, KeyError, TypeError):
+        return
+    if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:
+        raise UserError(
+            f"the examples in {folder} were made with another vocabulary than the run's"
+        )
+    if manifest["lower_case"] != tokenizer.lower_case:
+        raise UserError(
+            f"the examples in {folder} were not made with tokenizer.lower_case "
+            f"{str(tokenizer.lower_case).lower()}"
+        )

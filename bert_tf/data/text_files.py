@@ -1,0 +1,101 @@
+"""Which texts a configuration names, whatever their format, and reading them."""
+
+from pathlib import Path
+
+from bert_tf.config import ClassificationData
+from bert_tf.data import glue, tables, tfds_rows
+from bert_tf.data.glue_tasks import GLUE
+from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.errors import UserError
+
+FORMATS = (*tables.FORMATS, *GLUE, "tfds")
+
+_TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
+
+def glue_task(data: ClassificationData) -> str:
+    """The task of GLUE that the data are of, or ""."""
+    if data.format in GLUE:
+        return data.format
+    return tfds_rows.glue_task(data.path) if data.format == "tfds" else ""
+
+
+def text_columns(data: ClassificationData) -> tuple[str, ...]:
+    """The columns of the text, or of both texts.
+
+    Raises:
+        UserError: columns are configured for data whose columns are known.
+    """
+    task = glue_task(data)
+    if not task:
+        return data.text_columns or ("text",)
+    if data.text_columns:
+        raise UserError(f"data.text_columns is not for {task}, whose columns are known; remove it")
+    return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
+
+
+def find_files(data: ClassificationData, split: str) -> dict[str, Path]:
+    """The files of "train", "dev" or "test", by what the names of their metrics end in.
+
+    Of TFDS they are the name and the split. "test" gives what is configured or else is there.
+
+    Raises:
+        UserError: an unknown format.
+    """
+    if data.format not in FORMATS:
+        raise UserError(f"unknown data.format {data.format!r}; choose one of {', '.join(FORMATS)}")
+    folder, name = Path(data.path), getattr(data, split)
+    if name:
+        return {"": folder / name}
+    if data.format in GLUE:
+        return glue.find_files(folder, data.format, split)
+    if data.format == "tfds":
+        return {ending: folder / each for ending, each in _tfds_splits(data, split).items()}
+    path = folder / f"{split}.{data.format}"
+    return {"": path} if split != "test" or path.is_file() else {}
+
+
+def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> LabelledTexts:
+    """The rows of a file, or of a split of TFDS.
+
+    Args:
+        path: the file, or the name and the split.
+        data: its format and columns.
+        needs_labels: whether it is a mistake if there are no labels.
+
+    Raises:
+        UserError: what is wrong with the file and where.
+    """
+    if data.format in GLUE:
+        rows = glue.read_glue(path, data.format)
+    elif data.format == "tfds":
+        columns = text_columns(data)
+        rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
+    else:
+        rows = _read_table(path, data, needs_labels)
+    if needs_labels and rows.labels is None:
+        raise UserError(f"{rows.source} has no labels")
+    return rows
+
+
+def _read_table(path: Path, data: ClassificationData, needs_labels: bool) -> LabelledTexts:
+    texts, label = text_columns(data), (data.label_column,)
+    if needs_labels:
+        rows = list(tables.read_table(path, data.format, (*texts, *label)))
+    else:
+        rows = list(tables.read_table(path, data.format, texts, optional=label))
+    has_labels = bool(rows) and data.label_column in rows[0][1]
+    return LabelledTexts(
+        source=str(path),
+        columns=tuple([row[column] for _, row in rows] for column in texts),
+        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
+        places=[line for line, _ in rows],
+    )
+
+
+def _tfds_splits(data: ClassificationData, split: str) -> dict[str, str]:
+    task = glue_task(data)
+    if task and split != "train":
+        return dict(GLUE[task].tfds_dev if split == "dev" else GLUE[task].tfds_test)
+    # Few other sets have a test split without labels.
+    return {} if split == "test" else {"": _TFDS_SPLITS[split]}

@@ -1,0 +1,99 @@
+"""Texts and labels of TensorFlow Datasets, by name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data.glue_tasks import GLUE
+from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.errors import UserError
+from bert_tf.progress import say
+
+# What stands for a label where there is none.
+_NO_LABEL = -1
+
+
+def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
+    """The rows of a split as NumPy values, and the features that they have.
+
+    Args:
+        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
+        split: in TFDS's notation, such as train or train[:10%].
+
+    Raises:
+        UserError: TFDS is not installed, or cannot give that.
+    """
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise UserError(
+            f"data.format tfds needs TensorFlow Datasets ({error}): pip install 'bert_tf[tfds]'"
+        ) from None
+    try:
+        if Path(name).is_dir():
+            builder = tfds.builder_from_directory(name)
+        else:
+            builder = tfds.builder(name)
+            builder.download_and_prepare()
+        rows = tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False))
+    # The data sets are other people's programs, and fail in their own ways.
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UserError(f"TFDS cannot give {name}, split {split}: {reason}") from error
+    return rows, builder.info.features
+
+
+def glue_task(name: str) -> str:
+    """The task of GLUE that a data set is, or ""."""
+    family, _, config = name.partition(":")[0].partition("/")
+    config = config.partition("/")[0]
+    return config if family == "glue" and config in GLUE else ""
+
+
+def read_tfds(
+    name: str, split: str, text_columns: Sequence[str], label_column: str
+) -> LabelledTexts:
+    """The rows of a split. The names of a ClassLabel are its classes; -1 is no label.
+
+    Raises:
+        UserError: as `load_split`; a feature that is missing, or a text that is none.
+    """
+    rows, features = load_split(name, split)
+    source = f"TFDS {name}, split {split}"
+    for column in (*text_columns, label_column):
+        if column not in features:
+            raise UserError(f"{source}: no feature {column!r}; there are {', '.join(features)}")
+    kept = list(rows)
+    for column in text_columns:
+        if not all(isinstance(row[column], bytes) for row in kept):
+            raise UserError(f"{source}: the feature {column!r} is not a text")
+    if any(np.ndim(row[label_column]) for row in kept):
+        raise UserError(f"{source}: the feature {label_column!r} is not one label for each row")
+    classes = tuple(getattr(features[label_column], "names", None) or ())
+    task = glue_task(name)
+    has_labels = True
+    if classes or task:
+        labelled = [row for row in kept if row[label_column] != _NO_LABEL]
+        has_labels = bool(labelled)
+        if has_labels and len(labelled) < len(kept):
+            say(f"{source}: rows left out, since they have no label: {len(kept) - len(labelled)}")
+            kept = labelled
+    labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
+    return LabelledTexts(
+        source=source,
+        columns=tuple([_word(row[column]) for row in kept] for column in text_columns),
+        labels=labels,
+        places=range(1, len(kept) + 1),
+        place="row",
+        classes=classes,
+        benchmark=task,
+    )
+
+
+def _word(value: Any, classes: Sequence[str] = ()) -> str:
+    """A value as text; a class has a name."""
+    if classes:
+        return classes[value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,74 @@
+"""Documents of text -> documents of token ids.
+
+The held-out part is chosen document by document by a hash of the text, so that copies of a document
+land on the same side, and a document does not change sides when the corpus grows.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.text import Tokenizer
+
+# A line of megabytes would be one sentence, and pairing would only ever show the middle of it. No
+# input of BERT is longer than this.
+LONGEST_SENTENCE = 512
+HASH_BITS = 64
+
+# So much text goes to the tokenizer in one call.
+_BATCH_CHARACTERS = 1 << 20
+
+
+class TokenizedDocument(NamedTuple):
+    """A document's ids (int32 [tokens]), its sentences' lengths (int64 [sentences]), and a hash of
+    its text, below 2 ** HASH_BITS.
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    hash: int
+
+
+def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[TokenizedDocument]:
+    """The documents, lists of sentences, that have tokens."""
+    for batch in batches(documents):
+        rows = tokenizer.tokenize([sentence for document in batch for sentence in document])
+        ids, splits = rows.values.numpy(), rows.row_splits.numpy()
+        first = 0
+        for document in batch:
+            bounds = splits[first : first + len(document) + 1]
+            first += len(document)
+            if bounds[0] < bounds[-1]:
+                lengths = _cut_long_sentences(np.diff(bounds))
+                yield TokenizedDocument(ids[bounds[0] : bounds[-1]], lengths, _hash(document))
+
+
+def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    """Groups documents so that a call of the tokenizer has enough to do."""
+    batch: list[list[str]] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += sum(map(len, document))
+        if characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _cut_long_sentences(lengths: np.ndarray) -> np.ndarray:
+    """Drops empty sentences, and cuts those over `LONGEST_SENTENCE` into several."""
+    lengths = lengths[lengths > 0]
+    pieces = -(-lengths // LONGEST_SENTENCE)
+    cut = np.full(pieces.sum(), LONGEST_SENTENCE)
+    cut[np.cumsum(pieces) - 1] = lengths - (pieces - 1) * LONGEST_SENTENCE
+    return cut
+
+
+def _hash(document: list[str]) -> int:
+    text = "\n".join(document).encode()
+    digest = hashlib.blake2b(text, digest_size=HASH_BITS // 8, key=b"dev").digest()
+    return int.from_bytes(digest, "big")

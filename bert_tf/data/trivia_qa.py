@@ -1,0 +1,128 @@
+"""TriviaQA as SQuAD's JSON, to train on beside or before SQuAD.
+
+    python -m bert_tf.data.trivia_qa --questions qa/wikipedia-train.json \\
+        --evidence evidence/wikipedia --out triviaqa-train.json
+
+Made as the BERT paper says (section 4.2): of each Wikipedia document of a question the first 400
+words, where they hold one of its answers. The answer is where one of them stands first, in any
+case, as whole words. Format: https://nlp.cs.washington.edu/triviaqa.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.data.json_files import read_json, value_at
+from bert_tf.data.json_lines import whole_text
+from bert_tf.data.squad import Answer, Question, squad_json
+from bert_tf.errors import UserError
+from bert_tf.files import write_text
+from bert_tf.progress import Progress, say
+
+WORDS = 400
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Converts one file; returns the exit code, 2 after a mistake of the user's."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bert_tf.data.trivia_qa", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--questions", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--evidence", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--words", type=int, default=WORDS, help="words to keep of a document (%(default)s)"
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        convert(arguments.questions, arguments.evidence, arguments.out, arguments.words)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
+    """Writes `out` with a question for each document that holds its answer; returns their number.
+
+    Args:
+        questions: an official file of questions, such as wikipedia-train.json.
+        evidence: the folder of the documents that it names.
+        out: the file to write.
+        words: how many of a document's words to keep.
+
+    Raises:
+        UserError: a file that is not TriviaQA's, or no document that holds an answer.
+    """
+    rows = value_at(questions, "", read_json(questions), "Data", list)
+    progress = Progress("reading documents", len(rows), unit="questions")
+    found: list[Question] = []
+    documents = missing = 0
+    for i, row in enumerate(rows):
+        question, answers, names = _fields(questions, f"Data[{i}]", row)
+        for name in names:
+            documents += 1
+            if not (evidence / name).is_file():
+                missing += 1
+                continue
+            text = (evidence / name).read_text(encoding="utf-8", errors="replace")
+            context = _beginning(text, words)
+            answer = _first_answer(context, answers)
+            if answer is not None:
+                found.append(question._replace(
+                    id=f"{question.id}--{name}", context=context, answers=(answer,)
+                ))  # fmt: skip
+        progress.update(i + 1, line=True)
+    progress.close()
+    if not found:
+        raise UserError(
+            f"{evidence}: of {documents} documents {missing} are not there, and no other holds an "
+            f"answer; give the folder of the documents that {questions} names"
+        )
+    write_text(out, squad_json([("TriviaQA", found)]))
+    say(f"{out}: {len(found)} questions, of {documents} documents ({missing} are not there)")
+    return len(found)
+
+
+def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
+    """A question without context, its answers, and the names of its documents."""
+    question = Question(
+        value_at(path, place, row, "QuestionId", str),
+        whole_text(value_at(path, place, row, "Question", str)),
+        context="",
+        answers=None,
+    )
+    told = value_at(path, place, row, "Answer", dict)
+    answers = {value_at(path, f"{place}.Answer", told, "Value", str)}
+    for key in ("Aliases", "NormalizedAliases"):
+        answers |= {str(each) for each in value_at(path, f"{place}.Answer", told, key, list)}
+    pages = value_at(path, place, row, "EntityPages", list)
+    names = [
+        value_at(path, f"{place}.EntityPages[{i}]", page, "Filename", str)
+        for i, page in enumerate(pages)
+    ]
+    return question, {each for each in answers if each.strip()}, names
+
+
+def _beginning(text: str, words: int) -> str:
+    """The text to the end of so many words."""
+    ends: Iterator[int] = (match.end() for match in re.finditer(r"\S+", text))
+    last = 0
+    for _, last in zip(range(words), ends, strict=False):
+        pass
+    return text[:last]
+
+
+def _first_answer(context: str, answers: set[str]) -> Answer | None:
+    """Where one of the answers stands first; of several there the longest."""
+    longest_first = sorted(answers, key=lambda each: (-len(each), each))
+    patterns = (r"\s+".join(map(re.escape, each.split())) for each in longest_first)
+    match = re.search(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", context, re.IGNORECASE)
+    return Answer(match.group(), match.start()) if match and answers else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+"""From scores of starts and ends to answers cut from the context.
+
+Source: google-research/bert, `run_squad.write_predictions`, whose rules these are: candidates are
+pairs of the best starts and ends of each window; a text counts once, where its score is highest;
+among equal scores the earlier window, then the better start, then the better end wins. The answer
+is cut from the context, where the reference rebuilds it from its pieces.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.models.hidden import HIDDEN
+from bert_tf.text.rows import positions
+from bert_tf.text.windows import QuestionWindows
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanRules:
+    """How answers are chosen; the defaults are the reference's.
+
+    Attributes:
+        n_best: starts and ends to combine in each window, and answers to tell.
+        max_answer_length: most pieces of an answer.
+        unanswerable: whether "no answer" is an answer.
+        null_threshold: it is given where its score is more than this above the best answer's.
+    """
+
+    n_best: int = 20
+    max_answer_length: int = 30
+    unanswerable: bool = False
+    null_threshold: float = 0.0
+
+    @property
+    def told(self) -> int:
+        """Most entries of a list of n best; "no answer" may come on top of the others."""
+        return self.n_best + self.unanswerable
+
+
+class Answers(NamedTuple):
+    """Answers to a batch of questions; no answer is "", from -1 to -1.
+
+    Attributes:
+        answer: string [batch], bytes `start` to `end` of the context.
+        start, end: int32 [batch].
+        score: float32 [batch], the answer's probability among the n best.
+        null_score: float32 [batch], the score of no answer: start and end at [CLS], in the window
+            where that is least.
+        nbest_answers: string [batch, told], the best first, padded with "".
+        nbest_scores: float32 [batch, told], their probabilities, padded with 0.
+        nbest_start_logits, nbest_end_logits: float32 [batch, told], padded with 0.
+        best_answer: string [batch], the best answer that is not "", as long as there is a token
+            in the context.
+        null_odds: float32 [batch], `null_score` less the score of `best_answer`.
+    """
+
+    answer: tf.Tensor
+    start: tf.Tensor
+    end: tf.Tensor
+    score: tf.Tensor
+    null_score: tf.Tensor
+    nbest_answers: tf.Tensor
+    nbest_scores: tf.Tensor
+    nbest_start_logits: tf.Tensor
+    nbest_end_logits: tf.Tensor
+    best_answer: tf.Tensor
+    null_odds: tf.Tensor
+
+
+class _Spans(NamedTuple):
+    """Spans that may be answers, each field [spans]: logits float32, bytes int32."""
+
+    start_logits: tf.Tensor
+    end_logits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+    @property
+    def scores(self) -> tf.Tensor:
+        # In the reference's precision, so that what is equal there is equal here.
+        return tf.cast(self.start_logits, tf.float64) + tf.cast(self.end_logits, tf.float64)
+
+    def at(self, places: tf.Tensor) -> "_Spans":
+        return _Spans(*(tf.gather(each, places) for each in self))
+
+
+def decode(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    windows: QuestionWindows,
+    contexts: tf.Tensor,
+    rules: SpanRules,
+) -> Answers:
+    """The answers that the logits of all windows amount to.
+
+    Args:
+        start_logits, end_logits: float32 [windows, seq_len].
+        windows: of these contexts.
+        contexts: string [batch].
+        rules: how to choose.
+    """
+    # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+    with tf.device("/CPU:0"):
+        batch = tf.size(contexts)
+        window, spans = _candidates(start_logits, end_logits, windows, batch, rules)
+        rows = tf.gather(windows.rows, window)
+        splits = tf.searchsorted(rows, tf.range(batch + 1))
+        null = _null(start_logits, end_logits, windows.rows, batch)
+
+        def of_row(row: tf.Tensor) -> Answers:
+            here = spans.at(tf.range(splits[row], splits[row + 1]))
+            return _choose(contexts[row], here, null.at(row[None]), rules)
+
+        # Row by row: to cut a row's many candidates must not copy its context for each of them.
+        return tf.map_fn(of_row, tf.range(batch), fn_output_signature=_form(rules))
+
+
+def _form(rules: SpanRules) -> Answers:
+    """What one row's `Answers` are."""
+    text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
+    place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.told], tf.float32)
+    return Answers(
+        answer=text,
+        start=place,
+        end=place,
+        score=number,
+        null_score=number,
+        nbest_answers=tf.TensorSpec([rules.told], tf.string),
+        nbest_scores=numbers,
+        nbest_start_logits=numbers,
+        nbest_end_logits=numbers,
+        best_answer=text,
+        null_odds=number,
+    )
+
+
+def _candidates(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    windows: QuestionWindows,
+    batch: tf.Tensor,
+    rules: SpanRules,
+) -> tuple[tf.Tensor, _Spans]:
+    """Every span that may be an answer, with its window, in the order of the windows.
+
+    Where a row has none, the best token of each window stands in, so that there is always an
+    answer; the reference says "empty" there.
+    """
+    size = tf.minimum(rules.n_best, tf.shape(start_logits)[1])
+    both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))
+    token = tf.argmax(both, axis=1, output_type=tf.int32)[:, None]
+    # The token comes after the best starts and ends, and is paired with itself only.
+    start, end = (
+        tf.concat([tf.math.top_k(each, size).indices, token], axis=1)
+        for each in (start_logits, end_logits)
+    )
+    is_token = tf.range(size + 1) == size
+    may_start = tf.gather(windows.has_most_context, start, batch_dims=1)[:, :, None]
+    may_end = tf.gather(windows.pieces >= 0, end, batch_dims=1)[:, None, :]
+    length = end[:, None, :] - start[:, :, None] + 1
+    fits = may_start & may_end & (length >= 1) & (length <= rules.max_answer_length)
+    usual = fits & ~(is_token[:, None] | is_token)
+    has_usual = tf.cast(tf.reduce_any(usual, axis=[1, 2]), tf.int32)
+    has_usual = tf.math.unsorted_segment_max(has_usual, windows.rows, batch)
+    lacks_usual = (tf.gather(has_usual, windows.rows) < 1)[:, None, None]
+    stands_in = fits & is_token[:, None] & is_token & lacks_usual
+
+    window, a, b = tf.unstack(tf.cast(tf.where(usual | stands_in), tf.int32), axis=1)
+    start = tf.stack([window, tf.gather_nd(start, tf.stack([window, a], axis=1))], axis=1)
+    end = tf.stack([window, tf.gather_nd(end, tf.stack([window, b], axis=1))], axis=1)
+    return window, _Spans(
+        tf.gather_nd(start_logits, start),
+        tf.gather_nd(end_logits, end),
+        tf.gather_nd(windows.starts, start),
+        tf.gather_nd(windows.ends, end),
+    )
+
+
+def _null(
+    start_logits: tf.Tensor, end_logits: tf.Tensor, rows: tf.Tensor, batch: tf.Tensor
+) -> _Spans:
+    """No answer, for each row: [batch]."""
+    windows = tf.size(rows)
+    nowhere = tf.fill([windows], -1)
+    spans = _Spans(start_logits[:, 0], end_logits[:, 0], nowhere, nowhere)
+    scores = spans.scores
+    least = tf.gather(tf.math.unsorted_segment_min(scores, rows, batch), rows)
+    window = tf.where(scores == least, tf.range(windows), windows)
+    return spans.at(tf.math.unsorted_segment_min(window, rows, batch))
+
+
+def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -> Answers:
+    """The answer of one row, among its spans and `null`, which is one span; see `Answers`."""
+    null_score = null.scores[0]
+    if rules.unanswerable:
+        spans = _Spans(*(tf.concat(each, axis=0) for each in zip(spans, null, strict=True)))
+    spans = spans.at(tf.argsort(spans.scores, direction="DESCENDING", stable=True))
+    texts, text_of = tf.unique(
+        tf.strings.substr(context, tf.maximum(spans.starts, 0), spans.ends - spans.starts)
+    )
+    first = tf.math.unsorted_segment_min(tf.range(tf.size(text_of)), text_of, tf.size(texts))
+    rank = tf.range(tf.size(texts))
+    is_null = texts == ""
+    is_best = rank == _first(~is_null)
+    told = positions((rank < rules.n_best) | is_null | is_best)
+    texts, spans = tf.gather(texts, told), spans.at(tf.gather(first, told))
+
+    probabilities = tf.cast(tf.nn.softmax(spans.scores), tf.float32)
+
+    count = tf.size(texts)
+    best, nothing = _first(texts != ""), _first(texts == "")
+    null_odds = null_score - _at(spans.scores, best, missing=2 * HIDDEN)
+    null_odds = tf.cast(null_odds, tf.float32)
+    is_nothing = best == count
+    if rules.unanswerable:
+        is_nothing |= null_odds > rules.null_threshold
+    chosen = tf.where(is_nothing, nothing, best)
+
+    def padded(values: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(tf.pad(values, [[0, rules.told - count]]), [rules.told])
+
+    return Answers(
+        answer=_at(texts, chosen, missing=""),
+        start=_at(spans.starts, chosen, missing=-1),
+        end=_at(spans.ends, chosen, missing=-1),
+        score=_at(probabilities, chosen, missing=0.0),
+        null_score=tf.cast(null_score, tf.float32),
+        nbest_answers=padded(texts),
+        nbest_scores=padded(probabilities),
+        nbest_start_logits=padded(spans.start_logits),
+        nbest_end_logits=padded(spans.end_logits),
+        best_answer=_at(texts, best, missing=""),
+        null_odds=null_odds,
+    )
+
+
+def _first(mask: tf.Tensor) -> tf.Tensor:
+    """Where `mask`, bool [n], is first True; n if nowhere."""
+    return tf.reduce_min(tf.concat([positions(mask), [tf.size(mask)]], axis=0))
+
+
+def _at(values: tf.Tensor, place: tf.Tensor, missing: object) -> tf.Tensor:
+    """values[place]; `missing` at the place after the last."""
+    return tf.concat([values, tf.constant([missing], values.dtype)], axis=0)[place]

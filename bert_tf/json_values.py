@@ -1,0 +1,19 @@
+"""NumPy values as JSON data."""
+
+from typing import Any
+
+import numpy as np
+
+
+def as_json(value: Any) -> Any:
+    """A NumPy value or array as the numbers, texts and lists of JSON; strings are UTF-8.
+
+    Of a float32 the shortest decimal number is given that means it: 0.1, not 0.10000000149.
+    """
+    if isinstance(value, np.ndarray):
+        return [as_json(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.float32):
+        return float(str(value))
+    return value.item()

@@ -1,0 +1,154 @@
+"""`python -m bert_tf.tasks.squad_ensemble RUNS… --out FILE`: answers of several runs together.
+
+Works on the n best answers that `bert-tf finetune` and `bert-tf evaluate` leave in the folders
+`predictions` of the runs, which may be of different models and vocabularies. An answer's
+probability is the mean of those that the runs give it, 0 from a run that does not have it among its
+n best; whether there is none is decided by the mean of the runs' odds for that. (The paper
+ensembles seven systems and does not tell how.)
+"""
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.data.json_files import read_json
+from bert_tf.data.squad import read_squad
+from bert_tf.errors import UserError
+from bert_tf.files import write_text
+from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the answers; returns the exit code, 2 after a mistake of the user's."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bert_tf.tasks.squad_ensemble",
+        description="Answer SQuAD's questions by several runs together.",
+        epilog="example:\n  python -m bert_tf.tasks.squad_ensemble runs/seven/trials/* "
+        "--data squad/dev-v1.1.json --out answers.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the answers to write")
+    parser.add_argument(
+        "--name",
+        default="dev",
+        help="of the runs' predictions: dev, or the name of the file that evaluate --data was given"
+        " without .json",
+    )
+    parser.add_argument("--data", metavar="FILE", help="the SQuAD file, to score the answers")
+    parser.add_argument(
+        "--null-threshold",
+        type=float,
+        help="odds above which there is no answer; by default the best on --data",
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        metrics = combine(
+            [Path(run) for run in arguments.runs],
+            Path(arguments.out),
+            arguments.name,
+            Path(arguments.data) if arguments.data else None,
+            arguments.null_threshold,
+        )
+    except UserError as error:
+        print(f"squad_ensemble: error: {error}", file=sys.stderr)
+        return 2
+    if metrics:
+        print(json.dumps(metrics, indent=2))
+    return 0
+
+
+class Combined(NamedTuple):
+    """Answers by id, each the best that is not "", and the odds that there is none, if any."""
+
+    answers: dict[str, str]
+    null_odds: dict[str, float] | None
+
+
+def combine(
+    runs: Sequence[Path],
+    out: Path,
+    name: str = "dev",
+    data: Path | None = None,
+    null_threshold: float | None = None,
+) -> dict[str, float]:
+    """Writes the answers of `runs` together to `out`, in the official format.
+
+    Args:
+        runs: run folders.
+        out: the file to write.
+        name: which of the runs' predictions.
+        data: the SQuAD file of these questions, where the answers are to be scored.
+        null_threshold: odds above which there is no answer; None finds the best on `data`.
+
+    Returns:
+        The metrics of `bert_tf.metrics.squad`; none without `data`.
+
+    Raises:
+        UserError: predictions that are missing, or of other questions than the other runs'.
+    """
+    combined = _combined(runs, name)
+    questions = read_squad(data) if data else []
+    if questions and {each.id for each in questions} != combined.answers.keys():
+        raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
+    answers, odds = combined
+    if odds is not None:
+        if null_threshold is None and not questions:
+            raise UserError("these runs may answer nothing: give --data or --null-threshold")
+        if null_threshold is None:
+            null_threshold = best_null_threshold(questions, answers, odds)
+        answers = {each: "" if odds[each] > null_threshold else answers[each] for each in answers}
+    write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
+    if not questions:
+        return {}
+    if odds is None:
+        return answer_metrics(questions, answers)
+    metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
+    return metrics | {"null_threshold": null_threshold}
+
+
+def _combined(runs: Sequence[Path], name: str) -> Combined:
+    n_bests = [_read(run, f"{name}_nbest") for run in runs]
+    have_odds = [run for run in runs if _file(run, f"{name}_null_odds").exists()]
+    if have_odds and len(have_odds) < len(runs):
+        raise UserError(f"{have_odds[0]} may answer nothing, and others of the runs may not")
+    for run, n_best in zip(runs, n_bests, strict=True):
+        if n_best.keys() != n_bests[0].keys():
+            raise UserError(f"{run} and {runs[0]} answer different questions; evaluate both on one")
+    answers = {each: _most_probable([n_best[each] for n_best in n_bests]) for each in n_bests[0]}
+    if not have_odds:
+        return Combined(answers, None)
+    odds = [_read(run, f"{name}_null_odds") for run in runs]
+    means = {each: sum(of_run[each] for of_run in odds) / len(odds) for each in answers}
+    return Combined(answers, means)
+
+
+def _most_probable(n_bests: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """The text, not "", of the highest sum of probabilities; the first of equal ones."""
+    sums: dict[str, float] = defaultdict(float)
+    for entries in n_bests:
+        for entry in entries:
+            if entry["text"]:
+                sums[entry["text"]] += entry["probability"]
+    return max(sums, key=sums.__getitem__, default="")
+
+
+def _read(run: Path, name: str) -> dict[str, Any]:
+    path = _file(run, name)
+    if not path.is_file():
+        raise UserError(
+            f"{run} has no {path.relative_to(run)}; make it with bert-tf evaluate {run}"
+        )
+    return read_json(path)
+
+
+def _file(run: Path, name: str) -> Path:
+    return run / "predictions" / f"{name}.json"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

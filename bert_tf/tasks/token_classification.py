@@ -1,0 +1,187 @@
+"""A tag for each word, as for named entities (paper, section 5.3): fine-tuned or feature-based.
+
+The first piece of each word is classified. With `data.document_context` a text is a whole document,
+its sentences one after the other, and else one sentence; what is longer than the model takes is
+cut into windows, and each word is trained and tagged in the one where it has most context. So a
+document is encoded hardly more than once, and not once for each of its sentences.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import TaggerModel, TokenClassificationData
+from bert_tf.data.batching import batches_by_length
+from bert_tf.data.conll import Sentence, read_conll
+from bert_tf.data.tag_schemes import OUTSIDE, parse
+from bert_tf.data.tagged_windows import TaggedWindows, ragged
+from bert_tf.decoding.tags import WordTagger, best_labels
+from bert_tf.errors import UserError
+from bert_tf.files import write_text
+from bert_tf.metrics.entities import entity_metrics
+from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
+from bert_tf.tasks.task import Task
+from bert_tf.text import WordPreprocessor, tokenize_words
+
+FORMAT = "conll"
+# Texts that are tagged at a time.
+_EVALUATION_BATCH = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggedTexts:
+    """Tagged sentences, and the texts that they are read in.
+
+    Attributes:
+        sentences: in the file's order.
+        by_document: whether sentences of a document are one text.
+    """
+
+    sentences: Sequence[Sentence]
+    by_document: bool
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The words of each text."""
+        return [[word for each in text for word in each.words] for text in self._grouped()]
+
+    @property
+    def tags(self) -> list[list[str]]:
+        """Their tags."""
+        return [[tag for each in text for tag in each.tags] for text in self._grouped()]
+
+    def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
+        """A value for every word of the file -> a list for each sentence."""
+        rest = iter(values)
+        return [list(itertools.islice(rest, len(each.words))) for each in self.sentences]
+
+    def _grouped(self) -> list[list[Sentence]]:
+        if not self.by_document:
+            return [[each] for each in self.sentences]
+        groups = itertools.groupby(self.sentences, key=lambda each: each.document)
+        return [list(group) for _, group in groups]
+
+
+class TokenClassification(Task):
+    """Trains a `TokenClassifier`, or a `FeatureTagger` where `model.features` says so."""
+
+    best_metric = "f1"
+    data: TokenClassificationData
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._preprocess = WordPreprocessor(
+            self.tokenizer, self.config.train.max_length, self.data.stride
+        )
+        self._tagger: tuple[keras.Model, Any] | None = None
+
+    def train_examples(self) -> TaggedWindows:
+        """See `Task`. Every type has its B and its I, even if training lacks one of them."""
+        (path,) = self.files("train").values()
+        data = self._read(path)
+        data = dataclasses.replace(data, sentences=data.sentences[: self.data.train_rows])
+        types = {parse(tag).type for each in data.sentences for tag in each.tags} - {""}
+        if not types:
+            raise UserError(f"{path}: all tags are {OUTSIDE}; there is no entity to learn from")
+        prefixed = (f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI")
+        self.labels = (OUTSIDE, *prefixed)
+        index = {label: number for number, label in enumerate(self.labels)}
+        labels = [[index[tag] for tag in tags] for tags in data.tags]
+        return TaggedWindows.cut(data.texts, labels, self._preprocess)
+
+    def model(self, encoder: Encoder) -> TokenClassifier | FeatureTagger:
+        """See `Task`."""
+        settings: TaggerModel = self.config.model
+        if settings.features is None:
+            return TokenClassifier(encoder, len(self.labels))
+        return FeatureTagger(encoder, len(self.labels), settings.features, settings.lstm_units)
+
+    def compile(self, model: keras.Model, **options: Any) -> None:
+        """Compiles `model`, which has its loss built in."""
+        model.compile(**options)
+
+    def read(self, path: Path) -> TaggedTexts:
+        """The sentences of a file."""
+        data = self._read(path)
+        for sentence in data.sentences:
+            for line, tag in enumerate(sentence.tags, start=sentence.line):
+                if tag not in self.labels:
+                    raise UserError(
+                        f"{path}, line {line}: entities of type {parse(tag).type!r} are not in the "
+                        f"training data; known labels are {', '.join(self.labels)}"
+                    )
+        return data
+
+    def predict(self, model: keras.Model, data: TaggedTexts) -> np.ndarray:
+        """float32 [words, labels]: the logits of every word, in the file's order."""
+        tag = self._tag(model)
+        lengths = np.array([len(text) for text in data.texts])
+        first_words = np.cumsum([0, *lengths])
+        logits = np.zeros((first_words[-1], len(self.labels)), np.float32)
+        for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
+            places = [np.arange(first_words[i], first_words[i + 1]) for i in chosen]
+            logits[np.concatenate(places)] = tag(ragged([data.texts[i] for i in chosen]))
+        return logits
+
+    def score(self, predictions: np.ndarray, data: TaggedTexts) -> dict[str, float]:
+        """See `entity_metrics`; and `loss`, the mean cross-entropy of words."""
+        types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
+        gold = [each.tags for each in data.sentences]
+        metrics = entity_metrics(gold, self._predicted(predictions, data), types)
+        index = {label: number for number, label in enumerate(self.labels)}
+        labels = np.array([index[tag] for tags in gold for tag in tags])
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
+        return metrics | {"loss": float(tf.reduce_mean(loss))}
+
+    def write_predictions(
+        self, predictions: np.ndarray, data: TaggedTexts, folder: Path, name: str
+    ) -> None:
+        """Writes word, tag and predicted tag in columns, as conlleval reads them."""
+        blocks = []
+        for sentence, predicted in zip(
+            data.sentences, self._predicted(predictions, data), strict=True
+        ):
+            rows = zip(sentence.words, sentence.tags, predicted, strict=True)
+            # Spaces part the columns, but a word of a file with tabs may have one.
+            lines = (f"{word.replace(' ', '_')} {tag} {best}\n" for word, tag, best in rows)
+            blocks.append("".join(lines))
+        write_text(folder / f"{name}.conll", "\n".join(blocks))
+
+    def _read(self, path: Path) -> TaggedTexts:
+        settings = self.data
+        if settings.format != FORMAT:
+            raise UserError(f"unknown data.format {settings.format!r}; use {FORMAT}")
+        sentences = read_conll(
+            path, settings.word_column, settings.tag_column, settings.lenient_tags
+        )
+        if settings.document_context and not sentences[-1].document:
+            raise UserError(
+                f"{path} has no -DOCSTART- lines that part documents; mark them, or set "
+                "data.document_context: false"
+            )
+        return TaggedTexts(sentences, settings.document_context)
+
+    def _predicted(self, logits: np.ndarray, data: TaggedTexts) -> list[list[str]]:
+        """The best tags of each sentence."""
+        best = best_labels(logits).labels.numpy()
+        return data.by_sentence([self.labels[label] for label in best])
+
+    def _tag(self, model: keras.Model) -> Any:
+        """The function of texts, RaggedTensor string [batch, (words)], to logits; traced once."""
+        if self._tagger is None or self._tagger[0] is not model:
+            tagger = WordTagger(model, self._preprocess)
+            form = tf.RaggedTensorSpec([None, None], tf.string)
+
+            @tf.function(input_signature=[form])
+            def tag(words: tf.RaggedTensor) -> tf.Tensor:
+                return tagger.logits(tokenize_words(words, self.tokenizer)).values
+
+            self._tagger = model, tag
+        return self._tagger[1]

@@ -1,0 +1,40 @@
+"""Layers that learn more slowly the deeper they lie, or not at all."""
+
+from bert_tf.config import FinetuningTrain
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+
+
+def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
+    """Keeps the embeddings and the first `train.frozen_layers` blocks as they are.
+
+    Comes before `compile`.
+
+    Raises:
+        UserError: there are fewer blocks.
+    """
+    frozen = settings.frozen_layers
+    if frozen is None:
+        return
+    if frozen > len(encoder.blocks):
+        raise UserError(
+            f"train.frozen_layers {frozen} is more than the model's {len(encoder.blocks)} layers; "
+            "lower it"
+        )
+    for layer in (encoder.embeddings, *encoder.blocks[:frozen]):
+        layer.trainable = False
+
+
+def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float]:
+    """What the learning rate of each layer is multiplied by, for `BertOptimizer`.
+
+    The pooler and the head learn at the full rate, the last block at `train.layer_decay` times
+    that, the block below it at the square, and so on down to the embeddings.
+    """
+    if settings.layer_decay == 1:
+        return {}
+    downwards = [*reversed(encoder.blocks), encoder.embeddings]
+    return {
+        f"{encoder.name}/{layer.name}/": settings.layer_decay**depth
+        for depth, layer in enumerate(downwards, start=1)
+    }

@@ -1,0 +1,79 @@
+"""The evaluations of a run: which was the best, and whether another one is worth waiting for."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Metrics = Mapping[str, float]
+
+
+def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
+    """What metrics are compared by: the greater, the better. Among equals the lower loss wins."""
+    value = metrics[best_metric]
+    return -math.inf if math.isnan(value) else value, -metrics.get("loss", 0.0)
+
+
+def describe(metrics: Metrics) -> str:
+    """Metrics as one line of text."""
+    return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+
+
+class Evaluations:
+    """The results of all evaluations so far; a part of every checkpoint.
+
+    Args:
+        every: updates between evaluations; None evaluates at the end only.
+        at_end: whether the last step is evaluated too.
+        best_metric: the metric of which the highest is best.
+        keep_best: whether the run ends with the weights of the best evaluation.
+        patience: evaluations without a better one after which the run is over; None goes on.
+
+    Attributes:
+        results: (step, metrics) of each, in their order.
+    """
+
+    def __init__(
+        self,
+        every: int | None,
+        at_end: bool = True,
+        best_metric: str = "",
+        keep_best: bool = False,
+        patience: int | None = None,
+    ):
+        self.results: list[tuple[int, Metrics]] = []
+        self.keep_best = keep_best
+        self._every = every
+        self._at_end = at_end
+        self._best_metric = best_metric
+        self._patience = patience
+
+    def restore(self, results: Sequence[Any]) -> None:
+        """Takes the results of an earlier sitting, as JSON gives them back."""
+        self.results = [(step, metrics) for step, metrics in results]
+
+    def add(self, step: int, metrics: Metrics) -> None:
+        """Notes the result of an evaluation after `step` updates."""
+        self.results.append((step, metrics))
+
+    def due(self, step: int, total: int) -> bool:
+        """Whether after `step` updates of `total` an evaluation is to be made that was not yet."""
+        if self.results and self.results[-1][0] == step:
+            return False
+        if step == total:
+            return self._at_end
+        return step > 0 and bool(self._every) and step % self._every == 0
+
+    def kept(self, step: int) -> int:
+        """The step whose weights a run would end with that ended after `step`."""
+        return self.results[self._best()][0] if self.keep_best and self.results else step
+
+    @property
+    def over(self) -> bool:
+        """Whether so many evaluations brought nothing better that the run ends."""
+        if self._patience is None or not self.results:
+            return False
+        return len(self.results) - 1 - self._best() >= self._patience
+
+    def _best(self) -> int:
+        ranks = [rank(metrics, self._best_metric) for _, metrics in self.results]
+        return ranks.index(max(ranks))

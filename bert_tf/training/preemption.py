@@ -1,0 +1,72 @@
+"""SIGTERM: how a scheduler asks a run to make room for another."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from bert_tf.progress import say
+
+# What a shell reports of a process that SIGTERM has ended. Not 0: the run is not done, and what
+# waits for it must not begin.
+EXIT_CODE = 128 + signal.SIGTERM
+
+
+class Preempted(SystemExit):
+    """The run has saved where it is, and the process ends."""
+
+
+class _LeftEarly(BaseException):
+    """A block that may be left was left."""
+
+
+class Preemption:
+    """Notes a SIGTERM while it is entered, so that training ends after a whole update.
+
+    In other threads than the main one, which cannot handle signals, it does nothing.
+
+    Attributes:
+        asked: whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._may_leave = False
+
+    def __enter__(self) -> "Preemption":
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        if self._in_main_thread:
+            self._before = signal.signal(signal.SIGTERM, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._in_main_thread:
+            signal.signal(signal.SIGTERM, self._before)
+
+    @contextlib.contextmanager
+    def may_leave(self) -> Iterator[None]:
+        """A block that changes nothing: it is left in its middle when SIGTERM comes."""
+        self._may_leave = True
+        try:
+            yield
+        except _LeftEarly:
+            pass
+        finally:
+            self._may_leave = False
+
+    def end_if_asked(self, step: int) -> None:
+        """Ends the process if it was asked to; call it once the state after `step` is saved.
+
+        Raises:
+            Preempted: a SystemExit with `EXIT_CODE`.
+        """
+        if self.asked:
+            say(f"stopped by SIGTERM; step {step} is saved, start the same command again to go on")
+            raise Preempted(EXIT_CODE)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if self._may_leave:
+            self._may_leave = False
+            raise _LeftEarly

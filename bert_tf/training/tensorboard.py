@@ -1,0 +1,57 @@
+"""Numbers for TensorBoard."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf.training.evaluations import Metrics
+
+
+class Scalars:
+    """Curves over the steps of a run, in a file that is made for the first point.
+
+    Args:
+        folder: where the file goes; its name is the curves' in TensorBoard.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._writer: tf.summary.SummaryWriter | None = None
+
+    def write(self, step: int, metrics: Metrics) -> None:
+        """Adds a point to the curve of each metric."""
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(str(self._folder))
+        with self._writer.as_default(step=step):
+            for name, value in metrics.items():
+                tf.summary.scalar(name, value)
+
+    def close(self) -> None:
+        """Writes what is still in memory."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metrics: Metrics) -> None:
+    """One row of TensorBoard's table of hyper-parameters.
+
+    Args:
+        folder: a folder of the trial's own.
+        trial: its name.
+        settings: the values that were tried.
+        metrics: what came of them.
+    """
+    from tensorboard.plugins.hparams import api
+
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=0):
+        api.hparams({key: _plain(value) for key, value in settings.items()}, trial_id=trial)
+        for name, value in metrics.items():
+            tf.summary.scalar(name, value)
+    writer.close()
+
+
+def _plain(value: object) -> object:
+    """`value` as the table can hold it: null is a text there."""
+    return value if isinstance(value, bool | int | float | str) else str(value)

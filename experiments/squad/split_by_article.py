@@ -1,0 +1,54 @@
+"""Splits a SQuAD file by article, where there is no training file or a small one is wanted.
+
+    python experiments/squad/split_by_article.py dev-v1.1.json --train 38 --out squad_by_article
+
+The first articles go to train-v1.1.json, the rest to dev-v1.1.json, in the order of the file: no
+context is in both. With `--version 2.0` the files are named after that.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from bert_tf.data.squad import read_squad
+from bert_tf.errors import UserError
+from bert_tf.files import write_text
+
+
+def main() -> int:
+    """Writes the two files; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="an official file")
+    parser.add_argument("--train", type=int, required=True, metavar="N", help="articles to train on")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    parser.add_argument("--version", choices=("1.1", "2.0"), default="1.1", help="(%(default)s)")
+    arguments = parser.parse_args()
+    try:
+        split(arguments.file, arguments.train, arguments.out, arguments.version)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def split(path: Path, train: int, out: Path, version: str) -> None:
+    """Writes train-vVERSION.json with the first `train` articles of `path`, and dev-vVERSION.json.
+
+    Raises:
+        UserError: the file is not SQuAD's, or has too few articles.
+    """
+    read_squad(path)  # tells what is wrong with the file
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    articles = content["data"]
+    if not 0 < train < len(articles):
+        raise UserError(f"{path} has {len(articles)} articles; --train must leave at least one")
+    for name, chosen in (("train", articles[:train]), ("dev", articles[train:])):
+        file = out / f"{name}-v{version}.json"
+        write_text(file, json.dumps(content | {"data": chosen}, ensure_ascii=False))
+        questions = sum(len(p["qas"]) for article in chosen for p in article["paragraphs"])
+        print(f"{file}: {len(chosen)} articles, {questions} questions")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

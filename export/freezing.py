@@ -1,0 +1,148 @@
+"""The model inside an export: one function that all signatures call, its weights frozen or not.
+
+A frozen model needs no variables: its weights are constants in the precision it computes in, which
+the kernels of some CPUs lay out once instead of on every call.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.errors import UserError
+
+# Names of precisions -> Keras's policies.
+PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+# A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
+_MOST_BYTES = 2**31 - 2**26
+
+
+class ServedModel:
+    """A model as the services of an export use it: called like the model, with its attributes.
+
+    However many signatures, branches and loops call it, the graph holds it once.
+
+    Args:
+        model: what is served.
+        freeze: whether its weights become constants of the graph.
+
+    Raises:
+        UserError: the weights are too many for a graph.
+    """
+
+    def __init__(self, model: keras.Model, freeze: bool = False):
+        self._model = model
+        self._constants = _Constants(model) if freeze else None
+        self._forward = self.function(functools.partial(model, training=False))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    @property
+    def weights(self) -> list[keras.Variable]:
+        """The variables that the graph reads."""
+        return self._model.weights if self._constants is None else []
+
+    def facts(self) -> dict[str, Any]:
+        """What a model card tells."""
+        encoder = getattr(self._model, "encoder", self._model)
+        return {
+            "class": type(self._model).__name__,
+            "parameters": self._model.count_params(),
+            "precision": self._model.compute_dtype,
+            "frozen": self._constants is not None,
+            "encoder": encoder.config.to_dict(),
+        }
+
+    def __call__(self, inputs: Any, training: bool = False) -> Any:
+        """The model's outputs; it never trains."""
+        return self._forward(inputs)
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute` as one function of the graph, for what uses the model by its parts.
+
+        Args:
+            compute: takes a tensor, or tensors in any structure, of which only the ranks and
+                dtypes may matter.
+        """
+        # A frozen function that were put into each of its callers would take its weights along.
+        attributes = {} if self._constants is None else {"_noinline": True}
+
+        @tf.function(autograph=False, experimental_attributes=attributes)
+        def shared(inputs: Any) -> Any:
+            if self._constants is None:
+                return compute(inputs)
+            with self._constants:
+                return compute(inputs)
+
+        def call(inputs: Any) -> Any:
+            # Other sizes are no reason to trace it again.
+            form = tf.nest.map_structure(
+                lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
+            )
+            return shared.get_concrete_function(form)(inputs)
+
+        return call
+
+
+class _Constants(keras.StatelessScope):
+    """Within this scope Keras's variables have constant values.
+
+    Each constant is the result of a function of its own, so that the file holds it once even where
+    several functions read it; TensorFlow dissolves these functions when it loads the graph.
+    """
+
+    def __init__(self, model: keras.Model):
+        super().__init__()
+        arrays = {id(weight): _for_serving(weight, model.compute_dtype) for weight in model.weights}
+        size = sum(array.nbytes for array in arrays.values())
+        if size > _MOST_BYTES:
+            raise UserError(
+                f"weights of {size / 1e9:.1f} GB are too many to freeze, a graph holds 2 GB; "
+                "freeze in bfloat16, or do not freeze"
+            )
+        self._functions = {
+            key: tf.function(functools.partial(tf.constant, array), autograph=False)
+            for key, array in arrays.items()
+        }
+
+    def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
+        """The constant, in the graph that is being built."""
+        function = self._functions.get(id(variable))
+        return None if function is None else function.get_concrete_function()()
+
+
+def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
+    """`model`, or a copy of it where it computes in another precision than asked for.
+
+    Args:
+        model: an `Encoder` or a task model.
+        precision: "float32" or "bfloat16"; None is the one that it computes in.
+
+    Raises:
+        UserError: an unknown precision, or a model that is not of bert_tf.
+    """
+    if precision is None:
+        return model
+    if precision not in PRECISIONS:
+        raise UserError(f"unknown precision {precision!r}; choose {' or '.join(PRECISIONS)}")
+    policy = PRECISIONS[precision]
+    if model.dtype_policy.name == policy:
+        return model
+    copy = describe(model).build(dtype=policy)
+    weights = weight_names(model)
+    for name, variable in weight_names(copy).items():
+        variable.assign(weights[name])
+    return copy
+
+
+def _for_serving(weight: keras.Variable, dtype: str) -> np.ndarray:
+    """A weight as it is stored: matrices in the compute dtype, vectors, which are small, as is."""
+    array = weight.numpy()
+    return array.astype(tf.as_dtype(dtype).as_numpy_dtype) if array.ndim > 1 else array

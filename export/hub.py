@@ -1,0 +1,245 @@
+"""The pair of SavedModels that TF Hub has for a BERT: a preprocessor of texts and an encoder.
+
+`hub.load` and `hub.KerasLayer` find in them the functions and attributes of the common SavedModel
+APIs for text. Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.encoder import INPUTS
+from bert_tf.text import Features, Preprocessor, Tokenizer, pack
+from bert_tf.text.rows import positions
+from export.freezing import ServedModel
+from export.service import Service, Signature, Tensors, strings
+
+# TF Hub's preprocessors have this length unless told otherwise.
+_LENGTH = 128
+
+_IDS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
+_POSITIONS = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
+
+
+def pair(
+    model: Encoder | PreTrainer, tokenizer: Tokenizer, max_length: int | None = None
+) -> dict[str, Service]:
+    """What is served in the folders `preprocessor` and `encoder`.
+
+    Args:
+        model: the encoder, or a pre-trained model, whose masked LM is served as well.
+        tokenizer: the tokenizer it was trained with.
+        max_length: tokens in a row of the preprocessor's; by default 128, or as many as the
+            encoder has positions.
+    """
+    encoder = HubEncoder(model, tokenizer)
+    length = max_length or min(_LENGTH, encoder.config.max_position_embeddings)
+    return {"preprocessor": HubPreprocessor(tokenizer, length), "encoder": encoder}
+
+
+class HubPreprocessor(Service):
+    """`text` -> the encoder's inputs, [batch, max_length]; and its steps one by one.
+
+    Args:
+        tokenizer: the tokenizer.
+        max_length: tokens in a row, special ones included.
+    """
+
+    task = "preprocessing for a BERT encoder"
+
+    def __init__(self, tokenizer: Tokenizer, max_length: int):
+        super().__init__(None, tokenizer)
+        self._tokenizer = tokenizer
+        self._preprocess = Preprocessor(tokenizer, max_length)
+
+    def facts(self) -> dict[str, Any]:
+        """See `Service`."""
+        lengths = {"max_length": self._preprocess.max_length}
+        return {"class": "Preprocessor", "lower_case": self._tokenizer.lower_case} | lengths
+
+    def signatures(self) -> dict[str, Signature]:
+        """One signature."""
+        example = {"text": ["What a lovely film."]}
+        return {"serving_default": Signature(strings("text"), self.answer, example)}
+
+    def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """`input_word_ids`, `input_mask`, `input_type_ids`, each int32 [batch, max_length]."""
+        return self._preprocess(inputs["text"])
+
+    def attributes(self) -> dict[str, Any]:
+        """See `Service`."""
+        texts = [tf.TensorSpec([None], tf.string, "text")]
+        traces = {"input_signature": texts, "autograph": False}
+        special_tokens = tf.function(self._special_tokens, input_signature=[], autograph=False)
+        return {
+            "__call__": tf.function(self._preprocess, **traces),
+            "tokenize": tf.train.Checkpoint(
+                __call__=tf.function(self._tokenize, **traces),
+                get_special_tokens_dict=special_tokens,
+            ),
+            "tokenize_with_offsets": tf.train.Checkpoint(
+                __call__=tf.function(self._tokenize_with_offsets, **traces),
+                get_special_tokens_dict=special_tokens,
+            ),
+            "bert_pack_inputs": tf.train.Checkpoint(__call__=self._pack_inputs()),
+        }
+
+    def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """string [batch] -> RaggedTensor int32 [batch, (words), (pieces)]."""
+        ids = self._tokenizer.tokenize(text)
+        return self._by_word(ids, ids)
+
+    def _tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+        """Ids, starts and ends (bytes), each RaggedTensor int32 [batch, (words), (pieces)]."""
+        pieces = self._tokenizer.tokenize_with_offsets(text)
+        return tuple(self._by_word(each, pieces.ids) for each in pieces)
+
+    def _by_word(self, values: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Values of pieces [batch, (pieces)] -> [batch, (words), (pieces)]."""
+        is_first = tf.constant([not each.startswith("##") for each in self._tokenizer.vocabulary])
+        starts_word = tf.gather(is_first, ids.values)
+        words = tf.concat([positions(starts_word), [tf.size(ids.values)]], axis=0)
+        words_before = tf.cumsum(tf.cast(starts_word, tf.int64))
+        words_before = tf.concat([tf.zeros([1], tf.int64), words_before], axis=0)
+        splits = [tf.gather(words_before, ids.row_splits), tf.cast(words, tf.int64)]
+        return tf.RaggedTensor.from_nested_row_splits(values.values, splits, validate=False)
+
+    def _special_tokens(self) -> Tensors:
+        """The ids of the special tokens and the size of the vocabulary, int32 scalars."""
+        tokenizer = self._tokenizer
+        numbers = {
+            "start_of_sequence_id": tokenizer.cls_id,
+            "end_of_segment_id": tokenizer.sep_id,
+            "padding_id": tokenizer.pad_id,
+            "mask_id": tokenizer.mask_id,
+            "vocab_size": tokenizer.vocab_size,
+        }
+        return {name: tf.constant(number, tf.int32) for name, number in numbers.items()}
+
+    def _pack_inputs(self) -> tf.types.experimental.GenericFunction:
+        """One or two segments, tokenized into pieces or into words of pieces -> the dict."""
+
+        @tf.function(autograph=False)
+        def bert_pack_inputs(
+            inputs: list[tf.RaggedTensor], seq_length: tf.Tensor | int = self._preprocess.max_length
+        ) -> Features:
+            segments = [each if each.ragged_rank == 1 else each.merge_dims(1, 2) for each in inputs]
+            return pack(segments, self._tokenizer, seq_length)
+
+        for segments in (1, 2):
+            for rank in (2, 3):
+                segment = tf.RaggedTensorSpec([None] * rank, tf.int32)
+                bert_pack_inputs.get_concrete_function(
+                    [segment] * segments, seq_length=tf.TensorSpec([], tf.int32, "seq_length")
+                )
+        return bert_pack_inputs
+
+
+class HubEncoder(Service):
+    """The encoder's inputs -> `pooled_output`, `sequence_output`, `encoder_outputs`, `default`.
+
+    It can be trained further. Where the model is a `PreTrainer` there is `.mlm` too, which takes
+    `masked_lm_positions` besides and adds `mlm_logits`.
+
+    Args:
+        model: an `Encoder`, or a `PreTrainer`.
+        tokenizer: the tokenizer it was trained with.
+    """
+
+    task = "encoding of texts"
+
+    def __init__(self, model: Encoder | PreTrainer, tokenizer: Tokenizer):
+        super().__init__(ServedModel(model), tokenizer)
+        self._model, self._tokenizer = model, tokenizer
+        self._has_head = isinstance(model, PreTrainer)
+        self._encoder = model.encoder if self._has_head else model
+        self.config = self._encoder.config
+
+    def signatures(self) -> dict[str, Signature]:
+        """One signature; a list, such as `encoder_outputs`, cannot be in it."""
+        ids = [self._tokenizer.cls_id, self._tokenizer.mask_id, self._tokenizer.sep_id]
+        example = dict(zip(INPUTS, ([ids], [[1, 1, 1]], [[0, 0, 0]]), strict=True))
+        return {"serving_default": Signature(_IDS, self.answer, example)}
+
+    def answer(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Tensors:
+        """`sequence_output` float32 [batch, seq_len, hidden], `pooled_output` and `default`, which
+        is the same, float32 [batch, hidden].
+        """
+        outputs = self._encode(inputs, training)
+        return {name: each for name, each in outputs.items() if isinstance(each, tf.Tensor)}
+
+    def attributes(self) -> dict[str, Any]:
+        """See `Service`."""
+
+        @tf.function(input_signature=[_IDS], autograph=False)
+        def serve_training(inputs: Features) -> Tensors:
+            return self.answer(inputs, training=True)
+
+        weights = {
+            name: weight.value
+            for name, weight in weight_names(self._model).items()
+            if not name.startswith("next_sentence/")
+        }
+        encoder = [weight for name, weight in weights.items() if name.startswith("encoder/")]
+        attributes = {
+            "weights": weights,
+            "do_lower_case": tf.Variable(self._tokenizer.lower_case, trainable=False),
+            "serve_training": serve_training,
+            **self._layer(self._encode, _IDS, encoder),
+        }
+        if self._has_head:
+            inputs = _IDS | {_POSITIONS.name: _POSITIONS}
+            layer = self._layer(self._masked_lm, inputs, list(weights.values()))
+            attributes["mlm"] = tf.train.Checkpoint(**layer)
+        return attributes
+
+    def assets(self) -> dict[str, str]:
+        """See `Service`; bert_tf reads the sizes from one of them."""
+        description = describe(self._model, self._tokenizer)
+        if self._has_head:
+            description = dataclasses.replace(description, head={"next_sentence": False})
+        fields = native.description_fields(description)
+        return super().assets() | {native.DESCRIPTION_FILE: json.dumps(fields, indent=2) + "\n"}
+
+    def _layer(
+        self, compute: Callable, form: dict[str, tf.TensorSpec], weights: list[tf.Variable]
+    ) -> dict[str, Any]:
+        """What makes an object of a SavedModel a trainable layer: a call, and its variables."""
+
+        @tf.function(autograph=False)
+        def call(inputs: Features, training: bool = False) -> dict[str, Any]:
+            return compute(inputs, training)
+
+        for training in (False, True):
+            call.get_concrete_function(form, training=training)
+        # Dropout counts its draws in variables.
+        inner = {id(weight) for weight in self._encoder.weights}
+        states = [each.value for each in self._encoder.variables if id(each) not in inner]
+        return {
+            "__call__": call,
+            "trainable_variables": weights,
+            "variables": [*weights, *states],
+        }
+
+    def _encode(self, inputs: Features, training: bool) -> dict[str, Any]:
+        """The encoder's outputs in float32, and `default`."""
+        outputs = self._encoder(inputs, training=training)
+        outputs = tf.nest.map_structure(lambda each: tf.cast(each, tf.float32), outputs)
+        return outputs | {"default": outputs["pooled_output"]}
+
+    def _masked_lm(self, inputs: Features, training: bool) -> dict[str, Any]:
+        """The same with `mlm_logits`, float32 [batch, positions, vocab_size]."""
+        outputs = self._encode(inputs, training)
+        places = inputs[_POSITIONS.name]
+        vectors = tf.gather(outputs["sequence_output"], places, batch_dims=1)
+        table = self._encoder.embeddings.word_embeddings.value
+        logits = self._model.masked_lm(tf.reshape(vectors, [-1, vectors.shape[-1]]), table)
+        shape = tf.concat([tf.shape(places), tf.shape(logits)[1:]], axis=0)
+        return outputs | {"mlm_logits": tf.reshape(logits, shape)}

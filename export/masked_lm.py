@@ -1,0 +1,138 @@
+"""Serving a pre-trained model's masked language model: texts with gaps in, fillings out."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from bert_tf.decoding.chunks import map_in_chunks
+from bert_tf.errors import UserError
+from bert_tf.text import Features, Tokenizer, slide
+from bert_tf.text.rows import splits_of
+from export.freezing import ServedModel
+from export.service import Service, Signature, Tensors, strings
+
+# Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
+_MOST_LOGITS = 2**26
+
+
+class MaskedLMService(Service):
+    """`text` holding [MASK] -> `tokens` and `probabilities` for each.
+
+    Texts may be of any length: a [MASK] is filled in the window where it has most context.
+
+    Args:
+        model: a `PreTrainer`.
+        tokenizer: its tokenizer.
+        labels: ignored; the vocabulary is what there is to choose from.
+        max_length: most tokens of a window; by default as many as the model has positions.
+        top_k: how many of the most probable pieces to tell.
+
+    Raises:
+        UserError: `top_k` is not from 1 to the size of the vocabulary.
+    """
+
+    task = "masked_lm"
+
+    def __init__(
+        self,
+        model: ServedModel,
+        tokenizer: Tokenizer,
+        labels: tuple[str, ...] = (),
+        max_length: int | None = None,
+        top_k: int = 5,
+    ):
+        if not 1 <= top_k <= tokenizer.vocab_size:
+            raise UserError(
+                f"top_k is {top_k}; it must be from 1 to the vocabulary's {tokenizer.vocab_size}"
+            )
+        super().__init__(model, tokenizer)
+        self._top_k = top_k
+        self._max_length = max_length or model.encoder.config.max_position_embeddings
+        if self._max_length < 3:
+            raise UserError(f"max_length is {max_length}; [CLS] [MASK] [SEP] needs 3 or more")
+        self._stride = max(1, self._max_length // 2)
+        # In plain text "[MASK]" is five pieces.
+        self._tokenizer = Tokenizer(
+            tokenizer.vocabulary, tokenizer.lower_case, keep_special_tokens=True
+        )
+        self._vectors = model.function(self._at_positions)
+        self._fillings = model.function(self._fill)
+
+    def signatures(self) -> dict[str, Signature]:
+        """One signature."""
+        example = {"text": ["The cat sat on the [MASK]."]}
+        return {"serving_default": Signature(strings("text"), self.answer, example)}
+
+    def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """`tokens` string and `probabilities` float32, both [batch, masks, top_k].
+
+        The most probable piece comes first. Texts with fewer masks than others are padded with ""
+        and 0.
+        """
+        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+        with tf.device("/CPU:0"):
+            batch = tf.size(inputs["text"])
+            features, positions, rows = self._windows(inputs["text"])
+        vectors = map_in_chunks(self._vectors, features | {"positions": positions.to_tensor()})
+        is_position = tf.sequence_mask(positions.row_lengths(), tf.shape(vectors)[1])
+        hidden, pieces = vectors.shape[-1], len(self.vocabulary)
+        found = map_in_chunks(
+            self._fillings,
+            {"vectors": tf.boolean_mask(vectors, is_position)},
+            max_tokens=hidden * max(1, _MOST_LOGITS // pieces),
+        )
+        splits = splits_of(tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, batch))
+
+        def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
+            return tf.RaggedTensor.from_row_splits(values, splits).to_tensor(padding)
+
+        return {
+            "tokens": by_text(tf.gather(tf.constant(self.vocabulary), found["pieces"]), ""),
+            "probabilities": by_text(found["probabilities"], 0.0),
+        }
+
+    def _windows(self, texts: tf.Tensor) -> tuple[Features, tf.RaggedTensor, tf.Tensor]:
+        """The windows in which a [MASK] is to be filled.
+
+        Args:
+            texts: string [batch].
+
+        Returns:
+            The encoder's inputs, each int32 [windows, seq_len]; the masks' positions in them, in
+            order, RaggedTensor int32 [windows, (masks)]; the text of each mask, int32 [all masks].
+        """
+        pieces = self._tokenizer.tokenize(texts)
+        windows = slide(pieces, self._tokenizer, self._max_length, self._stride)
+        is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
+        is_mask &= windows.has_most_context
+        chosen = tf.reduce_any(is_mask, axis=1)
+        features = {name: tf.boolean_mask(each, chosen) for name, each in windows.features.items()}
+        # As wide as the longest of them; one column is there even if there is no window.
+        tokens = tf.reduce_sum(features["input_mask"], axis=1)
+        width = tf.reduce_max(tf.concat([[1], tokens], axis=0))
+        features = {name: each[:, :width] for name, each in features.items()}
+        places = tf.where(tf.boolean_mask(is_mask, chosen))
+        positions = tf.RaggedTensor.from_value_rowids(
+            tf.cast(places[:, 1], tf.int32), places[:, 0], nrows=tf.size(tokens, tf.int64)
+        )
+        rows = tf.gather(tf.boolean_mask(windows.rows, chosen), places[:, 0])
+        return features, positions, rows
+
+    def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The last layer at `positions` [windows, masks]: float32 [windows, masks, hidden]."""
+        encoder, positions = self.model.encoder, inputs["positions"]
+        vectors = encoder.encode(inputs).select(positions)
+        shape = tf.concat([tf.shape(positions), vectors.shape[-1:]], axis=0)
+        return tf.cast(tf.reshape(vectors, shape), tf.float32)
+
+    def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """The best `pieces` int32 and their `probabilities` float32, [masks, top_k].
+
+        Args:
+            inputs: `vectors` float32 [masks, hidden].
+        """
+        table = self.model.encoder.embeddings.word_embeddings.value
+        logits = self.model.masked_lm(inputs["vectors"], table)
+        best = tf.math.top_k(logits, self._top_k)
+        total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+        return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}

@@ -1,0 +1,145 @@
+"""The model card of an export: what it is, of which data, how good, and how it is asked."""
+
+import dataclasses
+import json
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+
+import bert_tf
+from bert_tf.json_values import as_json
+from bert_tf.training.run_folder import RunFolder
+from bert_tf.typed import plain
+from export.service import Service, Signature, Tensors
+
+# Of an example's answer so many entries of each axis are shown.
+_SHOWN = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What is known of a model's making; None is what is not known.
+
+    Attributes:
+        source: where it was exported from.
+        task: what it was trained to do.
+        configuration: of its training.
+        metrics: on its dev data.
+    """
+
+    source: str | None = None
+    task: str | None = None
+    configuration: Mapping[str, Any] | None = None
+    metrics: Mapping[str, float] | None = None
+
+    @classmethod
+    def of_run(cls, run: RunFolder) -> "Origin":
+        """What a run folder tells."""
+        return cls(str(run.path), run.config.task, plain(run.config), run.read_metrics())
+
+
+def describe(
+    service: Service,
+    signatures: Mapping[str, Signature],
+    answers: Mapping[str, Tensors],
+    origin: Origin,
+) -> dict[str, Any]:
+    """The card as plain data.
+
+    Args:
+        service: what is served.
+        signatures: its signatures.
+        answers: what each signature answers to its example.
+        origin: how the model was made.
+    """
+    return {
+        "task": service.task or origin.task,
+        "source": origin.source,
+        "model": service.facts(),
+        "labels": list(service.labels),
+        "training_data": (origin.configuration or {}).get("data"),
+        "configuration": origin.configuration,
+        "metrics": origin.metrics,
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "tensorflow": tf.__version__,
+            "tensorflow_text": tensorflow_text.__version__,
+            "keras": keras.__version__,
+            "python": platform.python_version(),
+        },
+        "signatures": {
+            name: _signature(signature, answers[name]) for name, signature in signatures.items()
+        },
+    }
+
+
+def write(folder: Path, card: Mapping[str, Any]) -> None:
+    """Writes `model_card.json` and the same as `model_card.md`."""
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    (folder / "model_card.json").write_text(text, encoding="utf-8")
+    (folder / "model_card.md").write_text(_markdown(card), encoding="utf-8")
+
+
+def _signature(signature: Signature, answer: Tensors) -> dict[str, Any]:
+    """Inputs and outputs of a signature, and its example with the answer."""
+    return {
+        "inputs": {
+            name: {"dtype": spec.dtype.name, "shape": list(spec.shape)}
+            for name, spec in signature.inputs.items()
+        },
+        "outputs": {name: answer[name].dtype.name for name in sorted(answer)},
+        "example": {
+            "inputs": signature.example,
+            "outputs": {
+                name: {"shape": list(answer[name].shape), "values": _first(answer[name].numpy())}
+                for name in sorted(answer)
+            },
+        },
+    }
+
+
+def _first(values: np.ndarray) -> Any:
+    """The first few entries of each axis."""
+    return as_json(values[tuple(slice(_SHOWN) for _ in values.shape)])
+
+
+def _markdown(card: Mapping[str, Any]) -> str:
+    """The card for people."""
+    model = card["model"]
+    lines = [f"# {card['task'] or model['class']}", ""]
+    lines += [f"- {name.replace('_', ' ')}: {_told(value)}" for name, value in model.items()]
+    if card["source"]:
+        lines += [f"- exported from: `{card['source']}`"]
+    if card["labels"]:
+        lines += [f"- labels: {', '.join(f'`{label}`' for label in card['labels'])}"]
+    for title in ("metrics", "training_data", "configuration", "versions"):
+        lines += ["", f"## {title.replace('_', ' ').capitalize()}", ""]
+        lines += _fenced(card[title]) if card[title] else ["Not known."]
+    for name, signature in card["signatures"].items():
+        lines += ["", f"## Signature `{name}`", ""]
+        for kind in ("inputs", "outputs"):
+            told = (f"`{key}` {_told(value)}" for key, value in signature[kind].items())
+            lines += [f"- {kind}: {', '.join(told)}"]
+        shown = f"of each axis the first {_SHOWN} entries are shown"
+        lines += ["", f"This request was answered when the model was exported ({shown}):", ""]
+        lines += _fenced(signature["example"])
+    return "\n".join(lines) + "\n"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict) and value.keys() == {"dtype", "shape"}:
+        sizes = ", ".join("any" if size is None else str(size) for size in value["shape"])
+        return f"{value['dtype']} [{sizes}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    return str(value)
+
+
+def _fenced(value: Any) -> list[str]:
+    return ["```json", json.dumps(value, indent=2, ensure_ascii=False), "```"]

@@ -1,0 +1,83 @@
+"""Exporting from the disk: a run folder, or a checkpoint of any format."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import LoadReport, listed
+from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.errors import UserError
+from bert_tf.progress import say
+from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.training.setup import make_tokenizer
+from export.model_card import Origin
+from export.save import Kind, save, service_of
+
+_POOLER = "encoder/pooler/"
+
+
+def export_run(
+    path: str | os.PathLike,
+    out: str | os.PathLike,
+    kind: Kind = "task",
+    pooling: str | None = None,
+    precision: str | None = None,
+    freeze: bool = False,
+    version: int | None = None,
+) -> Path:
+    """Writes what is at `path` as a SavedModel, and says where.
+
+    Args:
+        path: a run folder, or a checkpoint as for `Encoder.from_checkpoint` with its vocabulary.
+        out: the folder to write.
+        kind, precision, freeze, version: see `export.save`; the precision is float32 by default.
+        pooling: of kind "embedding", see `EmbeddingService`.
+
+    Returns:
+        The folder that was written.
+
+    Raises:
+        UserError: there is nothing at `path`, it cannot be exported so, or `out` cannot be written.
+    """
+    if pooling is not None and kind != "embedding":
+        raise UserError("--pooling is for --kind embedding")
+    checkpoint = reading.find(path)
+    model = checkpoint.description.build()
+    service = None if kind == "hub" else service_of(model, kind)
+    report = checkpoint.fill(model)
+    _check_weights(report, path, kind, pooling)
+    options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
+    if (Path(path) / CONFIG_FILE).is_file():
+        run = RunFolder.open(path)
+        tokenizer, origin = make_tokenizer(run), Origin.of_run(run)
+        options["max_length"] = run.config.train.max_length
+        if kind == "task":
+            options |= service.options_of(run.config)
+    else:
+        tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
+    labels = checkpoint.description.labels if kind == "task" else ()
+    settings = {"kind": kind, "precision": precision, "freeze": freeze, "version": version}
+    folder = save(model, tokenizer, out, labels, origin=origin, **settings, **options)
+    if kind == "hub":
+        say(f"{folder}: a preprocessor and an encoder for hub.load")
+    else:
+        card = folder / "assets.extra" / "model_card.md"
+        say(f"{folder}: ask it with bert-tf predict; {card} tells what it takes and gives")
+    return folder
+
+
+def _check_weights(
+    report: LoadReport, path: str | os.PathLike, kind: Kind, pooling: str | None
+) -> None:
+    """Says what a checkpoint lacks. Raises UserError where that would be served at random."""
+    for note in report.notes:
+        say(f"{path}: {note}")
+    pooler = [name for name in report.new if name.startswith(_POOLER)]
+    others = tuple(name for name in report.new if name not in pooler)
+    if others:
+        raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
+    if pooler and pooling == "pooled":
+        raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
+    if pooler and kind == "hub":
+        say(f"warning: {path} has no pooler; pooled_output is random until it is trained")

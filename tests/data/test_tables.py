@@ -1,0 +1,78 @@
+"""Tables are read as they are written, and mistakes in them are told with file and line."""
+
+import pytest
+
+from bert_tf.data.tables import read_table
+from bert_tf.errors import UserError
+
+
+def rows(path, text: str, columns=("text", "label"), **options) -> list[tuple[int, dict]]:
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    return list(read_table(path, path.suffix[1:], columns, **options))
+
+
+def test_quotes_in_tsv_are_text_and_in_csv_are_quotes(tmp_path):
+    tsv = rows(tmp_path / "a.tsv", 'text\tlabel\n"said he\tx\n5" disk\ty\n')
+    assert tsv == [(2, {"text": '"said he', "label": "x"}), (3, {"text": '5" disk', "label": "y"})]
+    csv = rows(tmp_path / "a.csv", 'text,label\n"two\nlines, ""so""",x\n')
+    assert csv == [(3, {"text": 'two\nlines, "so"', "label": "x"})]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
+def test_only_a_line_feed_ends_a_line_of_tsv_and_jsonl(tmp_path, mark):
+    (tsv,) = rows(tmp_path / "a.tsv", f"text\tlabel\none{mark}two\tx\n")
+    assert tsv == (2, {"text": f"one{mark}two", "label": "x"})
+    if mark not in "\r\x0b\x1c":  # JSON wants these written as escapes
+        (jsonl,) = rows(tmp_path / "a.jsonl", f'{{"text": "one{mark}two", "label": "x"}}\n')
+        assert jsonl[1]["text"] == f"one{mark}two"
+
+
+def test_windows_line_ends_a_mark_at_the_start_and_empty_lines_are_no_text(tmp_path):
+    found = rows(tmp_path / "a.tsv", "\ufefftext\tlabel\r\none\tx\r\n\r\ntwo\ty\r\n")
+    assert found == [(2, {"text": "one", "label": "x"}), (4, {"text": "two", "label": "y"})]
+
+
+def test_json_numbers_and_booleans_are_taken_as_they_are_written(tmp_path):
+    text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
+    ((_, row),) = rows(tmp_path / "a.jsonl", '{"text": "\\ud83d!", "label": "\\ud83d\\ude00"}')
+    assert row == {"text": "\ufffd!", "label": "\U0001f600"}
+
+
+def test_a_field_may_be_as_long_as_a_book(tmp_path):
+    ((_, row),) = rows(tmp_path / "a.csv", "text,label\n" + "x" * 1_000_000 + ",y\n")
+    assert len(row["text"]) == 1_000_000
+
+
+def test_an_optional_column_is_read_if_it_is_there(tmp_path):
+    options = {"columns": ("text",), "optional": ("label",)}
+    assert rows(tmp_path / "a.tsv", "text\nb\n", **options) == [(2, {"text": "b"})]
+    found = rows(tmp_path / "b.tsv", "label\ttext\nx\tb\n", **options)
+    assert found == [(2, {"text": "b", "label": "x"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "text\tlabels\nb\tx\n", "line 2: no column 'label'; there are text, labels"),
+        ("a.tsv", "text\tlabel\nb\tx\nc\n", "line 3: 1 fields, but the header has 2"),
+        ("a.tsv", "text\tlabel\nb\tx\ty\n", "line 2: 3 fields, but the header has 2"),
+        ("a.tsv", "text\ttext\tlabel\nb\tb\tx\n", "line 1: two columns are called 'text'"),
+        ("a.csv", 'text,label\n"b,x\n', "line 2: unexpected end of data"),
+        ("a.jsonl", '{"text": "b", "label": 0}\n{"text" "c"}\n', "line 2, column 9: not JSON"),
+        ("a.jsonl", "[1]\n", "line 1: expected an object"),
+        ("a.jsonl", '{"text": "b", "label": null}', "line 1, label: .*a number, got null"),
+        ("a.jsonl", '{"text": ["b"], "label": 1}', "line 1, text: .*a number, got a list"),
+        ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; there are text"),
+        ("a.jsonl", "[" * 100_000, "line 1: JSON that cannot be read"),
+        ("a.tsv", "", "data is empty: .*a.tsv"),
+    ],
+)
+def test_mistakes_are_told_with_their_line(tmp_path, name, text, message):
+    with pytest.raises(UserError, match=message) as error:
+        rows(tmp_path / name, text)
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,102 @@
+"""Documents out of TensorFlow Datasets, from a folder as TFDS prepares it."""
+
+import sys
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.tfds_corpus import TfdsCorpus
+from bert_tf.errors import UserError
+
+tfds = pytest.importorskip("tensorflow_datasets")
+
+TEXTS = [f"Document {n} begins. It ends." for n in range(10)]
+
+
+def prepare(folder, examples, shards=(4, 3, 3)):
+    """A data set of the features that the examples have, in files of so many examples."""
+    features = tfds.features.FeaturesDict(
+        {
+            key: tfds.features.Text() if isinstance(examples[0][key], str) else tf.int64
+            for key in examples[0]
+        }
+    )
+    folder.mkdir()
+    left = iter(examples)
+    for number, shard in enumerate(shards):
+        name = f"tiny-train.tfrecord-{number:05d}-of-{len(shards):05d}"
+        with tf.io.TFRecordWriter(str(folder / name)) as writer:
+            for _ in range(shard):
+                writer.write(features.serialize_example(next(left)))
+    split = tfds.core.SplitInfo(name="train", shard_lengths=list(shards), num_bytes=1)
+    template = tfds.core.ShardedFileTemplate(
+        data_dir=folder, dataset_name="tiny", filetype_suffix="tfrecord"
+    )
+    tfds.folder_dataset.write_metadata(
+        data_dir=folder, features=features, split_infos=[split], filename_template=template
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    examples = [{"text": text, "title": "not this"} for text in TEXTS]
+    return prepare(tmp_path_factory.mktemp("tfds") / "tiny", examples)
+
+
+def test_documents_come_in_the_order_of_the_files(folder):
+    corpus = TfdsCorpus(folder, "train")
+    expected = [[f"Document {n} begins.", "It ends."] for n in range(10)]
+    assert list(corpus) == expected
+    assert corpus.position == corpus.size == 10
+    assert list(corpus) == expected
+    assert len(corpus.parts) == 3
+    assert [document for part in corpus.parts for document in corpus.read(part)] == expected
+
+
+def test_a_part_of_a_split_and_several_data_sets(folder):
+    corpus = TfdsCorpus([folder, folder], "train[2:5]")
+    names = [document[0] for document in corpus]
+    assert names == [f"Document {n} begins." for n in (2, 3, 4)] * 2
+    assert corpus.size == 6
+
+
+def test_the_only_text_is_taken_whatever_its_name(tmp_path):
+    folder = prepare(tmp_path / "tiny", [{"body": "One. Two.", "year": 1900}], shards=(1,))
+    assert list(TfdsCorpus(folder, "train")) == [["One.", "Two."]]
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        ({"a": "x", "b": "y"}, "has several features of text, none named text, among a, b"),
+        ({"year": 1900}, "has no feature of text, none named text, among year"),
+    ],
+)
+def test_a_data_set_without_a_clear_text_is_refused(tmp_path, example, message):
+    with pytest.raises(UserError, match=message):
+        TfdsCorpus(prepare(tmp_path / "tiny", [example], shards=(1,)), "train")
+
+
+def test_texts_without_words_are_told(tmp_path):
+    folder = prepare(tmp_path / "tiny", [{"text": " \n"}], shards=(1,))
+    with pytest.raises(UserError, match="no text in"):
+        list(TfdsCorpus(folder, "train"))
+
+
+def test_unknown_names_are_told_in_one_line(folder, tmp_path):
+    for path, split, message in [
+        ("no_such_data_set", "train", "TFDS knows no data set no_such_data_set"),
+        (folder, "test", "data.split 'test' is no part of .*train"),
+        (folder, "train[", "data.split .* is no part of"),
+        (tmp_path, "train", "TFDS cannot prepare"),
+    ]:
+        with pytest.raises(UserError, match=message) as error:
+            TfdsCorpus(path, split)
+        assert "\n" not in str(error.value)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch, folder):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(UserError, match=r"needs TensorFlow Datasets .*bert_tf\[tfds\]"):
+        TfdsCorpus(folder, "train")

@@ -1,0 +1,92 @@
+"""Rows of TensorFlow Datasets by name, with TFDS's own mock data."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf.data import tfds_rows
+from bert_tf.data.tfds_rows import glue_task, load_split, read_tfds
+from bert_tf.errors import UserError
+
+tfds = pytest.importorskip("tensorflow_datasets")
+
+
+@pytest.fixture
+def mock():
+    with tfds.testing.mock_data(num_examples=6):
+        yield
+
+
+def test_the_names_of_a_class_label_are_the_classes(mock):
+    rows = read_tfds("glue/mnli", "validation_matched", ("premise", "hypothesis"), "label")
+    assert rows.all_classes() == ("entailment", "neutral", "contradiction")
+    assert rows.benchmark == "mnli"
+    assert [len(column) for column in rows.columns] == [6, 6]
+    raw = [int(row["label"]) for row in load_split("glue/mnli", "validation_matched")[0]]
+    assert rows.class_ids().tolist() == raw
+    assert rows.where(2) == "TFDS glue/mnli, split validation_matched, row 3"
+
+
+def test_numbers_and_sets_beyond_glue(mock):
+    scores = read_tfds("glue/stsb", "train", ("sentence1", "sentence2"), "label")
+    raw = [row["label"] for row in load_split("glue/stsb", "train")[0]]
+    np.testing.assert_array_equal(scores.numbers(), raw)
+    reviews = read_tfds("imdb_reviews", "train", ("text",), "label")
+    assert (reviews.all_classes(), reviews.benchmark) == (("neg", "pos"), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("glue/mnli", "mnli"),
+        ("glue/mnli:2.0.0", "mnli"),
+        ("glue/stsb/2.0.0", "stsb"),
+        ("glue", ""),
+        ("super_glue/rte", ""),
+        ("/data/glue/mnli", ""),
+    ],
+)
+def test_which_task_of_glue_a_name_is(name, task):
+    assert glue_task(name) == task
+
+
+def rows_with(monkeypatch, labels, **features):
+    """Makes TFDS give one text a row with these labels."""
+    rows = [{"text": f"é{i}".encode(), "label": label} for i, label in enumerate(labels)]
+    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, {"text": None} | features))
+
+
+def test_minus_one_is_no_label(monkeypatch, capsys):
+    classes = tfds.features.ClassLabel(names=["no", "yes"])
+    rows_with(monkeypatch, [-1, -1], label=classes)
+    assert read_tfds("x", "test", ("text",), "label").labels is None
+    rows_with(monkeypatch, [1, -1, 0], label=classes)
+    rows = read_tfds("x", "train", ("text",), "label")
+    assert (rows.labels, rows.columns) == (["yes", "no"], (["é0", "é2"],))
+    assert "rows left out, since they have no label: 1" in capsys.readouterr().err
+    # Of a score it is a number, except in GLUE.
+    rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
+    assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]
+    assert read_tfds("glue/stsb", "test", ("text",), "label").labels is None
+
+
+def test_mistakes_are_told_in_one_line(mock, monkeypatch):
+    with pytest.raises(UserError, match="no feature 'text'; there are .*premise"):
+        read_tfds("glue/mnli", "train", ("text",), "label")
+    with pytest.raises(UserError, match="the feature 'idx' is not a text"):
+        read_tfds("glue/mnli", "train", ("idx",), "label")
+    with pytest.raises(UserError, match="TFDS cannot give no_such_set, split train: ") as error:
+        read_tfds("no_such_set", "train", ("text",), "label")
+    assert "\n" not in str(error.value)
+    rows_with(monkeypatch, [], label=None)
+    with pytest.raises(UserError, match="TFDS x, split train has no rows"):
+        read_tfds("x", "train", ("text",), "label")
+
+
+def test_without_tfds_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(
+        UserError, match=r"needs TensorFlow Datasets.*pip install 'bert_tf\[tfds\]'"
+    ):
+        load_split("glue/mnli", "train")

@@ -1,0 +1,246 @@
+"""The exported tagger says of texts and of words what evaluation says, and never crashes."""
+
+import random
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+
+import export
+from bert_tf import config as configuration
+from bert_tf.data.conll import Sentence
+from bert_tf.errors import UserError
+from bert_tf.metrics.entities import entity_metrics
+from bert_tf.models import Encoder, EncoderConfig, FeatureTagger, TokenClassifier
+from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
+from bert_tf.text import Tokenizer
+from tests import tiny, tiny_tags
+
+TEXTS = ["the cat sat on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x U.S.", "a fish, " * 40]
+OUTPUTS = {"words", "labels", "starts", "ends", "scores"}
+ENTITY_OUTPUTS = {"entities", "types", "starts", "ends", "scores"}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+
+
+def encoder() -> Encoder:
+    return Encoder(
+        EncoderConfig(
+            vocab_size=len(tiny.VOCABULARY),
+            hidden_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=32,
+            initializer_range=0.8,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> TokenClassifier:
+    keras.utils.set_random_seed(1)
+    return TokenClassifier(encoder(), num_classes=5)
+
+
+@pytest.fixture(scope="module")
+def saved(model, tokenizer, tmp_path_factory):
+    out = tmp_path_factory.mktemp("export") / "tagger"
+    return export.save(model, tokenizer, out, labels=tiny_tags.LABELS, max_length=24, stride=8)
+
+
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(saved)
+
+
+def check(texts, answers) -> None:
+    """What was found is what its offsets cut out, in order, and padding is what it should be."""
+    of = "words" if "words" in answers else "entities"
+    found, starts, ends, scores = (
+        answers[name].numpy().tolist() for name in (of, "starts", "ends", "scores")
+    )
+    assert len(found) == len(texts)
+    for text, *columns in zip(texts, found, starts, ends, scores, strict=True):
+        here = [row for row in zip(*columns, strict=True) if row[1:] != (-1, -1, 0.0)]
+        assert [word for word, *_ in here] == [text[i:j] for _, i, j, _ in here]
+        assert all(word and 0 < score <= 1.0001 for word, _, _, score in here)
+        assert [i for _, i, _, _ in here] == sorted(i for _, i, _, _ in here)
+        assert columns[0][len(here) :] == [b""] * (len(columns[0]) - len(here))
+
+
+def test_words_and_labels_are_those_of_evaluation(loaded, model, tokenizer, tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    config = configuration.load(path, ["data.stride=8"])
+    task = TokenClassification(config, tokenizer, tiny_tags.LABELS)
+    source = random.Random(0)
+    sentences = []
+    for length in (1, 60, 3, 9, 25, 14):
+        words = tuple(
+            source.choice([*tiny.WORDS, "cats", "s", "unheard-of"]) for _ in range(length)
+        )
+        tags = tuple(source.choice(tiny_tags.LABELS) for _ in range(length))
+        sentences.append(Sentence(words, tags, 1, 0))
+    data = TaggedTexts(sentences, by_document=False)
+    logits = task.predict(model, data)
+    metrics = task.score(logits, data)
+
+    padded = tf.ragged.constant([each.words for each in sentences]).to_tensor("")
+    answers = loaded.signatures["words"](words=padded)
+    by_text = loaded.signatures["serving_default"](
+        text=tf.constant([" ".join(each.words) for each in sentences])
+    )
+
+    assert set(answers) == set(by_text) == OUTPUTS
+    for name in OUTPUTS:
+        np.testing.assert_array_equal(answers[name], by_text[name], err_msg=name)
+    np.testing.assert_array_equal(answers["words"], padded)
+    predicted = [
+        [label.decode() for label in row if label] for row in answers["labels"].numpy().tolist()
+    ]
+    again = entity_metrics([each.tags for each in sentences], predicted, ["animal", "place"])
+    assert len(set(sum(predicted, []))) > 2 and 0 < again["f1"] < 1
+    assert again == {name: metrics[name] for name in again}
+    best = tf.reduce_max(tf.nn.softmax(logits), axis=1)
+    scores = answers["scores"].numpy()
+    np.testing.assert_allclose(scores[scores > 0], best, atol=1e-5)
+
+
+def test_texts_are_cut_into_words_and_entities(loaded):
+    answers = loaded.signatures["serving_default"](text=tf.constant(TEXTS))
+    check([text.encode() for text in TEXTS], answers)
+    words = answers["words"].numpy().tolist()
+    assert words[0][:9] == b"the cat sat on the mat 's log .".split()
+    assert words[2][:5] == [
+        "dogs".encode(),
+        "ran\N{SNOWMAN}".encode(),
+        "é\0x".encode(),
+        b"U.S.",
+        b"",
+    ]
+    again = loaded.signatures["words"](words=answers["words"])
+    np.testing.assert_array_equal(again["labels"], answers["labels"])
+    np.testing.assert_allclose(again["scores"], answers["scores"], atol=1e-6)
+
+
+def test_entities_go_from_their_first_word_to_their_last(loaded):
+    found = loaded.signatures["entities"](text=tf.constant(TEXTS))
+    assert set(found) == ENTITY_OUTPUTS
+    check([text.encode() for text in TEXTS], found)
+    answers = loaded.signatures["serving_default"](text=tf.constant(TEXTS))
+    for row, text in enumerate(TEXTS):
+        expected, before = [], b"O"
+        for label, start, end in zip(
+            *(answers[name][row].numpy().tolist() for name in ("labels", "starts", "ends")),
+            strict=True,
+        ):
+            prefix, _, kind = label.partition(b"-")
+            if prefix == b"B" or prefix == b"I" and before[2:] != kind:
+                expected.append([kind, start, end])
+            elif prefix == b"I":
+                expected[-1][2] = end
+            before = label
+        columns = (found[name][row].numpy().tolist() for name in ("types", "starts", "ends"))
+        assert [list(each) for each in zip(*columns, strict=True) if each[0]] == expected
+        assert expected or not text
+
+
+@pytest.mark.parametrize(
+    "texts", [[], [""], ["", " \n"], ["\0"], ["\u200b"], ["\u202e\u05d0\u05d1"]]
+)
+def test_there_may_be_no_words(loaded, texts):
+    for name, outputs in (("serving_default", OUTPUTS), ("entities", ENTITY_OUTPUTS)):
+        answers = loaded.signatures[name](text=tf.constant(texts, tf.string))
+        assert set(answers) == outputs
+        check([text.encode() for text in texts], answers)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2), (2, 0), (1, 1), (2, 3)])
+def test_there_may_be_nothing_but_padding(loaded, shape):
+    answers = loaded.signatures["words"](words=tf.zeros(shape, tf.string))
+    assert {each.shape for each in answers.values()} == {shape}
+    np.testing.assert_array_equal(answers["ends"], np.full(shape, -1))
+
+
+def test_a_missing_word_has_a_label_too(loaded):
+    answers = loaded.signatures["words"](words=tf.constant([["cat", "", "sat", ""]]))
+    labels = answers["labels"].numpy()[0].tolist()
+    assert all(labels[:3]) and labels[3] == b""
+    np.testing.assert_array_equal(answers["starts"], [[0, 4, 5, -1]])
+
+
+def test_serve_takes_a_tensor_or_a_dict(loaded):
+    one, other = loaded.serve(tf.constant(TEXTS)), loaded.serve({"text": tf.constant(TEXTS)})
+    np.testing.assert_array_equal(one["labels"], other["labels"])
+
+
+def test_labels_that_are_no_tags_have_no_entities(model, tokenizer, tmp_path):
+    out = export.save(model, tokenizer, tmp_path / "pos", labels=["N", "V", "A", "O", "P"])
+    assert set(tf.saved_model.load(out).signatures) == {"serving_default", "words"}
+    with pytest.raises(UserError, match="2 labels for a model of 5 classes"):
+        export.save(model, tokenizer, tmp_path / "no", labels=["O", "B-A"])
+
+
+def test_a_feature_tagger_is_served_too(tokenizer, tmp_path):
+    model = FeatureTagger(encoder(), 5, features="sum_all", lstm_units=4)
+    out = export.save(model, tokenizer, tmp_path / "features", labels=tiny_tags.LABELS)
+    loaded = tf.saved_model.load(out)
+    for texts in (TEXTS, [], [""]):
+        answers = loaded.signatures["serving_default"](text=tf.constant(texts, tf.string))
+        check([text.encode() for text in texts], answers)
+
+
+# Loads the model, asks about a megabyte, and prints by how much memory grew, in MiB.
+_MEGABYTE = """
+import resource, sys
+import tensorflow as tf, tensorflow_text
+answer = tf.saved_model.load(sys.argv[1]).signatures[sys.argv[2]]
+answer(text=tf.constant(["a cat"]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = answer(text=tf.constant([sys.argv[3] * (2**20 // len(sys.argv[3].encode()))]))
+print(found["starts"].shape[1], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "part", "words"),
+    [
+        ("serving_default", "!", 2**20),
+        ("serving_default", "a cat ", 349_525),
+        ("entities", "中", 1),
+    ],
+)
+def test_a_megabyte_takes_bounded_memory(saved, name, part, words):
+    done = subprocess.run(
+        [sys.executable, "-c", _MEGABYTE, saved, name, part],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found, grown = map(int, done.stdout.split())
+    assert found >= words
+    assert grown < 1024
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_texts_are_answered(loaded):
+    source = random.Random(0)
+    characters = [*map(chr, range(1, 0x250)), *"中한\u0301\u05d0\u202e\u200d😂👩\ufeff\U0001f3fd\0"]
+    characters += [*tiny.WORDS, " ", " ", " ", ".", "'s", "https://", "U.S."]
+    for _ in range(100):
+        texts = [
+            "".join(source.choices(characters, k=source.randint(0, 60))).encode()
+            if source.random() < 0.7
+            else bytes(source.choices(range(256), k=source.randint(0, 60)))
+            for _ in range(100)
+        ]
+        for name in ("serving_default", "entities"):
+            check(texts, loaded.signatures[name](text=tf.constant(texts)))

@@ -1,0 +1,76 @@
+"""Attention is softmax(Q K^T / sqrt(d)) V over the keys that may be seen, worked out one by one."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.layers.attention import SelfAttention, attention_bias
+from bert_tf.layers.layout import PaddedLayout, UnpaddedLayout
+
+HIDDEN, HEADS = 6, 2
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1], [0, 0, 0, 0, 0]])
+MAY_SEE = {
+    "bidirectional": lambda query, key: True,
+    "left_to_right": lambda query, key: key <= query,
+    "right_to_left": lambda query, key: key >= query,
+}
+
+
+def layer(dtype: str = "float32") -> SelfAttention:
+    """Attention with weights large enough that its probabilities are far from even."""
+    attention = SelfAttention(HEADS, 0.0, 0.02, dtype=dtype)
+    attention.build((None, HIDDEN))
+    random = np.random.RandomState(1)
+    for weight in attention.weights:
+        weight.assign(random.normal(size=weight.shape))
+    return attention
+
+
+def one_by_one(rows: np.ndarray, attention: SelfAttention, direction: str) -> np.ndarray:
+    """[batch, seq_len, hidden] in float64: every query of every head by itself, 0 at padding."""
+    kernel, bias, out_kernel, out_bias = (np.float64(weight) for weight in attention.get_weights())
+    size = HIDDEN // HEADS
+    mixed, outputs = np.zeros(rows.shape), np.zeros(rows.shape)
+    query, key, value = np.split(rows @ kernel + bias, 3, axis=-1)
+    for row, place in zip(*np.nonzero(MASK), strict=True):
+        seen = [k for k in np.flatnonzero(MASK[row]) if MAY_SEE[direction](place, k)]
+        for head in range(HEADS):
+            part = slice(head * size, (head + 1) * size)
+            scores = key[row, seen, part] @ query[row, place, part] / np.sqrt(size)
+            weights = np.exp(scores - scores.max())
+            mixed[row, place, part] = weights @ value[row, seen, part] / weights.sum()
+        outputs[row, place] = mixed[row, place] @ out_kernel + out_bias
+    return outputs
+
+
+@pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
+@pytest.mark.parametrize("direction", MAY_SEE)
+def test_each_token_mixes_those_it_may_see(layout, direction):
+    attention = layer()
+    rows = np.random.RandomState(0).normal(size=(*MASK.shape, HIDDEN))
+    placed = layout(tf.constant(MASK))
+    bias = attention_bias(placed.key_mask, direction)
+    tokens = attention(placed.flatten(tf.constant(rows, tf.float32)), layout=placed, bias=bias)
+    expected = one_by_one(rows, attention, direction)
+    tolerance = 1e-6 * np.abs(expected).max()
+    np.testing.assert_allclose(placed.restore(tokens), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("direction", MAY_SEE)
+def test_what_may_not_be_seen_has_no_part_in_the_gradient(direction):
+    attention = layer()
+    placed = PaddedLayout(tf.constant(MASK[:1]))
+    bias = attention_bias(placed.key_mask, direction)
+    rows = tf.constant(np.random.RandomState(0).normal(size=(5, HIDDEN)), tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        third = attention(rows, layout=placed, bias=bias)[2]
+    reached = np.any(tape.gradient(third, rows).numpy() != 0, axis=-1)
+    assert list(reached) == [MAY_SEE[direction](2, key) for key in range(5)]
+
+
+def test_it_comes_back_from_its_configuration():
+    attention = SelfAttention(HEADS, 0.2, 0.05, dtype="mixed_bfloat16")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(attention))
+    assert again.get_config() == attention.get_config()

@@ -1,0 +1,67 @@
+"""The same global batches give the same losses and weights on one device and on several."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization import AdamW
+from tests.models.on_replicas import CASES
+
+ROOT = Path(__file__).parents[2]
+QUICK = ("pretrainer_in_parts", "classifier")
+SLOW = [(2, case) for case in CASES if case not in QUICK] + [(4, case) for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What the cases give on so many devices; each number of devices runs once."""
+    found = {}
+
+    def of(devices: int, cases: tuple[str, ...]) -> dict[str, np.ndarray]:
+        if (devices, cases) not in found:
+            out = tmp_path_factory.mktemp("replicas") / "out.npz"
+            command = [sys.executable, "-m", "tests.models.on_replicas", str(devices), str(out)]
+            done = subprocess.run([*command, *cases], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr[-4000:]
+            found[devices, cases] = dict(np.load(out))
+        return found[devices, cases]
+
+    return of
+
+
+@pytest.mark.parametrize("case", QUICK)
+def test_two_devices_train_as_one(case, results):
+    assert_same(results(2, QUICK), case)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("devices", "case"), SLOW)
+def test_several_devices_train_as_one(devices, case, results):
+    cases = tuple(each for number, each in SLOW if number == devices)
+    assert_same(results(devices, cases), case)
+
+
+def assert_same(found: dict[str, np.ndarray], case: str) -> None:
+    one, several = (
+        {key: value for key, value in found.items() if key.startswith(f"{place}:{case}:")}
+        for place in ("one", "several")
+    )
+    assert len(one) == len(several) > 20
+    for key, value in one.items():
+        kind = key.split(":")[2].split()[0]
+        tolerance = 1e-6 if kind == "weight" else 1e-5
+        other = several[key.replace("one:", "several:", 1)]
+        np.testing.assert_allclose(other, value, rtol=0, atol=tolerance, err_msg=key)
+
+
+def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
+    weight = keras.Variable(np.ones(2, "float32"))
+    AdamW(0.1, clip_norm=1.0, epsilon=1.0).apply([tf.constant([0.0, 1.0])], [weight])
+    found = results(2, QUICK)["clipped_step"]
+    np.testing.assert_allclose(found, weight.numpy(), rtol=0, atol=1e-7)

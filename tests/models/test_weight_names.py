@@ -1,0 +1,175 @@
+"""All weights of every model, by name, and their shapes: checkpoints and decay go by these."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.models import (
+    Encoder,
+    EncoderConfig,
+    FeatureTagger,
+    MultipleChoice,
+    PreTrainer,
+    SequenceClassifier,
+    SpanClassifier,
+    TokenClassifier,
+)
+from bert_tf.optimization import LAMB, AdamW
+
+CONFIG = EncoderConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=12,
+)
+
+ENCODER = """
+encoder/embeddings/word_embeddings                  30 8
+encoder/embeddings/position_embeddings              12 8
+encoder/embeddings/token_type_embeddings             2 8
+encoder/embeddings/layer_norm/gamma                    8
+encoder/embeddings/layer_norm/beta                     8
+encoder/layer_0/attention/query_key_value/kernel    8 24
+encoder/layer_0/attention/query_key_value/bias        24
+encoder/layer_0/attention/output/kernel              8 8
+encoder/layer_0/attention/output/bias                  8
+encoder/layer_0/attention_layer_norm/gamma             8
+encoder/layer_0/attention_layer_norm/beta              8
+encoder/layer_0/intermediate/kernel                 8 16
+encoder/layer_0/intermediate/bias                     16
+encoder/layer_0/output/kernel                       16 8
+encoder/layer_0/output/bias                            8
+encoder/layer_0/output_layer_norm/gamma                8
+encoder/layer_0/output_layer_norm/beta                 8
+encoder/layer_1/attention/query_key_value/kernel    8 24
+encoder/layer_1/attention/query_key_value/bias        24
+encoder/layer_1/attention/output/kernel              8 8
+encoder/layer_1/attention/output/bias                  8
+encoder/layer_1/attention_layer_norm/gamma             8
+encoder/layer_1/attention_layer_norm/beta              8
+encoder/layer_1/intermediate/kernel                 8 16
+encoder/layer_1/intermediate/bias                     16
+encoder/layer_1/output/kernel                       16 8
+encoder/layer_1/output/bias                            8
+encoder/layer_1/output_layer_norm/gamma                8
+encoder/layer_1/output_layer_norm/beta                 8
+encoder/pooler/kernel                                8 8
+encoder/pooler/bias                                    8
+"""
+HEADS = {
+    "encoder": "",
+    "pretrainer": """
+pretrainer/masked_lm/transform/kernel                8 8
+pretrainer/masked_lm/transform/bias                    8
+pretrainer/masked_lm/layer_norm/gamma                  8
+pretrainer/masked_lm/layer_norm/beta                   8
+pretrainer/masked_lm/output_bias                      30
+pretrainer/next_sentence/kernel                      8 2
+pretrainer/next_sentence/bias                          2
+""",
+    "sequence_classifier": """
+sequence_classifier/classifier/kernel                8 3
+sequence_classifier/classifier/bias                    3
+""",
+    "span_classifier": """
+span_classifier/span/kernel                          8 2
+span_classifier/span/bias                              2
+""",
+    "token_classifier": """
+token_classifier/classifier/kernel                   8 5
+token_classifier/classifier/bias                       5
+""",
+    "multiple_choice": """
+multiple_choice/choice/kernel                        8 1
+multiple_choice/choice/bias                            1
+""",
+    "feature_tagger": """
+feature_tagger/lstm_0/forward_lstm/lstm_cell/kernel            8 16
+feature_tagger/lstm_0/forward_lstm/lstm_cell/recurrent_kernel  4 16
+feature_tagger/lstm_0/forward_lstm/lstm_cell/bias                16
+feature_tagger/lstm_0/backward_lstm/lstm_cell/kernel           8 16
+feature_tagger/lstm_0/backward_lstm/lstm_cell/recurrent_kernel 4 16
+feature_tagger/lstm_0/backward_lstm/lstm_cell/bias               16
+feature_tagger/lstm_1/forward_lstm/lstm_cell/kernel            8 16
+feature_tagger/lstm_1/forward_lstm/lstm_cell/recurrent_kernel  4 16
+feature_tagger/lstm_1/forward_lstm/lstm_cell/bias                16
+feature_tagger/lstm_1/backward_lstm/lstm_cell/kernel           8 16
+feature_tagger/lstm_1/backward_lstm/lstm_cell/recurrent_kernel 4 16
+feature_tagger/lstm_1/backward_lstm/lstm_cell/bias               16
+feature_tagger/classifier/kernel                               8 5
+feature_tagger/classifier/bias                                   5
+""",
+}
+# What decays: kernels and tables; no bias, no layer normalization.
+DECAYS = re.compile(r"/(recurrent_)?kernel$|_embeddings$")
+# What no task that reads tokens trains.
+POOLER = {"encoder/pooler/kernel", "encoder/pooler/bias"}
+
+
+def make(name: str) -> keras.Model:
+    encoder = Encoder(CONFIG)
+    return {
+        "encoder": lambda: encoder,
+        "pretrainer": lambda: PreTrainer(encoder),
+        "sequence_classifier": lambda: SequenceClassifier(encoder, 3),
+        "span_classifier": lambda: SpanClassifier(encoder),
+        "token_classifier": lambda: TokenClassifier(encoder, 5),
+        "multiple_choice": lambda: MultipleChoice(encoder),
+        "feature_tagger": lambda: FeatureTagger(encoder, 5, "last", lstm_units=4),
+    }[name]()
+
+
+def table(name: str) -> dict[str, tuple[int, ...]]:
+    rows = (line.split() for line in (ENCODER + HEADS[name]).splitlines() if line)
+    return {path: tuple(map(int, shape)) for path, *shape in rows}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_all_weights_have_their_names_and_shapes(name):
+    model, expected = make(name), table(name)
+    assert {weight.path: tuple(weight.shape) for weight in model.weights} == expected
+    ours = {path.removeprefix(f"{name}/") for path in expected if not path.startswith("encoder/")}
+    ours |= {path for path in expected if path.startswith("encoder/")}
+    assert set(weight_names(model)) == ours
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_summary_shows_all_shapes_and_counts_all_parameters(name):
+    model, lines = make(name), []
+    model.summary(line_length=100, print_fn=lines.append)
+    text = "\n".join(lines)
+    assert "?" not in text
+    assert "unbuilt" not in text
+    rows = [line.split("│")[2].strip() for line in text.splitlines() if line.startswith("│")]
+    assert all(re.fullmatch(r"\((None, )+\d+\)", shape) for shape in rows)
+    assert len(rows) == len(model.layers)
+
+    sizes = {path: int(np.prod(shape)) for path, shape in table(name).items()}
+    fixed = {
+        "span_classifier": POOLER,
+        "token_classifier": POOLER,
+        "feature_tagger": {path for path in sizes if path.startswith("encoder/")},
+    }.get(name, set())
+    untrained = sum(sizes[path] for path in fixed)
+    assert f" Total params: {sum(sizes.values()):,} (" in text
+    assert f" Trainable params: {sum(sizes.values()) - untrained:,} (" in text
+    assert f" Non-trainable params: {untrained:,} (" in text
+
+
+@pytest.mark.parametrize("make_optimizer", [AdamW, LAMB])
+@pytest.mark.parametrize("name", ["pretrainer", "feature_tagger"])
+def test_kernels_and_tables_decay_and_nothing_else_does(name, make_optimizer):
+    model = make(name)
+    for weight in model.weights:
+        weight.assign(np.ones(weight.shape))
+    trained = model.trainable_weights
+    make_optimizer(0.1, weight_decay=0.5).apply([tf.zeros(w.shape) for w in trained], trained)
+    moved = {w.path for w in model.weights if np.any(w.numpy() != 1.0)}
+    assert moved == {w.path for w in trained if DECAYS.search(w.path)}
+    assert len(moved) > 4

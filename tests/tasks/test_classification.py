@@ -1,0 +1,190 @@
+"""Classification of GLUE's and one's own texts: what is scored and written, and what is refused."""
+
+import numpy as np
+import pytest
+
+from bert_tf import config as configuration
+from bert_tf import training
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.tasks.classification import Classification
+from bert_tf.text import Tokenizer
+from tests import tiny
+from tests.tasks.tiny_texts import pairs, write_config, write_lines, write_mnli
+
+
+def task_of(path, settings=(), labels=None) -> Classification:
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    return Classification(configuration.load(path, settings), tokenizer, labels)
+
+
+@pytest.fixture(scope="module")
+def mnli(tmp_path_factory):
+    """The folder of a run on MNLI in small, and its metrics."""
+    folder = tmp_path_factory.mktemp("mnli")
+    write_mnli(folder / "MNLI")
+    path = write_config(folder, "classification", "path: MNLI, format: mnli", epochs=4)
+    return folder, training.finetune(configuration.load(path), folder / "run")
+
+
+def test_mnli_is_scored_on_both_dev_files_by_its_metric(mnli):
+    _, metrics = mnli
+    assert list(metrics) == ["accuracy", "loss", "accuracy_mismatched", "loss_mismatched"]
+    assert metrics["accuracy"] > 0.6
+
+
+def test_the_labelled_diagnostic_set_is_scored_by_its_own_metric(mnli):
+    folder, _ = mnli
+    metrics = training.evaluate(folder / "run", folder / "MNLI" / "diagnostic-full.tsv")
+    assert list(metrics) == ["mcc", "accuracy", "loss"]
+
+
+def test_predictions_for_test_files_have_the_names_and_words_of_the_server(mnli):
+    folder, _ = mnli
+    files = {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX"}
+    for number, (name, submitted) in enumerate(files.items()):
+        assert training.evaluate(folder / "run", folder / "MNLI" / f"{name}.tsv") == {}
+        written = folder / "run" / "predictions" / f"{submitted}.tsv"
+        header, *rows = written.read_text().splitlines()
+        assert header == "index\tprediction"
+        assert len(rows) == (3, 2, 4)[number]
+        places, words = zip(*(row.split("\t") for row in rows), strict=True)
+        assert list(places) == [str(i) for i in range(len(rows))]
+        assert set(words) <= {"contradiction", "entailment", "neutral"}
+
+
+def test_dev_predictions_are_the_labels(mnli):
+    folder, metrics = mnli
+    lines = (folder / "MNLI" / "dev_matched.tsv").read_text().splitlines()[1:]
+    gold = [line.split("\t")[-1] for line in lines]
+    written = (folder / "run" / "predictions" / "dev.tsv").read_text().splitlines()[1:]
+    right = [line.split("\t")[1] == label for line, label in zip(written, gold, strict=True)]
+    assert np.mean(right) == metrics["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("task", "best", "metrics"),
+    [
+        ("cola", "mcc", {"mcc", "loss"}),
+        ("mrpc", "f1", {"f1", "accuracy", "loss"}),
+        ("qqp", "f1", {"f1", "accuracy", "loss"}),
+        ("sst2", "accuracy", {"accuracy", "loss"}),
+        ("wnli", "accuracy", {"accuracy", "loss"}),
+    ],
+)
+def test_each_task_of_glue_has_its_metrics(tmp_path, task, best, metrics):
+    files = {
+        "cola": (None, "s\t1\t\tcat", "s\t0\t*\tdog"),
+        "mrpc": ("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "1\t1\t2\ta\ta", "0\t3\t4\ta\tcat"),
+        "qqp": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",)
+        + ("1\t1\t2\ta\ta\t1", "2\t3\t4\ta\tcat\t0"),
+        "sst2": ("sentence\tlabel", "good\t1", "bad\t0"),
+        "wnli": ("index\tsentence1\tsentence2\tlabel", "0\ta\tb\t1", "1\tc\td\t0"),
+    }
+    path = write_lines(tmp_path / "dev.tsv", filter(None, files[task]))
+    of_task = task_of(
+        write_config(tmp_path, "classification", f"path: ., format: {task}"), labels=("0", "1")
+    )
+    assert of_task.best_metric == best
+    assert Classification.best_metric_of(of_task.config) == best
+    data = of_task.read(path)
+    right = np.array([[0.0, 9.0], [9.0, 0.0]], np.float32)
+    found = of_task.score(right, data)
+    assert found.keys() == metrics
+    assert found[best] == 1.0
+    assert of_task.score(right[::-1], data)[best] <= 0.0
+
+
+def test_a_pair_of_columns_of_ones_own(tmp_path):
+    lines = ["same,one,two", *(f"{same},{a},{b}" for a, b, same in pairs(6))]
+    write_lines(tmp_path / "train.csv", lines)
+    write_lines(tmp_path / "dev.csv", lines)
+    columns = "text_columns: [one, two], label_column: same"
+    path = write_config(tmp_path, "classification", f"path: ., format: csv, {columns}")
+    task = task_of(path)
+    examples = task.train_examples()
+    assert task.labels == ("False", "True")
+    assert examples.targets.tolist() == [0, 1, 0, 1, 0, 1]
+    assert examples.take(np.array([0]))[0]["input_type_ids"].max() == 1
+    # Labels are those of the whole file, however few rows are used.
+    task = task_of(path, ["data.train_rows=1"])
+    assert len(task.train_examples().lengths) == 1
+    assert task.labels == ("False", "True")
+
+
+def test_a_test_file_without_labels_is_predicted_and_not_scored(tmp_path):
+    write_lines(tmp_path / "train.tsv", ["text\tlabel", "cat\tyes", "dog\tno"])
+    write_lines(tmp_path / "test.tsv", ["text", "cat", "dog"])
+    task = task_of(write_config(tmp_path, "classification", "path: ., format: tsv"))
+    assert task.test_files() == {"": tmp_path / "test.tsv"}
+    task.train_examples()
+    data = task.read(tmp_path / "test.tsv")
+    predictions = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
+    assert task.score(predictions, data) == {}
+    task.write_predictions(predictions, data, tmp_path / "predictions", "test")
+    written = (tmp_path / "predictions" / "test.tsv").read_text()
+    assert written == "index\tprediction\n0\tyes\n1\tno\n"
+
+
+def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    path = write_config(tmp_path, "classification", "path: glue/cola, format: tfds")
+    with tfds.testing.mock_data(num_examples=4):
+        task = task_of(path)
+        assert task.best_metric == "mcc"
+        task.train_examples()
+        assert task.labels == ("unacceptable", "acceptable")
+        ((ending, split),) = task.test_files().items()
+        data = task.read(split)
+    predictions = np.eye(2, dtype=np.float32)[[1, 0, 0, 1]]
+    task.write_predictions(predictions, data, tmp_path, f"test{ending}")
+    assert (tmp_path / "CoLA.tsv").read_text().split()[2:] == "0 1 1 0 2 0 3 1".split()
+
+
+def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_path):
+    write_lines(tmp_path / "train.tsv", ["text\tlabel", *["a cat\tmany"] * 6, *["dog\tfew"] * 2])
+    data = "path: ., format: tsv, class_weights: {few: 3}"
+    path = write_config(tmp_path, "classification", data)
+    for setting in ("data.class_weights={few: 3}", "data.class_weights=balanced"):
+        task = task_of(path, [setting])
+        examples = task.train_examples()
+        model = task.model(Encoder(EncoderConfig(26, 8, 1, 2, 16, max_position_embeddings=24)))
+        task.compile(model, optimizer="sgd")
+        few, many = (examples.take(np.flatnonzero(examples.targets == c)) for c in (0, 1))
+        loss = {
+            name: model.evaluate(*rows, verbose=0)[0] for name, rows in (("f", few), ("m", many))
+        }
+        unweighted = {
+            name: -np.log(softmax(model.predict_on_batch(rows[0]))[0, c])
+            for c, (name, rows) in enumerate((("f", few), ("m", many)))
+        }
+        # 6 rows weigh w and 2 rows 3 w, and all of them 8.
+        np.testing.assert_allclose(loss["m"], unweighted["m"] * 8 / 12, rtol=1e-5)
+        np.testing.assert_allclose(loss["f"], unweighted["f"] * 24 / 12, rtol=1e-5)
+    with pytest.raises(UserError, match="class_weights has 'fwe', which is no label; .* few, many"):
+        task_of(path, ["data.class_weights={fwe: 3}"]).train_examples()
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("path: ., format: tvs", "unknown data.format 'tvs'; choose one of tsv, csv, jsonl, cola"),
+        ("path: ., format: stsb", "stsb has numbers, not labels, .* set task: regression"),
+        ("path: ., format: ax", "the diagnostic set is not trained on"),
+        ("path: ., format: rte, text_columns: [a]", "text_columns is not for rte, whose columns"),
+        ("path: nowhere, format: cola", "data not found: nowhere/train.tsv"),
+        ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; there are 0, 1"),
+        ("path: ., format: sst2", "train.tsv: no column 'sentence'; there are s, 1, , a"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(tmp_path, data, message):
+    write_lines(tmp_path / "train.tsv", ["s\t1\t\ta", "s\tx\t\tb"])
+    path = write_config(tmp_path, "classification", data)
+    with pytest.raises(UserError, match=message) as error:
+        task_of(path).train_examples()
+    assert "\n" not in str(error.value)

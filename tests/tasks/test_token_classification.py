@@ -1,0 +1,135 @@
+"""Taggers learn, fine-tuned and feature-based, and are scored on the words of the file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import config as configuration
+from bert_tf import training
+from bert_tf.checkpoints import reading
+from bert_tf.data.conll import Sentence, read_conll
+from bert_tf.errors import UserError
+from bert_tf.metrics.entities import entity_metrics
+from bert_tf.models import FeatureTagger
+from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
+from bert_tf.text import Tokenizer
+from tests import tiny, tiny_tags
+
+
+def task_of(path, settings=()) -> TokenClassification:
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    return TokenClassification(configuration.load(path, settings), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of the data and of a run, and what the run returned."""
+    folder = tmp_path_factory.mktemp("tagging")
+    config = configuration.load(tiny_tags.write_tagging(folder))
+    return folder, training.finetune(config, folder / "run")
+
+
+def test_a_tagger_learns(trained):
+    folder, metrics = trained
+    run = folder / "run"
+    assert metrics["f1"] == metrics["f1_animal"] == metrics["f1_place"] == 1.0
+    assert json.loads((run / "metrics.json").read_text()) == metrics
+    assert reading.find(run).description.labels == tuple(tiny_tags.LABELS)
+    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    expected = [(each.words, each.tags) for each in read_conll(folder / "dev.conll")]
+    for column in (1, 2):
+        written = read_conll(run / "predictions" / "dev.conll", tag_column=column)
+        assert [(each.words, each.tags) for each in written] == expected
+
+
+def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained):
+    folder, _ = trained
+    settings = ["model.features=last", "model.lstm_units=8", f"init.checkpoint={folder / 'run'}"]
+    run = folder / "feature_based"
+    metrics = training.finetune(configuration.load(folder / "tagging.yaml", settings), run)
+    assert metrics["f1"] > 0.9
+    checkpoint, before = reading.find(run), reading.find(folder / "run")
+    model, started = checkpoint.description.build(), before.description.build()
+    assert isinstance(model, FeatureTagger) and model.head["lstm_units"] == 8
+    checkpoint.fill(model)
+    before.fill(started)
+    for old, new in zip(started.encoder.weights, model.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old, new, err_msg=old.path)
+    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+
+
+def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.train_examples()
+    data = task.read(tmp_path / "dev.conll")
+    words = sum(len(each.words) for each in data.sentences)
+    logits = np.random.default_rng(0).normal(size=(words, 5)).astype(np.float32)
+    # Right in half of the words.
+    labels = [task.labels.index(tag) for each in data.sentences for tag in each.tags]
+    logits[np.arange(0, words, 2), labels[::2]] += 9.0
+    task.write_predictions(logits, data, tmp_path, "dev_predicted")
+    written = tmp_path / "dev_predicted.conll"
+    assert {len(line.split(" ")) for line in written.read_text().splitlines() if line} == {3}
+    columns = [
+        [each.tags for each in read_conll(written, tag_column=column, lenient_tags=True)]
+        for column in (1, 2)
+    ]
+    metrics = task.score(logits, data)
+    again = entity_metrics(*columns, types=["animal", "place"])
+    assert 0 < metrics["f1"] < 1
+    # Accuracy is of the tags as predicted, and reading mends these.
+    for metric in again.keys() - {"accuracy"}:
+        assert metrics[metric] == pytest.approx(again[metric])
+    exponents = np.exp(logits)
+    loss = -np.log(exponents[np.arange(words), labels] / exponents.sum(axis=1)).mean()
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    alone, together = task_of(path), task_of(path, ["data.document_context=true"])
+    windows, longer = alone.train_examples(), together.train_examples()
+    assert len(windows.lengths) >= 48 and windows.lengths.mean() < 16
+    assert longer.lengths.mean() > 20
+    # Each of the words has its label once, either way.
+    assert sorted(windows.labels[windows.labels >= 0]) == sorted(longer.labels[longer.labels >= 0])
+    data = together.read(tmp_path / "dev.conll")
+    assert len(data.texts) == 3 and len(data.sentences) == 9
+    # The text goes on after a sentence, but no entity does.
+    tags = [("B-animal", "I-animal"), ("B-animal",)]
+    sentences = [Sentence(("cat", "bird")[-len(each) :], each, 1, 1) for each in tags]
+    data = TaggedTexts(sentences, by_document=True)
+    assert data.texts == [["cat", "bird", "bird"]]
+    logits = np.eye(5, dtype=np.float32)[[1, 2, 2]]
+    assert together.score(logits, data)["f1"] == 1.0
+
+
+def test_training_rows_are_sentences(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    examples = task_of(path, ["data.train_rows=2", "train.max_length=32"]).train_examples()
+    sentences = read_conll(tmp_path / "train.conll")[:2]
+    assert (examples.labels >= 0).sum() == sum(len(each.words) for each in sentences)
+
+
+@pytest.mark.parametrize(
+    ("split", "content", "settings", "message"),
+    [
+        ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
+        ("train", "the O\n", [], "all tags are O; there is no entity"),
+        (
+            "train",
+            "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",
+            [],
+            "line 1: I-animal after O",
+        ),
+        ("train", "cat B-x\n", ["data.document_context=true"], "no -DOCSTART- lines"),
+        ("train", "cat B-x\n", ["data.format=tsv"], "unknown data.format 'tsv'; use conll"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, split, content, settings, message):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / f"{split}.conll").write_text(content)
+    settings = [*settings, "data.train=train.conll", "data.dev=dev.conll"]
+    with pytest.raises(UserError, match=message):
+        training.finetune(configuration.load(path, settings), tmp_path / "run")

@@ -1,0 +1,321 @@
+"""One training in phases: what it sees, when it evaluates, saves and ends, and how it goes on."""
+
+import json
+import os
+import signal
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import AdamW, Encoder, EncoderConfig, SequenceClassifier
+from bert_tf import config as configuration
+from bert_tf.checkpoints import names, reading
+from bert_tf.checkpoints.description import describe
+from bert_tf.errors import UserError
+from bert_tf.training import callbacks
+from bert_tf.training.callbacks import Diverged, Save, Stop
+from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training.evaluations import Evaluations
+from bert_tf.training.fit import Phase, train
+from bert_tf.training.preemption import Preempted
+from bert_tf.training.run_folder import RunFolder
+from tests import tiny
+
+LONG, SHORT = 9, 5
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    model = SequenceClassifier(
+        Encoder(
+            EncoderConfig(
+                vocab_size=20,
+                hidden_size=4,
+                num_hidden_layers=1,
+                num_attention_heads=1,
+                intermediate_size=4,
+            )
+        )
+    )
+    model.compile(AdamW(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.optimizer.build(model.trainable_variables)
+    variables = [*model.variables, *model.optimizer.variables]
+    return model, [(variable, variable.numpy()) for variable in variables]
+
+
+class Training:
+    """A training in two phases, to be started again and again."""
+
+    def __init__(self, folder, classifier, settings):
+        config = configuration.load(tiny.write_finetuning(folder), settings)
+        self.run = RunFolder.start(folder / "run", config)
+        self.model, self._beginning = classifier
+        # What happened: the starts of datasets, and after which step which phase evaluated.
+        self.started, self.evaluated = [], []
+
+    def start(self, accuracies=None, every=2, at_end=True, **options):
+        """Trains from the newest checkpoint on; accuracies are those of each step's evaluation."""
+        for variable, value in self._beginning:
+            variable.assign(value)
+
+        def phase(end, length):
+            def batches_from(start):
+                self.started.append((length, start))
+                return tf.data.Dataset.counter(start).map(lambda step: batch(step, length))
+
+            def evaluate():
+                step = int(self.model.optimizer.iterations)
+                self.evaluated.append((length, step))
+                accuracy = (accuracies or {}).get(step, 0.0)
+                return {"accuracy": accuracy() if callable(accuracy) else accuracy}
+
+            return Phase(end, batches_from, evaluate, tokens=4 * length)
+
+        evaluations = Evaluations(every, at_end, "accuracy", **options)
+        train(
+            self.run,
+            self.model,
+            Checkpoints(self.run.checkpoints, describe(self.model), 2),
+            [phase(7, SHORT), phase(10, LONG)],
+            evaluations,
+        )
+        return evaluations
+
+    def steps(self):
+        return [int(path.name[5:]) for path in sorted(self.run.checkpoints.glob("step-*"))]
+
+    def weights(self):
+        return self.model.get_weights()
+
+
+def batch(step, length):
+    ids = tf.random.stateless_uniform([4, length], [step, 0], 0, 20, tf.int32)
+    inputs = {
+        "input_word_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+    return inputs, ids[:, 1] % 2
+
+
+@pytest.fixture
+def make_training(tmp_path, classifier):
+    """Makes a training in a folder of its own."""
+
+    def make(name="one", *settings):
+        (tmp_path / name).mkdir()
+        return Training(tmp_path / name, classifier, ["train.checkpoint_steps=3", *settings])
+
+    return make
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_after(monkeypatch, step):
+    after_step = Save.after_step
+
+    def save_and_die(self, logs):
+        after_step(self, logs)
+        if self.step == step:
+            raise Killed
+
+    monkeypatch.setattr(Save, "after_step", save_and_die)
+
+
+def test_phases_follow_each_other_with_one_count_of_steps(make_training):
+    training = make_training()
+    evaluations = training.start()
+
+    assert training.started == [(SHORT, 0), (LONG, 7)]
+    assert training.evaluated == [(SHORT, 2), (SHORT, 4), (SHORT, 6), (LONG, 8), (LONG, 10)]
+    assert [step for step, _ in evaluations.results] == [2, 4, 6, 8, 10]
+    assert training.steps() == [9, 10]
+
+
+@pytest.mark.parametrize("step", [3, 7, 8])
+def test_a_run_goes_on_in_the_phase_it_was_in(make_training, monkeypatch, step):
+    undisturbed = make_training("undisturbed")
+    undisturbed.start()
+    expected = undisturbed.weights()
+    training = make_training("killed", "train.checkpoint_steps=1")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, step)
+        training.start()
+    training.started.clear()
+    results = training.start().results
+
+    assert training.started == ([(SHORT, 3), (LONG, 7)] if step == 3 else [(LONG, step)])
+    assert training.evaluated == undisturbed.evaluated
+    assert [each for each, _ in results] == [2, 4, 6, 8, 10]
+    for ours, theirs in zip(training.weights(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_finished_run_asks_for_no_batch(make_training):
+    training = make_training()
+    training.start()
+    expected = training.weights()
+    training.started.clear()
+    training.start()
+
+    assert training.started == []
+    for ours, theirs in zip(training.weights(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_best_weights_are_kept_on_the_disk_and_in_the_model(make_training):
+    training = make_training()
+    training.start({4: 0.9, 6: 0.8}, keep_best=True)
+
+    assert training.steps() == [4, 9, 10]
+    assert reading.newest(training.run.path).name == "step-00000010"
+    assert reading.kept(training.run.path).name == "step-00000004"
+    found = reading.find(training.run.path).tensors
+    for name, weight in names.weight_names(training.model).items():
+        np.testing.assert_array_equal(weight.numpy(), found.read(name), err_msg=name)
+
+
+def test_the_last_weights_are_kept_without_that(make_training):
+    training = make_training()
+    training.start({4: 0.9}, keep_best=False)
+
+    assert training.steps() == [9, 10]
+    assert reading.kept(training.run.path).name == "step-00000010"
+
+
+def test_a_run_ends_early_and_stays_ended(make_training):
+    training = make_training()
+    training.start({2: 0.9, 4: 0.8, 6: 0.85}, patience=2, keep_best=True)
+    assert training.evaluated == [(SHORT, 2), (SHORT, 4), (SHORT, 6)]
+    assert training.steps() == [2, 3, 6]
+    training.started.clear()
+
+    assert training.start({}, patience=2, keep_best=True).over
+    assert training.started == []
+    assert reading.kept(training.run.path).name == "step-00000002"
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_sigterm_during_an_evaluation_saves_and_the_evaluation_is_made_up_for(make_training):
+    def asked_to_end():
+        terminate()
+        pytest.fail("the evaluation goes on")
+
+    training = make_training()
+    with pytest.raises(Preempted):
+        training.start({4: asked_to_end})
+    assert training.steps() == [3, 4]
+    training.evaluated.clear()
+    results = training.start({4: 0.5}).results
+
+    assert training.evaluated[0] == (SHORT, 4)
+    assert [step for step, _ in results] == [2, 4, 6, 8, 10]
+    assert results[1][1] == {"accuracy": 0.5}
+
+
+def test_an_evaluation_of_the_end_that_is_made_up_for_counts_for_what_is_kept(make_training):
+    training = make_training()
+    with pytest.raises(Preempted):
+        training.start({4: 0.5, 10: terminate}, keep_best=True)
+    assert reading.kept(training.run.path).name == "step-00000004"
+    training.start({10: 0.9}, keep_best=True)
+
+    assert reading.kept(training.run.path).name == "step-00000010"
+    assert not list(training.run.path.rglob("*.unfinished"))
+
+
+def test_a_damaged_best_checkpoint_is_told(make_training):
+    training = make_training()
+    training.start({4: 0.9}, keep_best=True)
+    weights = training.run.checkpoints / "step-00000004" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+
+    with pytest.raises(UserError, match="best checkpoint, .*step-00000004, is damaged"):
+        training.start(keep_best=True)
+
+
+def test_a_state_that_cannot_be_read_does_not_stop_the_training(make_training):
+    training = make_training()
+    training.start()
+    for name, content in (("step-00000009", "[]"), ("step-00000010", "{")):
+        (training.run.checkpoints / name / "state.json").write_text(content)
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(UserError, match="all .*damaged"),
+    ):
+        training.start()
+
+    (training.run.checkpoints / "step-00000010" / "state.json").unlink()
+    assert reading.kept(training.run.path).name == "step-00000010"
+
+
+def test_a_state_holds_what_came_of_the_evaluations(make_training):
+    training = make_training()
+    training.start({2: 0.25})
+    state = json.loads((reading.newest(training.run.path) / "state.json").read_text())
+
+    assert state["step"] == state["kept"] == 10
+    assert state["evaluations"][0] == [2, {"accuracy": 0.25}]
+
+
+def test_console_and_tensorboard_count_tokens(make_training, capsys, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    amounts = []
+    progress = callbacks.Progress
+    monkeypatch.setattr(callbacks, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
+    training = make_training("logged", "train.log_steps=5")
+    training.start()
+
+    (tokens,) = amounts
+    assert [tokens(step) for step in (0, 1, 7, 8, 10)] == [0, 20, 140, 176, 248]
+    assert "training: 10/10" in capsys.readouterr().err
+    for kind, steps in (("train", [5, 10]), ("dev", [2, 4, 6, 8, 10])):
+        events = EventAccumulator(str(training.run.logs / kind))
+        events.Reload()
+        name = {"train": "learning_rate", "dev": "accuracy"}[kind]
+        assert [event.step for event in events.Tensors(name)] == steps
+
+
+def test_a_loss_that_is_no_number_ends_the_run():
+    stop = Stop(4, 10)
+    stop.on_train_batch_end(0, {"loss": 1.0})
+    for loss in (float("nan"), float("inf")):
+        with pytest.raises(Diverged, match=f"the loss is {loss} at step"):
+            stop.on_train_batch_end(0, {"loss": loss})
+
+
+def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(callbacks.time, "monotonic", lambda: clock[0])
+    saved = []
+    checkpoints = SimpleNamespace(save=lambda model, step, evaluations: saved.append(step))
+    preemption = SimpleNamespace(asked=False, end_if_asked=lambda step: None)
+    save = Save(0, 12, 4, 2.0, checkpoints, Evaluations(None), preemption)
+    save.set_model(None)
+    for now in (10, 119, 120, 130, 140, 239, 241, 250, 370, 380, 390, 400):
+        clock[0] = now
+        save.on_train_batch_end(0)
+
+    #             of minutes: 3, 9; of steps: 4, 8; the last: 12
+    assert saved == [3, 4, 8, 9, 12]
+
+
+def test_another_process_in_the_same_run_is_refused(make_training):
+    run = make_training().run
+    with (
+        run.in_use(),
+        pytest.raises(UserError, match="another process is working on"),
+        run.in_use(),
+    ):
+        pass
+    with run.in_use():
+        pass

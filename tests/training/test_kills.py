@@ -1,0 +1,116 @@
+"""A run that is killed and started again ends with the bits of one that was left alone."""
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import reading, tensors
+from tests import tiny
+from tests.training.lives import Nursery, last_step
+
+TRAINING = ["train.deterministic=true", "train.checkpoint_steps=2", "train.checkpoints_kept=2"]
+
+MANY = [pytest.mark.slow, pytest.mark.timeout(1800)]
+kills_few_and_many = pytest.mark.parametrize("kills", [2, pytest.param(12, marks=MANY)])
+
+
+def result(run: Path) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """The metrics, and all that is in the last checkpoint."""
+    folder = reading.newest(run)
+    weights = [tensors.load(folder / f"{name}.safetensors") for name in ("model", "optimizer")]
+    return json.loads((run / "metrics.json").read_text()), weights[0] | weights[1]
+
+
+def check_equal(run: Path, undisturbed: Path) -> None:
+    metrics, weights = result(run)
+    expected_metrics, expected = result(undisturbed)
+    assert metrics == expected_metrics
+    assert weights.keys() == expected.keys()
+    for name, value in expected.items():
+        assert weights[name].tobytes() == value.tobytes(), name
+    assert not list(run.rglob("*.unfinished"))
+
+
+def kill_at_random(
+    nursery: Nursery, command: list, run: Path, steps: int, kills: int, seed: int
+) -> int:
+    """Starts the command until it ends by itself; how often it was killed before that."""
+    source = random.Random(seed)
+    killed = 0
+    for number in range(kills):
+        target = source.randrange(number * steps // kills, (number + 1) * steps // kills)
+        moment = None
+
+        def now(target=target) -> bool:
+            # Some time after the checkpoint of a random step: in an update, or in the next one's
+            # writing.
+            nonlocal moment
+            if moment is None and last_step(run) >= target:
+                moment = time.monotonic() + source.uniform(0, 0.1)
+            return moment is not None and time.monotonic() >= moment
+
+        killed += nursery.live(*command, until=now) == -signal.SIGKILL
+    assert nursery.live(*command) == 0, nursery.log.read_text()
+    return killed
+
+
+@kills_few_and_many
+def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml, kills):
+    settings = [
+        *TRAINING,
+        "train.steps=60",
+        "train.eval_steps=25",
+        "train.checkpoint_minutes=0.001",
+    ]
+    settings += ["train.long_length=28", "train.long_fraction=0.4", "model.num_hidden_layers=1"]
+    command = ["pretrain", pretraining_yaml, "--set", *settings, "--out"]
+    assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
+
+    run = tmp_path / "killed"
+    assert kill_at_random(nursery, [*command, run], run, 60, kills, seed=kills) >= kills - 1
+
+    check_equal(run, tmp_path / "undisturbed")
+
+
+@kills_few_and_many
+def test_fine_tuning_that_keeps_the_best(tmp_path, nursery, kills):
+    path = tiny.write_finetuning(tmp_path)
+    settings = [*TRAINING, "train.epochs=15", "train.keep=best", "model.num_hidden_layers=1"]
+    command = ["finetune", path, "--set", *settings, "--out"]
+    assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
+
+    run = tmp_path / "killed"
+    assert kill_at_random(nursery, [*command, run], run, 60, kills, seed=kills) >= kills - 1
+
+    check_equal(run, tmp_path / "undisturbed")
+    assert reading.kept(run).name == reading.kept(tmp_path / "undisturbed").name
+    predictions = [
+        (each / "predictions" / "dev.tsv").read_text() for each in (run, tmp_path / "undisturbed")
+    ]
+    assert predictions[0] == predictions[1]
+
+
+def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, nursery, pretraining_yaml):
+    settings = ["train.log_steps=5", "model.num_hidden_layers=1"]
+    settings += ["train.steps=3000", "train.checkpoint_steps=3000", "train.eval_steps=3000"]
+    run = tmp_path / "run"
+    command = ["pretrain", pretraining_yaml, "--set", *settings, "--out", run]
+
+    def training() -> bool:
+        return bool(list(run.glob("logs/train/*")))
+
+    code = nursery.live(*command, until=training, number=signal.SIGTERM)
+
+    step = last_step(run)
+    assert code == 143
+    assert 0 < step < 3000
+    last_line = nursery.log.read_text().splitlines()[-1]
+    assert (
+        last_line
+        == f"stopped by SIGTERM; step {step} is saved, start the same command again to go on"
+    )

@@ -1,0 +1,62 @@
+"""SIGTERM waits for the end of an update, and cuts short what may be cut short."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from bert_tf.training.preemption import EXIT_CODE, Preempted, Preemption
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_is_noted_and_ends_the_process_when_all_is_saved(capsys):
+    with Preemption() as preemption:
+        preemption.end_if_asked(1)
+        terminate()
+        done = "the update goes on"
+        assert preemption.asked
+        with pytest.raises(Preempted) as end:
+            preemption.end_if_asked(7)
+
+    assert done
+    assert end.value.code == EXIT_CODE == 143
+    assert "stopped by SIGTERM; step 7 is saved" in capsys.readouterr().err
+
+
+def test_a_block_that_may_be_left_is_left_at_once():
+    reached = []
+    with Preemption() as preemption:
+        with preemption.may_leave():
+            reached.append("before")
+            terminate()
+            reached.append("after")
+        reached.append("outside")
+        terminate()  # the second signal finds nothing to leave
+
+    assert reached == ["before", "outside"]
+    assert preemption.asked
+
+
+def test_what_sigterm_did_before_it_does_again():
+    before = signal.getsignal(signal.SIGTERM)
+    with Preemption():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_another_thread_than_the_main_one_trains_without():
+    asked = []
+
+    def train():
+        with Preemption() as preemption:
+            asked.append(preemption.asked)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+
+    assert asked == [False]

@@ -1,0 +1,172 @@
+"""Pre-training does what its configuration says."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import LAMB, AdamW, training
+from bert_tf import config as configuration
+from bert_tf.checkpoints import reading, tensors
+from bert_tf.errors import UserError
+from bert_tf.training import pretraining
+from tests import tiny
+
+
+@pytest.fixture
+def prepared(load_pretraining, tmp_path, monkeypatch):
+    """What `pretrain` hands to `train`, for a configuration with settings."""
+
+    def prepare(*settings):
+        given = {}
+
+        def train(run, model, checkpoints, phases, evaluations):
+            given.update(model=model, phases=phases, evaluations=evaluations)
+            evaluations.add(phases[-1].end, {"loss": 1.0})
+
+        monkeypatch.setattr(pretraining, "train", train)
+        training.pretrain(load_pretraining(*settings), tmp_path / "run")
+        return given
+
+    return prepare
+
+
+def shapes(phase):
+    """Of ids, predictions and next sentence labels in a phase's batches."""
+    inputs, targets = phase.batches_from(0).element_spec
+    labels = targets.get("next_sentence_labels")
+    return (
+        tuple(inputs["input_word_ids"].shape),
+        tuple(targets["masked_lm_ids"].shape),
+        None if labels is None else tuple(labels.shape),
+    )
+
+
+def test_one_length_all_along(prepared):
+    (phase,) = prepared()["phases"]
+
+    assert phase.end == 6
+    assert shapes(phase) == ((4, 24), (4, 4), (4,))
+    assert 4 * 12 < phase.tokens <= 4 * 24
+
+
+def test_short_sequences_then_long_ones(prepared):
+    settings = ["train.steps=100", "train.long_length=32", "train.long_batch_size=2"]
+    short, long = prepared(*settings)["phases"]
+
+    assert (short.end, long.end) == (90, 100)
+    assert shapes(short) == ((4, 24), (4, 4), (4,))
+    assert shapes(long) == ((2, 32), (2, 5), (2,))
+
+
+def test_the_number_of_predictions_grows_with_the_length(prepared):
+    settings = ["train.long_length=32", "train.long_fraction=0.5", "data.max_predictions_per_seq=6"]
+    short, long = prepared(*settings)["phases"]
+
+    assert (short.end, long.end) == (3, 6)
+    assert shapes(short)[1] == (4, 6)
+    assert shapes(long)[1] == (4, 8)
+
+
+def test_epochs_are_shared_by_the_phases(prepared):
+    whole = ["train.steps=null", "train.epochs=8"]
+    (only_short,) = prepared(*whole)["phases"]
+    (only_long,) = prepared(*whole, "train.max_length=32")["phases"]
+    short, long = prepared(*whole, "train.long_length=32", "train.long_fraction=0.5")["phases"]
+
+    # Half of the steps with each: one of eight epochs with either length is so many steps.
+    assert only_long.end < long.end < only_short.end
+    assert short.end == round(long.end / 2)
+    passes = short.end / only_short.end + (long.end - short.end) / only_long.end
+    assert passes == pytest.approx(1, abs=0.02)
+
+
+def test_optimizer_accumulation_and_precision_are_as_configured(prepared):
+    model = prepared()["model"]
+    assert type(model.optimizer) is AdamW
+    assert (model.accumulation_steps, model.dtype_policy.name) == (1, "float32")
+
+    settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
+    model = prepared(*settings, "train.weight_decay=0.5", "train.gradient_clip=null")["model"]
+    assert type(model.optimizer) is LAMB
+    assert (model.optimizer.decay_rate, model.optimizer.clip_norm) == (0.5, None)
+    assert (model.accumulation_steps, model.dtype_policy.name) == (2, "mixed_bfloat16")
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+
+
+def test_without_next_sentences(prepared):
+    given = prepared("data.next_sentence=false")
+
+    assert given["model"].next_sentence is None
+    assert shapes(given["phases"][0])[2] is None
+
+
+def test_a_left_to_right_model_predicts_every_token(prepared):
+    given = prepared("model.attention=left_to_right", "data.next_sentence=false")
+
+    inputs, targets = next(iter(given["phases"][0].batches_from(0)))
+    assert targets["masked_lm_ids"].shape == (4, 23)
+    real = targets["masked_lm_weights"].numpy() == 1
+    np.testing.assert_array_equal(
+        targets["masked_lm_ids"].numpy()[real], inputs["input_word_ids"].numpy()[:, 1:][real]
+    )
+    with pytest.raises(UserError, match="set data.next_sentence to false"):
+        prepared("model.attention=left_to_right")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.long_length=600", "long_length 600 is longer than the model's 32 positions"),
+        ("train.max_length=40", "max_length 40 is longer than the model's 32 positions"),
+    ],
+)
+def test_lengths_that_the_model_has_no_positions_for_are_told(prepared, setting, message):
+    with pytest.raises(UserError, match=message):
+        prepared(setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.long_length=24", "long_length 24 is not longer than train.max_length 24"),
+        ("train.seed=[1,2]", "train.seed is a list; pre-training takes one value"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(prepared, setting, message):
+    with pytest.raises(UserError, match=message):
+        prepared(setting)
+
+
+def test_a_long_batch_that_cannot_be_accumulated_is_told(prepared):
+    settings = ["train.accumulation_steps=2", "train.long_length=32", "train.long_batch_size=3"]
+    with pytest.raises(UserError, match="long_batch_size 3 is not a multiple of"):
+        prepared(*settings)
+
+
+def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
+    settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
+    settings += ["train.long_length=32", "train.long_fraction=0.5", "data.next_sentence=false"]
+    settings += ["model.attention=left_to_right", "train.eval_steps=3", "train.steps=8"]
+    metrics = training.pretrain(load_pretraining(*settings), tmp_path / "run")
+
+    checkpoint = reading.newest(tmp_path / "run")
+    state = json.loads((checkpoint / "state.json").read_text())
+    (first, before), *_, (last, after) = state["evaluations"]
+    assert (first, last) == (3, 8)
+    assert after == metrics
+    assert metrics.keys() == {"loss", "masked_lm_loss", "masked_lm_accuracy", "perplexity"}
+    assert metrics["perplexity"] == pytest.approx(np.exp(metrics["masked_lm_loss"]))
+    assert after["loss"] < before["loss"]
+    variables = tensors.load(checkpoint / "optimizer.safetensors")
+    assert variables["optimizer/0"] == 8  # its count of updates
+
+
+def test_without_held_out_text_the_next_batches_are_evaluated(tmp_path, capsys):
+    path = tiny.write_pretraining(tmp_path)
+    config = configuration.load(path, ["data.dev_fraction=0", "train.steps=2"])
+    metrics = training.pretrain(config, tmp_path / "run")
+
+    assert "no text is held out" in capsys.readouterr().err
+    assert metrics["loss"] > 0
+    assert training.pretrain(config, tmp_path / "run") == metrics

@@ -1,0 +1,173 @@
+"""A search: what it runs, what it writes, and which trial it keeps."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf import Encoder, EncoderConfig
+from bert_tf import config as configuration
+from bert_tf.checkpoints import native, reading
+from bert_tf.checkpoints.description import describe
+from bert_tf.errors import UserError
+from bert_tf.training.callbacks import Diverged
+from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.search import search
+from tests import tiny
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return Encoder(
+        EncoderConfig(
+            vocab_size=9,
+            hidden_size=4,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            intermediate_size=4,
+        )
+    )
+
+
+@dataclasses.dataclass
+class Trials:
+    """Stands for fine-tuning: a trial's accuracy is looked up, its checkpoint is quickly made."""
+
+    encoder: Encoder
+    accuracy: dict
+    ran: list = dataclasses.field(default_factory=list)
+
+    def __call__(self, config, folder):
+        key = (config.train.learning_rate, config.train.seed)
+        accuracy = self.accuracy[key]
+        if isinstance(accuracy, BaseException):
+            raise accuracy
+        self.ran.append(key)
+        run = RunFolder.start(folder, config)
+        for step in (1, 2):
+            checkpoint = run.checkpoints / f"step-{step:08d}"
+            checkpoint.mkdir(parents=True)
+            self.encoder.weights[0].assign(np.full(self.encoder.weights[0].shape, accuracy))
+            native.write(checkpoint, self.encoder, describe(self.encoder))
+        run.predictions.mkdir()
+        (run.predictions / "dev.tsv").write_text(str(accuracy))
+        metrics = {"accuracy": accuracy, "loss": 1.0}
+        run.write_metrics(metrics)
+        return metrics
+
+
+def start(tmp_path, *settings):
+    path = tiny.write_finetuning(tmp_path)
+    return RunFolder.start(tmp_path / "run", configuration.load(path, settings))
+
+
+def table(path):
+    return [line.split("\t") for line in path.read_text().splitlines()]
+
+
+SEARCH = ("train.learning_rate=[0.1,0.2]", "train.seed=[1,2,3]")
+ACCURACY = {
+    **{(0.1, 1): 0.9, (0.1, 2): 0.1, (0.1, 3): 0.2},
+    **{(0.2, 1): 0.5, (0.2, 2): 0.7, (0.2, 3): 0.6},
+}
+
+
+def test_the_best_mean_over_the_seeds_wins_and_its_best_run_is_kept(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    metrics = search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    assert metrics == run.read_metrics() == {"accuracy": 0.7, "loss": 1.0}
+    assert (run.predictions / "dev.tsv").read_text() == "0.7"
+    kept = reading.find(run.path)
+    kept.fill(encoder)
+    assert np.unique(encoder.weights[0].numpy()) == pytest.approx(0.7)
+
+
+def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    rows = table(run.path / "search.tsv")
+    assert rows[0] == ["learning_rate", "seed", "accuracy", "loss"]
+    assert rows[1:] == [[str(r), str(s), str(a), "1"] for (r, s), a in ACCURACY.items()]
+    summary = table(run.path / "summary.tsv")
+    assert summary[0] == ["learning_rate", "runs", "accuracy", "accuracy_std", "loss", "loss_std"]
+    assert summary[1:] == [
+        ["0.1", "3", "0.4", "0.43589", "1", "0"],
+        ["0.2", "3", "0.6", "0.1", "1", "0"],
+    ]
+
+
+def test_seeds_alone_make_one_line_of_means(tmp_path, encoder):
+    run = start(tmp_path, "train.learning_rate=0.2", "train.seed=[1,2]")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    assert table(run.path / "summary.tsv") == [
+        ["runs", "accuracy", "accuracy_std", "loss", "loss_std"],
+        ["2", "0.6", "0.141421", "1", "0"],
+    ]
+
+
+def test_without_seeds_there_is_no_summary(tmp_path, encoder):
+    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    assert not (run.path / "summary.tsv").exists()
+    assert (run.predictions / "dev.tsv").read_text() == "0.9"
+
+
+def test_what_is_finished_is_not_run_again(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    stops = Trials(encoder, ACCURACY | {(0.2, 1): KeyboardInterrupt()})
+    with pytest.raises(KeyboardInterrupt):
+        search(run, stops, "accuracy")
+    assert len(table(run.path / "search.tsv")) == 1 + 3
+
+    goes_on = Trials(encoder, ACCURACY)
+    assert search(run, goes_on, "accuracy")["accuracy"] == 0.7
+    assert goes_on.ran == [(0.2, 1), (0.2, 2), (0.2, 3)]
+    assert len(table(run.path / "search.tsv")) == 1 + 6
+
+
+def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
+    assert [path.name for path in stayed] == ["step-00000002"] * 6
+
+
+def test_a_trial_that_diverges_is_left_out(tmp_path, encoder, capsys):
+    run = start(tmp_path, *SEARCH)
+    diverges = Trials(encoder, ACCURACY | {(0.2, 2): Diverged("the loss is nan")})
+
+    assert search(run, diverges, "accuracy")["accuracy"] == 0.6
+    assert "learning_rate=0.2,seed=2: the loss is nan" in capsys.readouterr().err
+    assert table(run.path / "summary.tsv")[2][:3] == ["0.2", "2", "0.55"]
+
+
+def test_a_search_in_which_all_diverge_is_told(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    diverges = Trials(encoder, {key: Diverged("the loss is nan") for key in ACCURACY})
+
+    with pytest.raises(UserError, match="every trial of .*run diverged; lower"):
+        search(run, diverges, "accuracy")
+
+
+def test_tensorboard_has_the_settings_beside_the_metrics(tmp_path, encoder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+
+    run = start(tmp_path, *SEARCH)
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    folder = run.logs / "trials" / "learning_rate=0.1,seed=2"
+    assert len(list(folder.iterdir())) == 1
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    found = events.PluginTagToContent("hparams")[metadata.SESSION_START_INFO_TAG]
+    data = plugin_data_pb2.HParamsPluginData.FromString(found)
+    settings = {k: v.number_value for k, v in data.session_start_info.hparams.items()}
+    assert settings == {"learning_rate": pytest.approx(0.1), "seed": 2.0}
+    assert set(events.Tags()["tensors"]) >= {"accuracy", "loss"}

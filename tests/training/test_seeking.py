@@ -1,0 +1,67 @@
+"""A run that goes on far into its data reads no more than one that begins."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bert_tf.data.batching import EncodedRows, training_batches
+from bert_tf.data.corpus import Corpus
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.shard_writing import write_token_shards
+from bert_tf.data.token_shards import TokenShards
+from bert_tf.text import Tokenizer
+from tests import tiny
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """A corpus of many small shards."""
+    folder = tmp_path_factory.mktemp("corpus")
+    corpus = Corpus(tiny.write_corpus(folder, documents=60), "sentence_per_line")
+    tokenizer = Tokenizer(tiny.write_vocabulary(folder))
+    write_token_shards(corpus, tokenizer, folder / "tokens", shard_tokens=200)
+    return folder / "tokens"
+
+
+def test_pre_training_loads_no_more_shards_for_a_late_step(shards, monkeypatch):
+    loaded = []
+    load = TokenShards.load
+
+    def counting_load(self, shard):
+        loaded.append(shard.name)
+        return load(self, shard)
+
+    monkeypatch.setattr(TokenShards, "load", counting_load)
+
+    def loads_at(step):
+        data = PretrainingData(shards, 8, 24)
+        assert data.steps_per_epoch < 100
+        before = len(loaded)
+        assert len(list(data.dataset(step).take(1))) == 1
+        return len(loaded) - before
+
+    at_first = loads_at(0)
+    assert 0 < at_first
+    for step in (1_000, 1_000_000_000):
+        assert loads_at(step) <= 3 * at_first
+
+
+def test_fine_tuning_takes_no_more_rows_for_a_late_step():
+    taken = itertools.count()
+    lengths = np.random.RandomState(0).randint(3, 9, 1000)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.arange(starts[-1], dtype=np.int32)
+
+    class Rows(EncodedRows):
+        def take(self, rows):
+            next(taken)
+            return super().take(rows), rows
+
+    def takes_at(step):
+        before = next(taken)
+        batches = training_batches(Rows(ids, ids, starts), 8, 0, step).take(1)
+        assert len(list(batches)) == 1
+        return next(taken) - before - 1
+
+    assert takes_at(1_000_000_000) <= takes_at(0) + 2
