@@ -118,7 +118,7 @@ def hugging_face(
     optimizer = PublishedAdamW(model.named_parameters())
     losses = []
     for step, batch in enumerate(_batches(data, steps)):
-        loss = _loss(model, {name: torch.from_numpy(value) for name, value in batch.items()})
+        loss = _loss(model, {name: torch.tensor(value) for name, value in batch.items()})
         loss.backward()
         optimizer.step(float(schedule(tf.constant(step))))
         losses.append(loss.item())

@@ -16,8 +16,11 @@ zeros, and the peer's are taken as zeros.
 """
 
 import argparse
+import itertools
+import multiprocessing
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,29 +56,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
     sizes = parser.parse_args().sizes
-    found = {size: measure(size) for size in sizes}
+    tasks = list(itertools.product(sizes, ("gelu", "gelu_new"), GOALS))
+    found = {(size, peer): {} for size in sizes for peer in GOALS}
+    # Each in a process of its own: TensorFlow keeps a graph that has a gradient written by hand,
+    # and its weights, until the process ends.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
+        for (size, _, peer), more in zip(tasks, pool.map(compare, tasks), strict=True):
+            _keep_largest(found[size, peer], more)
     print(f"{'peer':14}{'what':33}{'goal':9}" + "".join(f"{size:9}" for size in sizes))
     missed = False
     for peer, goals in GOALS.items():
         for what, goal in goals.items():
-            values = [found[size][peer][what] for size in sizes]
+            values = [found[size, peer][what] for size in sizes]
             form = "<9.2f" if goal > 1 else "<9.1e"
             print(f"{peer:14}{what:33}{goal:{form}}" + "".join(f"{v:{form}}" for v in values))
             missed |= not max(values) <= goal
     sys.exit("a goal is missed" if missed else 0)
 
 
-def measure(size: str) -> dict[str, Found]:
-    """What was found beside each peer, for both forms of GELU."""
-    found = {peer: {} for peer in GOALS}
-    for activation in ("gelu", "gelu_new"):
-        config = EncoderConfig.preset(
-            f"bert-{size}-uncased", vocab_size=VOCABULARY, hidden_act=activation
-        )
-        for peer, compare in (("Hugging Face", hugging_face), ("Model Garden", model_garden)):
-            say(f"{size}, {activation}, beside {peer}")
-            _keep_largest(found[peer], compare(config))
-    return found
+def compare(task: tuple[str, str, str]) -> Found:
+    """What is found for a size and a form of GELU beside a peer."""
+    size, activation, peer = task
+    say(f"{size}, {activation}, beside {peer}")
+    config = EncoderConfig.preset(
+        f"bert-{size}-uncased", vocab_size=VOCABULARY, hidden_act=activation
+    )
+    return {"Hugging Face": hugging_face, "Model Garden": model_garden}[peer](config)
 
 
 def batch() -> dict[str, np.ndarray]:
@@ -201,8 +208,9 @@ def _our_outputs(
         wanted = weights if dtype == "float32" else {}
         return outputs, loss, tape.gradient(loss, wanted)
 
-    outputs, loss, gradients = run()
-    arrays = {name: tf.convert_to_tensor(value).numpy() for name, value in gradients.items()}
+    outputs, loss, gradients = run.get_concrete_function()()
+    # `numpy` would copy them.
+    arrays = {name: np.asarray(tf.convert_to_tensor(g)) for name, g in gradients.items()}
     return [tf.cast(output, tf.float32).numpy() for output in outputs], float(loss), arrays
 
 

@@ -82,7 +82,7 @@ class Reference:
     """google-research/bert's own code, with TensorFlow 1's names where it looks for them."""
 
     def __init__(self, path: Path, vocab: Path, lower_case: bool):
-        self._module = _load(path)
+        self._module = load_reference(path)
         self._lower_case = lower_case
         self._tokenizer = self._module.tokenization.FullTokenizer(str(vocab), lower_case)
         self._module.FLAGS([""])
@@ -281,7 +281,7 @@ def _our_answers(
     return texts
 
 
-def _load(path: Path) -> ModuleType:
+def load_reference(path: Path) -> ModuleType:
     """The reference's module, with TensorFlow 1's names where it looks for `tensorflow`."""
     spec = importlib.util.spec_from_file_location("reference_run_squad", path)
     module = importlib.util.module_from_spec(spec)

@@ -169,6 +169,12 @@ def _parser() -> argparse.ArgumentParser:
         help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
     )
     predict.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+    predict.add_argument(
+        "--signature",
+        metavar="NAME",
+        default="serving_default",
+        help="how the model is asked, where it has several signatures (%(default)s)",
+    )
 
     convert = command(
         _convert,
@@ -267,7 +273,13 @@ def _predict(arguments: argparse.Namespace) -> None:
         raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
     from bert_tf import predict
 
-    predict.run(arguments.saved_model, arguments.texts, arguments.input, arguments.output)
+    predict.run(
+        arguments.saved_model,
+        arguments.texts,
+        arguments.input,
+        arguments.output,
+        arguments.signature,
+    )
 
 
 def _convert(arguments: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """What the command lines have in common: how arguments are read and how a command ends.
 
 Exit codes: 0 done, 2 a mistake of the user's, told in one line on standard error, 130 stopped by
-Ctrl-C. Anything else is a bug.
+Ctrl-C, 143 by SIGTERM (training has saved its step then). Anything else is a bug.
 """
 
 import argparse

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text import GroupPreprocessor, Tokenizer
 from export.freezing import ServedModel
 from export.service import Service, Signature, Tensors, strings
 
@@ -45,9 +45,8 @@ class EmbeddingService(Service):
             raise UserError(f"unknown pooling {pooling!r}; choose one of {', '.join(POOLINGS)}")
         super().__init__(model, tokenizer)
         self._pooling = pooling
-        self._preprocess = Preprocessor(
-            tokenizer, max_length or model.config.max_position_embeddings, padding="batch"
-        )
+        positions = model.config.max_position_embeddings
+        self._preprocess = GroupPreprocessor(tokenizer, max_length or positions)
         self._vectors = model.function(self._pool)
 
     def facts(self) -> dict[str, object]:
@@ -61,7 +60,8 @@ class EmbeddingService(Service):
 
     def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """`embedding` float32 [batch, hidden]."""
-        return {"embedding": map_in_chunks(self._vectors, self._preprocess(inputs["text"]))}
+        features = self._preprocess([inputs["text"]])
+        return {"embedding": map_in_chunks(self._vectors, features)}
 
     def _pool(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The encoder's inputs [batch, seq_len] -> float32 [batch, hidden]."""

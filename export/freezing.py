@@ -86,7 +86,9 @@ class ServedModel:
             form = tf.nest.map_structure(
                 lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
             )
-            return shared.get_concrete_function(form)(inputs)
+            outputs = shared.get_concrete_function(form)(inputs)
+            # What a call gives has no shape for TensorFlow's optimizer, unless it is told.
+            return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), outputs)
 
         return call
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.decoding.chunks import map_in_chunks
+from bert_tf.decoding.groups import map_in_groups
 from bert_tf.errors import UserError
-from bert_tf.text import Features, Tokenizer, slide
+from bert_tf.text import Tokenizer, slide
 from bert_tf.text.rows import splits_of
 from export.freezing import ServedModel
 from export.service import Service, Signature, Tensors, strings
@@ -69,19 +70,8 @@ class MaskedLMService(Service):
         The most probable piece comes first. Texts with fewer masks than others are padded with ""
         and 0.
         """
-        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
-        with tf.device("/CPU:0"):
-            batch = tf.size(inputs["text"])
-            features, positions, rows = self._windows(inputs["text"])
-        vectors = map_in_chunks(self._vectors, features | {"positions": positions.to_tensor()})
-        is_position = tf.sequence_mask(positions.row_lengths(), tf.shape(vectors)[1])
-        hidden, pieces = vectors.shape[-1], len(self.vocabulary)
-        found = map_in_chunks(
-            self._fillings,
-            {"vectors": tf.boolean_mask(vectors, is_position)},
-            max_tokens=hidden * max(1, _MOST_LOGITS // pieces),
-        )
-        splits = splits_of(tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, batch))
+        found = map_in_groups(self._fill_texts, inputs)
+        splits = splits_of(found["masks"])
 
         def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
             return tf.RaggedTensor.from_row_splits(values, splits).to_tensor(padding)
@@ -91,15 +81,31 @@ class MaskedLMService(Service):
             "probabilities": by_text(found["probabilities"], 0.0),
         }
 
-    def _windows(self, texts: tf.Tensor) -> tuple[Features, tf.RaggedTensor, tf.Tensor]:
+    def _fill_texts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """The fillings of all masks in `text`, string [batch].
+
+        Returns:
+            `masks` int32 [batch], how many a text has; for each in order `pieces` int32 and
+            `probabilities` float32 [all masks, top_k].
+        """
+        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+        with tf.device("/CPU:0"):
+            batch = tf.size(inputs["text"])
+            windows, rows = self._windows(inputs["text"])
+        found = map_in_chunks(self._fill_windows, windows)
+        is_mask = windows["positions"] >= 0
+        found = {name: tf.boolean_mask(each, is_mask) for name, each in found.items()}
+        return found | {"masks": tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, batch)}
+
+    def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
         """The windows in which a [MASK] is to be filled.
 
         Args:
             texts: string [batch].
 
         Returns:
-            The encoder's inputs, each int32 [windows, seq_len]; the masks' positions in them, in
-            order, RaggedTensor int32 [windows, (masks)]; the text of each mask, int32 [all masks].
+            The encoder's inputs, each int32 [windows, seq_len], with `positions` int32 [windows,
+            masks] in order, padded with -1; and the text of each mask, int32 [all masks].
         """
         pieces = self._tokenizer.tokenize(texts)
         windows = slide(pieces, self._tokenizer, self._max_length, self._stride)
@@ -116,21 +122,30 @@ class MaskedLMService(Service):
             tf.cast(places[:, 1], tf.int32), places[:, 0], nrows=tf.size(tokens, tf.int64)
         )
         rows = tf.gather(tf.boolean_mask(windows.rows, chosen), places[:, 0])
-        return features, positions, rows
+        return features | {"positions": positions.to_tensor(-1)}, rows
+
+    def _fill_windows(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """The best `pieces` int32 and their `probabilities` float32, [windows, masks, top_k]."""
+        vectors = self._vectors(inputs)
+        positions = inputs["positions"]
+        shape = tf.concat([tf.shape(positions), [self._top_k]], axis=0)
+        at = tf.cast(tf.where(positions >= 0), tf.int32)
+        found = map_in_chunks(
+            self._fillings,
+            {"vectors": tf.gather_nd(vectors, at)},
+            max_tokens=vectors.shape[-1] * max(1, _MOST_LOGITS // len(self.vocabulary)),
+        )
+        return {name: tf.scatter_nd(at, each, shape) for name, each in found.items()}
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The last layer at `positions` [windows, masks]: float32 [windows, masks, hidden]."""
-        encoder, positions = self.model.encoder, inputs["positions"]
-        vectors = encoder.encode(inputs).select(positions)
+        positions = tf.maximum(inputs["positions"], 0)
+        vectors = self.model.encoder.encode(inputs).select(positions)
         shape = tf.concat([tf.shape(positions), vectors.shape[-1:]], axis=0)
         return tf.cast(tf.reshape(vectors, shape), tf.float32)
 
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The best `pieces` int32 and their `probabilities` float32, [masks, top_k].
-
-        Args:
-            inputs: `vectors` float32 [masks, hidden].
-        """
+        """The best `pieces` and `probabilities` [masks, top_k] at `vectors` [masks, hidden]."""
         table = self.model.encoder.embeddings.word_embeddings.value
         logits = self.model.masked_lm(inputs["vectors"], table)
         best = tf.math.top_k(logits, self._top_k)

@@ -128,7 +128,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
             lines += [f"- {kind}: {', '.join(told)}"]
         shown = f"of each axis the first {_SHOWN} entries are shown"
         lines += ["", f"This request was answered when the model was exported ({shown}):", ""]
-        lines += _fenced(signature["example"])
+        example = signature["example"]
+        lines += [*_fenced(example["inputs"]), "", *_fenced(example["outputs"])]
     return "\n".join(lines) + "\n"
 
 
@@ -141,5 +142,7 @@ def _told(value: Any) -> str:
     return str(value)
 
 
-def _fenced(value: Any) -> list[str]:
-    return ["```json", json.dumps(value, indent=2, ensure_ascii=False), "```"]
+def _fenced(values: Mapping[str, Any]) -> list[str]:
+    """A block of JSON with a line for each key."""
+    lines = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()]
+    return ["```json", "{", ",\n".join(lines), "}", "```"]

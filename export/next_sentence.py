@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text import GroupPreprocessor, Tokenizer
 from export.freezing import ServedModel
 from export.service import Service, Signature, Tensors, strings
 
@@ -40,7 +40,7 @@ class NextSentenceService(Service):
             raise UserError("the model was pre-trained without next sentences; it cannot tell them")
         super().__init__(model, tokenizer)
         positions = model.encoder.config.max_position_embeddings
-        self._preprocess = Preprocessor(tokenizer, max_length or positions, padding="batch")
+        self._preprocess = GroupPreprocessor(tokenizer, max_length or positions)
         self._probabilities = model.function(self._is_next)
 
     def signatures(self) -> dict[str, Signature]:
@@ -49,7 +49,7 @@ class NextSentenceService(Service):
 
     def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """`is_next` float32 [batch], the probability that the second text follows the first."""
-        features = self._preprocess((inputs["text_a"], inputs["text_b"]))
+        features = self._preprocess([inputs["text_a"], inputs["text_b"]])
         return {"is_next": map_in_chunks(self._probabilities, features)}
 
     def _is_next(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:

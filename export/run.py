@@ -54,6 +54,7 @@ def export_run(
         options["max_length"] = run.config.train.max_length
         if kind == "task":
             options |= service.options_of(run.config)
+            options |= service.options_found(origin.metrics or {})
     else:
         tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
     labels = checkpoint.description.labels if kind == "task" else ()

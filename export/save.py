@@ -15,6 +15,7 @@ from bert_tf.models import (
     MultipleChoice,
     PreTrainer,
     SequenceClassifier,
+    SpanClassifier,
     TokenClassifier,
 )
 from bert_tf.text import Tokenizer
@@ -26,6 +27,7 @@ from export.masked_lm import MaskedLMService
 from export.model_card import Origin
 from export.multiple_choice import MultipleChoiceService
 from export.next_sentence import NextSentenceService
+from export.question_answering import QuestionAnsweringService
 from export.regression import RegressionService
 from export.saved_model import write
 from export.service import Service
@@ -38,6 +40,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 _SERVICES: dict[type[keras.Model], type[Service]] = {
     SequenceClassifier: ClassificationService,
     MultipleChoice: MultipleChoiceService,
+    SpanClassifier: QuestionAnsweringService,
     TokenClassifier: TokenClassificationService,
     FeatureTagger: TokenClassificationService,
 }

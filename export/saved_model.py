@@ -27,14 +27,10 @@ def write(service: Service, folder: Path, origin: Origin) -> None:
     functions = {name: traced(signature) for name, signature in signatures.items()}
     serve = endpoint(functions["serving_default"], signatures["serving_default"])
     attributes = {"serve": serve} | service.attributes()
-    # Gradients are of use only where an attribute gives the variables to train.
-    options = tf.saved_model.SaveOptions(
-        experimental_custom_gradients="trainable_variables" in attributes
-    )
     with tempfile.TemporaryDirectory() as texts:
         attributes |= _assets(service, Path(texts))
         root = tf.train.Checkpoint(**attributes)
-        tf.saved_model.save(root, str(folder), signatures=functions, options=options)
+        tf.saved_model.save(root, str(folder), signatures=functions)
     answers = _ask(folder, signatures)
     extra = folder / "assets.extra"
     extra.mkdir()

@@ -62,6 +62,11 @@ class Service:
         """The constructor's options that the configuration of a model's run decides."""
         return {"max_length": config.train.max_length}
 
+    @staticmethod
+    def options_found(metrics: Mapping[str, float]) -> dict[str, Any]:
+        """Those that the run found out itself, from its metrics."""
+        return {}
+
     def signatures(self) -> dict[str, Signature]:
         """Every signature by its name; "serving_default" is one of them."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Serving a `TokenClassifier` or a `FeatureTagger`: texts in, words with labels and entities out."""
+"""Serving a `TokenClassifier` or `FeatureTagger`: texts in, words with labels and entities out."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -152,6 +152,12 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
         ("data.path=", "must be a path, got null"),
         ("data.path=[a, b]", "must be a path, got the list ['a', 'b']"),
         ("data.text_columns=text", "must be a list, each a text or null, got the text 'text'"),
+        (
+            "data.class_weights=even",
+            "must be balanced or a section of names, each with a number above",
+        ),
+        ("data.class_weights={a: 0}", "above 0 or null, got the section {'a': 0}"),
+        ("data.class_weights={}", "above 0 or null, got the section {}"),
         ("tokenizer.vocab={a: b}", "must be a path or null, got the section {'a': 'b'}"),
         ('tokenizer.vocab="a\\0b"', r"must be a path or null, got the text 'a\x00b'"),
         ("train=3", "train must be a section, got 3"),
@@ -304,6 +310,8 @@ def test_a_value_of_a_search_is_checked_as_any_other(load, setting, told):
         [],
         ["train.learning_rate=[5e-5, 3e-5]", "train.eval_steps=[null, 10]"],
         ["train.gradient_clip=null", "data.label_column='5e-5'", "data.text_columns=[no, 'null']"],
+        ["data.class_weights={no: 2, 'null': 1.5}"],
+        ["data.class_weights=balanced"],
         [
             "task=pretraining",
             "data.path=[a, b]",

@@ -56,7 +56,7 @@ def write_finetuning(folder: Path, unanswerable: bool = False) -> Path:
         "task: question_answering\n"
         + SETTINGS.format(unanswerable=str(unanswerable).lower())
         + tiny.MODEL
-        + "train: {epochs: 8, batch_size: 8, max_length: 24, learning_rate: 0.01,"
+        + "train: {epochs: 2, batch_size: 8, max_length: 24, learning_rate: 0.01,"
         " checkpoint_steps: 1000}\n"
     )
     return path

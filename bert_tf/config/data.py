@@ -128,7 +128,8 @@ class QuestionAnsweringData(FinetuningData):
 class TokenClassificationData(FinetuningData):
     """Words with tags: see `bert_tf.tasks.token_classification`.
 
-    The format is conll, columns of words and tags: see `bert_tf.data.conll`.
+    Formats: conll, columns of words and tags (see `bert_tf.data.conll`), and tfds, whose splits are
+    then the names of the files: by default train, dev and test, as conll2003 has them.
     """
 
     # Columns of the words and of the tags, counted from 0; -1 is the last, -2 the one before.

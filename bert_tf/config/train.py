@@ -48,8 +48,8 @@ class TrainConfig:
     # Evaluate every so many steps; null: with every checkpoint in pre-training, and after every
     # epoch in fine-tuning.
     eval_steps: Count | None = None
-    # The same bits every time on the same machine, wherever TensorFlow has a way to that, for some
-    # speed. On one CPU they are the same without it, as far as was seen.
+    # Use only operations that give the same bits every time on the same machine, which cost some
+    # speed. On CPUs the others were seen to do so too.
     deterministic: bool = False
     # A line in the log every so many steps.
     log_steps: Count = 100

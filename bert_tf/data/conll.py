@@ -1,4 +1,4 @@
-"""Sentences with a tag on every word, in the columns of the CoNLL shared tasks.
+"""Tagged sentences in the columns of the CoNLL shared tasks.
 
 One word a line, its columns parted by tabs or else by spaces; a blank line ends a sentence, and a
 line that begins with -DOCSTART- a document. CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) has
@@ -6,11 +6,11 @@ four columns, WNUT-17 (Derczynski et al. 2017) two.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from bert_tf.data.tag_schemes import Tag, find_violation, parse, to_iob2
+from bert_tf.data.tag_schemes import Tag, parse
+from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 
@@ -18,41 +18,16 @@ _DOCUMENT = "-DOCSTART-"
 _SHOWN = 40
 
 
-class Sentence(NamedTuple):
-    """One sentence.
-
-    Attributes:
-        words: its words.
-        tags: their tags, in IOB2.
-        line: the line of the first word; the others are on the lines after it.
-        document: the number of -DOCSTART- lines before it.
-    """
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    line: int
-    document: int
-
-
-class _Line(NamedTuple):
-    """A word with its tag as it stands in line `number`."""
-
-    number: int
-    word: str
-    tag: Tag
-
-
 def read_conll(
     path: Path, word_column: int = 0, tag_column: int = -1, lenient_tags: bool = False
 ) -> list[Sentence]:
-    """The sentences of a file, in its order.
+    """The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
 
     Args:
         path: the file.
         word_column: column of the words, counted from 0, or from the end if negative.
         tag_column: column of the tags.
-        lenient_tags: take tags that break the file's scheme as conlleval and seqeval do (see
-            `Tag.begins`), instead of raising.
+        lenient_tags: see `tidied`.
 
     Raises:
         UserError: another number of columns than in the first line, no such column, no word, what
@@ -60,51 +35,37 @@ def read_conll(
             file and the line.
     """
     rows = list(_sentences(path, word_column, tag_column))
-    if not rows:
-        raise UserError(f"{path} has no sentences")
-    if not lenient_tags:
-        _check_scheme(path, rows)
-    return [
-        Sentence(
-            tuple(line.word for line in lines),
-            to_iob2([line.tag for line in lines]),
-            lines[0].number,
-            document,
-        )
-        for document, lines in rows
-    ]
+    return tidied(str(path), rows, lenient_tags)
 
 
-def _sentences(
-    path: Path, word_column: int, tag_column: int
-) -> Iterator[tuple[int, Sequence[_Line]]]:
-    """The document and the lines of each sentence."""
-    document, expected = 0, 0
-    lines: list[_Line] = []
-    # Not `splitlines`: a word may hold what Unicode takes for the end of a line.
-    for number, text in enumerate(read_text(path, "data").removeprefix("\ufeff").split("\n"), 1):
+def _sentences(path: Path, word_column: int, tag_column: int) -> Iterator[Untidied]:
+    document, columns = 0, 0
+    words: list[str] = []
+    tags: list[Tag] = []
+    # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
+    # what Unicode takes for the end of a line.
+    lines = [*read_text(path, "data").removeprefix("\ufeff").split("\n"), ""]
+    for number, text in enumerate(lines, start=1):
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
-            if lines:
-                yield document, lines
-            lines = []
+            if words:
+                yield Untidied(words, tags, number - len(words), document)
+            words, tags = [], []
             document += bool(fields)
             continue
-        expected = expected or len(fields)
-        if len(fields) != expected:
+        columns = columns or len(fields)
+        if len(fields) != columns:
             raise UserError(
-                f"{path}, line {number}: {len(fields)} columns, but {expected} in the lines before"
+                f"{path}, line {number}: {len(fields)} columns, but {columns} in the lines before"
             )
-        word = _column(fields, word_column, "word", path, number)
+        words.append(_column(fields, word_column, "word", path, number))
         tag = parse(_column(fields, tag_column, "tag", path, number))
         if tag is None:
             raise UserError(
                 f"{path}, line {number}: {fields[tag_column][:_SHOWN]!r} is no tag; tags are O, or "
                 "B-, I-, E-, S-, L- or U- and a type; data.tag_column says where they stand"
             )
-        lines.append(_Line(number, word, tag))
-    if lines:
-        yield document, lines
+        tags.append(tag)
 
 
 def _fields(text: str) -> list[str]:
@@ -123,13 +84,3 @@ def _column(fields: list[str], column: int, what: str, path: Path, number: int) 
     if not fields[column].strip():
         raise UserError(f"{path}, line {number}: the {what} is empty")
     return fields[column]
-
-
-def _check_scheme(path: Path, rows: Sequence[tuple[int, Sequence[_Line]]]) -> None:
-    found = find_violation([[line.tag for line in lines] for _, lines in rows])
-    if found is not None:
-        number = rows[found.sentence][1][found.word].number
-        raise UserError(
-            f"{path}, line {number}: {found.why}; mend it, or set data.lenient_tags: true to take "
-            "what continues no entity for the beginning of one, as conlleval does"
-        )

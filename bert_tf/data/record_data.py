@@ -102,26 +102,25 @@ class RecordData:
     def _batches(
         self, records: RecordExamples, first: int, steps: int | None, worker: int, workers: int
     ) -> tf.data.Dataset:
-        rows = self._batch_size // workers
-        names = list(records.format.sizes())
-        types = [tf.float32 if name == "masked_lm_weights" else tf.int32 for name in names]
+        sizes = records.format.sizes()
+        types = [tf.float32 if name == "masked_lm_weights" else tf.int32 for name in sizes]
 
         def finish(
             _: tf.Tensor, *columns: tf.Tensor
         ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-            found = dict(zip(names, columns, strict=True))
-            for name, size in records.format.sizes().items():
-                found[name] = tf.ensure_shape(found[name], [rows, *size])
+            found = {
+                name: tf.ensure_shape(column, [None, *sizes[name]])
+                for name, column in zip(sizes, columns, strict=True)
+            }
             inputs = {name: found[name] for name in (*TOKENS, "masked_lm_positions")}
             targets = {name: found[name] for name in ("masked_lm_ids", "masked_lm_weights")}
             if self._next_sentence:
                 targets[LABELS] = found[LABELS]
             return inputs, targets
 
-        batches = self._reader.batches(
-            records.rows, types, self._batch_size, first, steps, worker, workers
+        return self._reader.batches(
+            records.rows, types, finish, self._batch_size, first, steps, worker, workers
         )
-        return batches.map(finish).prefetch(tf.data.AUTOTUNE)
 
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:

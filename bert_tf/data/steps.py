@@ -9,11 +9,15 @@ import tensorflow as tf
 from bert_tf.data.until_exit import map_until_exit
 from bert_tf.errors import UserError
 
-# So many rows are read in one go: it costs little more than reading a few.
-_ROWS_READ = 512
+# A stretch of steps has about so many rows. To work on them together costs much less than to work
+# on batch after batch.
+_STRETCH_ROWS = 512
 
 ReadRows = Callable[[int, int, int], Sequence[np.ndarray]]
 """(start, stop, step) -> columns, each [rows, …], of the rows start, start + step, … below stop."""
+
+Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
+"""Inputs and targets, each [rows, …]."""
 
 
 class StepReader:
@@ -27,18 +31,22 @@ class StepReader:
         self,
         read_rows: ReadRows,
         types: Sequence[tf.DType],
+        finish: Callable[..., Elements],
         batch_size: int,
         first: int = 0,
         steps: int | None = None,
         worker: int = 0,
         workers: int = 1,
     ) -> tf.data.Dataset:
-        """A dataset of (step int64 [], the columns [batch, …] of that step's rows).
+        """A dataset of (inputs, targets), each [batch, …].
 
         Args:
-            read_rows: gives the rows, step k's at k * batch_size. Called from tf.data's threads,
-                one call at a time, ahead of whoever reads the dataset.
+            read_rows: gives the rows, step k's from k * batch_size on. Called from tf.data's
+                threads, one call at a time, ahead of whoever reads the dataset.
             types: of the columns.
+            finish: TensorFlow ops that make inputs and targets of the rows of a stretch of steps,
+                given its number, int64 [], and the columns. Stretches are the same wherever the
+                dataset starts, so that random numbers may follow from them.
             batch_size: rows of the global batch.
             first: the step to start at.
             steps: how many steps; None is without end.
@@ -49,29 +57,38 @@ class StepReader:
                 dataset with a TensorFlow error, which `explained_errors` turns back.
         """
         mine = batch_size // workers
-        together = max(1, _ROWS_READ // mine)
-        last = None if steps is None else first + steps
+        together = max(1, _STRETCH_ROWS // batch_size)
         # Here, where a mistake can be reported as what it is.
         read_rows(first * batch_size + worker, first * batch_size + worker + 1, 1)
 
-        def read(step: np.ndarray) -> tuple[np.ndarray, ...]:
-            stop = int(step) + together if last is None else min(int(step) + together, last)
+        def read(stretch: np.ndarray) -> tuple[np.ndarray, ...]:
+            start = int(stretch) * together * batch_size
             try:
-                columns = read_rows(int(step) * batch_size + worker, stop * batch_size, workers)
+                columns = read_rows(start + worker, start + together * batch_size, workers)
             except UserError as error:
                 self._failure = str(error)
                 raise
-            numbers = np.arange(step, stop)
-            return numbers, *(c.reshape(len(numbers), mine, *c.shape[1:]) for c in columns)
+            return stretch, *columns
 
-        if last is None:
-            starts = tf.data.Dataset.counter(first, together)
+        def cut(stretch: tf.Tensor, *columns: tf.Tensor) -> Elements:
+            elements = finish(tf.ensure_shape(stretch, []), *columns)
+            return tf.nest.map_structure(
+                lambda rows: tf.reshape(rows, [together, mine, *rows.shape[1:]]), elements
+            )
+
+        stretches = tf.data.Dataset.counter(first // together)
+        read_ones = map_until_exit(stretches, read, [tf.int64, *types])
+        # Rows are read one stretch after the other, so that a pool is planned once; two stretches
+        # at a time are finished.
+        finished = read_ones.map(cut, num_parallel_calls=2, deterministic=True)
+        batches = finished.unbatch().skip(first % together)
+        if steps is None:
+            cardinality = tf.data.INFINITE_CARDINALITY
         else:
-            starts = tf.data.Dataset.range(first, last, together)
-        batches = map_until_exit(starts, read, [tf.int64, *types]).unbatch()
+            batches, cardinality = batches.take(steps), steps
         # Keras wants to know beforehand where a dataset ends.
-        cardinality = tf.data.INFINITE_CARDINALITY if steps is None else steps
-        return batches.apply(tf.data.experimental.assert_cardinality(cardinality))
+        counted = batches.apply(tf.data.experimental.assert_cardinality(cardinality))
+        return counted.prefetch(tf.data.AUTOTUNE)
 
     @contextlib.contextmanager
     def explained_errors(self) -> Iterator[None]:

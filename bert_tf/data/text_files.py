@@ -66,10 +66,10 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
     Raises:
         UserError: what is wrong with the file and where.
     """
+    columns = text_columns(data)
     if data.format in GLUE:
         rows = glue.read_glue(path, data.format)
     elif data.format == "tfds":
-        columns = text_columns(data)
         rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         rows = _read_table(path, data, needs_labels)

@@ -8,13 +8,14 @@ words, where they hold one of its answers. The answer is where one of them stand
 case, as whole words. Format: https://nlp.cs.washington.edu/triviaqa.
 """
 
-import argparse
+import itertools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import command
 from bert_tf.data.json_files import read_json, value_at
 from bert_tf.data.json_lines import whole_text
 from bert_tf.data.squad import Answer, Question, squad_json
@@ -26,23 +27,36 @@ WORDS = 400
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Converts one file; returns the exit code, 2 after a mistake of the user's."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bert_tf.data.trivia_qa", description=__doc__.splitlines()[0]
+    """Converts one file; returns the exit code, see `bert_tf.command`."""
+
+    def work() -> None:
+        given = _parser().parse_args(argv)
+        convert(given.questions, given.evidence, given.out, given.words)
+
+    return command.run("trivia_qa", work, "stopped; nothing was written")
+
+
+def _parser() -> command.Parser:
+    parser = command.Parser(
+        prog="python -m bert_tf.data.trivia_qa",
+        description="Convert TriviaQA to SQuAD's form, to train on.",
+        epilog="example:\n  python -m bert_tf.data.trivia_qa --questions qa/wikipedia-train.json "
+        "--evidence evidence/wikipedia --out squad/triviaqa-train.json",
     )
-    parser.add_argument("--questions", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--evidence", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    for name, kind, what in (
+        ("--questions", "FILE", "an official file, such as wikipedia-train.json"),
+        ("--evidence", "DIR", "the folder of the documents that it names"),
+        ("--out", "FILE", "the file to write"),
+    ):
+        parser.add_argument(name, type=Path, required=True, metavar=kind, help=what)
     parser.add_argument(
-        "--words", type=int, default=WORDS, help="words to keep of a document (%(default)s)"
+        "--words",
+        metavar="N",
+        type=int,
+        default=WORDS,
+        help="words to keep of a document (%(default)s)",
     )
-    arguments = parser.parse_args(argv)
-    try:
-        convert(arguments.questions, arguments.evidence, arguments.out, arguments.words)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return parser
 
 
 def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
@@ -109,11 +123,8 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
 
 def _beginning(text: str, words: int) -> str:
     """The text to the end of so many words."""
-    ends: Iterator[int] = (match.end() for match in re.finditer(r"\S+", text))
-    last = 0
-    for _, last in zip(range(words), ends, strict=False):
-        pass
-    return text[:last]
+    kept = list(itertools.islice(re.finditer(r"\S+", text), words))
+    return text[: kept[-1].end()] if kept else ""
 
 
 def _first_answer(context: str, answers: set[str]) -> Answer | None:

@@ -22,7 +22,7 @@ def map_in_chunks(
 
     Args:
         function: gives tensors [rows, ...] whose other axes do not depend on the rows at hand; it
-            is traced twice, and must take a batch of no rows.
+            must take a batch of no rows.
         inputs: tensors [rows, seq_len].
         max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
     """
@@ -30,8 +30,14 @@ def map_in_chunks(
     shape = tf.shape(next(iter(inputs.values())))
     rows, per_chunk = shape[0], tf.maximum(max_tokens // tf.maximum(shape[1], 1), 1)
 
+    # One trace, for both paths and for what the outputs are.
+    traced = tf.function(function, autograph=False).get_concrete_function(
+        {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
+    )
+    outputs = tf.nest.flatten(traced.structured_outputs)
+
     def whole() -> list[tf.Tensor]:
-        return tf.nest.flatten(function(inputs))
+        return tf.nest.flatten(traced(inputs))
 
     def chunked() -> list[tf.Tensor]:
         chunks = -(-rows // per_chunk)
@@ -42,7 +48,7 @@ def map_in_chunks(
 
         def step(chunk: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
             here = slice(chunk * per_chunk, tf.minimum((chunk + 1) * per_chunk, rows))
-            part = tf.nest.flatten(function({name: each[here] for name, each in inputs.items()}))
+            part = tf.nest.flatten(traced({name: each[here] for name, each in inputs.items()}))
             return chunk + 1, [a.write(chunk, v) for a, v in zip(arrays, part, strict=True)]
 
         _, arrays = tf.while_loop(
@@ -50,10 +56,5 @@ def map_in_chunks(
         )
         return [each.concat() for each in arrays]
 
-    # What the function gives, without computing it: a trace that no graph keeps.
-    form = tf.function(function).get_concrete_function(
-        {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
-    )
-    outputs = tf.nest.flatten(form.structured_outputs)
     results = tf.cond(rows <= per_chunk, whole, chunked)
-    return tf.nest.pack_sequence_as(form.structured_outputs, results)
+    return tf.nest.pack_sequence_as(traced.structured_outputs, results)

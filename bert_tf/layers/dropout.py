@@ -39,6 +39,10 @@ class Dropout(keras.layers.Layer):
     def _random_bits(self, count: tf.Tensor) -> tf.Tensor:
         """int32 [count], uniform in [0, 2**16)."""
         seed = tf.cast(self.seed_generator.next(), tf.int32)
+        replica = tf.distribute.get_replica_context()
+        if replica is not None and replica.num_replicas_in_sync > 1:
+            # Each replica has a copy of the generator, and all copies are in the same state.
+            seed = tf.random.fold_in(seed, replica.replica_id_in_sync_group)
         words = tf.random.stateless_uniform(
             [(count + 1) // 2], seed, minval=None, maxval=None, dtype=tf.int32
         )

@@ -56,4 +56,4 @@ class MultipleChoice(EncoderModel):
         encoded = self.encoder.encode(rows, training=training)
         pooled = self.dropout(self.encoder.pool(encoded, rows["input_mask"]), training=training)
         scores = tf.reshape(tf.cast(self.choice(pooled), tf.float32), shape[:2])
-        return hide_padding(scores, inputs["input_mask"][:, :, 0])
+        return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))

@@ -86,6 +86,10 @@ class QuestionAnswering(Task):
             name = name or f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
         return {"": Path(self.data.path) / name}
 
+    def needs_labels(self, path: Path) -> bool:
+        """See `Task`."""
+        return super().needs_labels(path) or str(path) in (self.data.extra_train or ())
+
     def train_examples(self) -> WindowRows:
         """See `Task`."""
         (path,) = self.files("train").values()

@@ -7,7 +7,6 @@ n best; whether there is none is decided by the mean of the runs' odds for that.
 ensembles seven systems and does not tell how.)
 """
 
-import argparse
 import json
 import sys
 from collections import defaultdict
@@ -15,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf import command
 from bert_tf.data.json_files import read_json
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
@@ -23,43 +23,43 @@ from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_n
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the answers; returns the exit code, 2 after a mistake of the user's."""
-    parser = argparse.ArgumentParser(
+    """Writes the answers; returns the exit code, see `bert_tf.command`."""
+
+    def work() -> None:
+        arguments = _parser().parse_args(argv)
+        data = Path(arguments.data) if arguments.data else None
+        runs = [Path(run) for run in arguments.runs]
+        out = Path(arguments.out)
+        metrics = combine(runs, out, arguments.name, data, arguments.null_threshold)
+        if metrics:
+            print(json.dumps(metrics, indent=2))
+
+    return command.run("squad_ensemble", work, "stopped; nothing was written")
+
+
+def _parser() -> command.Parser:
+    parser = command.Parser(
         prog="python -m bert_tf.tasks.squad_ensemble",
         description="Answer SQuAD's questions by several runs together.",
         epilog="example:\n  python -m bert_tf.tasks.squad_ensemble runs/seven/trials/* "
         "--data squad/dev-v1.1.json --out answers.json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
     parser.add_argument("--out", metavar="FILE", required=True, help="the answers to write")
     parser.add_argument(
         "--name",
         default="dev",
-        help="of the runs' predictions: dev, or the name of the file that evaluate --data was given"
-        " without .json",
+        help="of the runs' predictions: dev (the default), or for those of evaluate --data FILE "
+        "the name of FILE without .json",
     )
     parser.add_argument("--data", metavar="FILE", help="the SQuAD file, to score the answers")
     parser.add_argument(
         "--null-threshold",
+        metavar="ODDS",
         type=float,
         help="odds above which there is no answer; by default the best on --data",
     )
-    arguments = parser.parse_args(argv)
-    try:
-        metrics = combine(
-            [Path(run) for run in arguments.runs],
-            Path(arguments.out),
-            arguments.name,
-            Path(arguments.data) if arguments.data else None,
-            arguments.null_threshold,
-        )
-    except UserError as error:
-        print(f"squad_ensemble: error: {error}", file=sys.stderr)
-        return 2
-    if metrics:
-        print(json.dumps(metrics, indent=2))
-    return 0
+    return parser
 
 
 class Combined(NamedTuple):

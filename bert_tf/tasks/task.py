@@ -87,6 +87,14 @@ class Task(ABC):
             UserError: as `train_examples`, and a label that training did not have.
         """
 
+    def remember(self, metrics: Metrics) -> None:
+        """Takes over what a finished run found on its dev data; by default there is nothing.
+
+        Args:
+            metrics: what `score` gave there.
+        """
+        del metrics
+
     @abstractmethod
     def predict(self, model: keras.Model, data: Any) -> Any:
         """Predictions for what `read` gave, in its order."""

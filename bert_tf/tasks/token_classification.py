@@ -19,9 +19,11 @@ import tensorflow as tf
 
 from bert_tf.config import TaggerModel, TokenClassificationData
 from bert_tf.data.batching import batches_by_length
-from bert_tf.data.conll import Sentence, read_conll
+from bert_tf.data.conll import read_conll
 from bert_tf.data.tag_schemes import OUTSIDE, parse
+from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.data.tagged_windows import TaggedWindows, ragged
+from bert_tf.data.tfds_tags import read_tfds_tags
 from bert_tf.decoding.tags import WordTagger, best_labels
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
@@ -30,7 +32,7 @@ from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
 from bert_tf.tasks.task import Task
 from bert_tf.text import WordPreprocessor, tokenize_words
 
-FORMAT = "conll"
+FORMATS = ("conll", "tfds")
 # Texts that are tagged at a time.
 _EVALUATION_BATCH = 64
 
@@ -82,6 +84,16 @@ class TokenClassification(Task):
         )
         self._tagger: tuple[keras.Model, Any] | None = None
 
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`; of TFDS, the name and the split."""
+        if self.data.format not in FORMATS:
+            raise UserError(
+                f"unknown data.format {self.data.format!r}; choose one of {', '.join(FORMATS)}"
+            )
+        if self.data.format == "tfds":
+            return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
+        return super().files(split)
+
     def train_examples(self) -> TaggedWindows:
         """See `Task`. Every type has its B and its I, even if training lacks one of them."""
         (path,) = self.files("train").values()
@@ -108,14 +120,14 @@ class TokenClassification(Task):
         model.compile(**options)
 
     def read(self, path: Path) -> TaggedTexts:
-        """The sentences of a file."""
+        """The sentences of a file, or of TFDS where no file has such a name."""
         data = self._read(path)
         for sentence in data.sentences:
-            for line, tag in enumerate(sentence.tags, start=sentence.line):
+            for word, tag in enumerate(sentence.tags):
                 if tag not in self.labels:
                     raise UserError(
-                        f"{path}, line {line}: entities of type {parse(tag).type!r} are not in the "
-                        f"training data; known labels are {', '.join(self.labels)}"
+                        f"{path}, {sentence.place(word)}: entities of type {parse(tag).type!r} are "
+                        f"not in the training data; known labels are {', '.join(self.labels)}"
                     )
         return data
 
@@ -156,11 +168,12 @@ class TokenClassification(Task):
 
     def _read(self, path: Path) -> TaggedTexts:
         settings = self.data
-        if settings.format != FORMAT:
-            raise UserError(f"unknown data.format {settings.format!r}; use {FORMAT}")
-        sentences = read_conll(
-            path, settings.word_column, settings.tag_column, settings.lenient_tags
-        )
+        if settings.format == "tfds" and not path.is_file():
+            sentences = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
+        else:
+            sentences = read_conll(
+                path, settings.word_column, settings.tag_column, settings.lenient_tags
+            )
         if settings.document_context and not sentences[-1].document:
             raise UserError(
                 f"{path} has no -DOCSTART- lines that part documents; mark them, or set "

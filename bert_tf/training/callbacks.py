@@ -138,9 +138,7 @@ class Evaluate(StepCallback):
         """Evaluates unless that was done, or the process has to end now; whether it did."""
         if self._preemption.asked or not self._evaluations.due(self.step, self.total):
             return False
-        metrics = None
-        with self._preemption.may_leave():
-            metrics = self._evaluate()
+        metrics = self._preemption.attempt(self._evaluate)
         if metrics is None:
             return False
         self._evaluations.add(self.step, metrics)

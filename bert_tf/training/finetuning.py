@@ -26,7 +26,8 @@ from bert_tf.training.search import search
 def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     """Fine-tunes as `config` says, in the run folder `out`; resumes what was interrupted.
 
-    Lists under `train` are searched: see `search`.
+    Lists under `train` are searched: see `search`. Predictions are also written for the test files
+    that there are.
 
     Returns:
         The metrics on the dev file, as in `metrics.json`.
@@ -38,7 +39,17 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     run = RunFolder.start(out, config)
     with run.in_use():
         if config.search:
-            return search(run, finetune, TASKS[config.task].best_metric_of(config))
+            metrics = search(run, _run_trial, TASKS[config.task].best_metric_of(config))
+        else:
+            metrics = _finetune(run)
+        _predict_tests(run)
+        return metrics
+
+
+def _run_trial(config: RunConfig, folder: Path) -> dict[str, float]:
+    """One run of a search: the test files are for the best one only."""
+    run = RunFolder.start(folder, config)
+    with run.in_use():
         return _finetune(run)
 
 
@@ -119,6 +130,27 @@ def _score(
     return metrics
 
 
+def _predict_tests(run: RunFolder) -> None:
+    """Writes predictions for the test files, where there are any."""
+    if not TASKS[run.config.task](run.config, setup.make_tokenizer(run)).test_files():
+        return
+    task, model = _trained(run)
+    for ending, path in task.test_files().items():
+        data = task.read(path)
+        task.write_predictions(task.predict(model, data), data, run.predictions, f"test{ending}")
+
+
+def _trained(run: RunFolder) -> tuple[Task, keras.Model]:
+    """The task of a run, and its model as trained so far."""
+    checkpoint = reading.find(run.path)
+    tokenizer = setup.make_tokenizer(run)
+    task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
+    task.remember(run.read_metrics() or {})
+    model = checkpoint.description.build()
+    checkpoint.fill(model)
+    return task, model
+
+
 def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
@@ -130,16 +162,12 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     run = RunFolder.open(path)
     if run.config.task not in TASKS:
         raise UserError(f"{path} is a {run.config.task} run; its metrics are in metrics.json")
-    checkpoint = reading.find(path)
-    tokenizer = setup.make_tokenizer(run)
-    task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
-    model = checkpoint.description.build()
-    checkpoint.fill(model)
+    task, model = _trained(run)
     files = {"": Path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
     metrics = _score(task, model, rows, run.predictions, Path(data).stem if data else "dev")
     if data:
-        say(f"{data}: {describe_metrics(metrics)}")
+        say(f"{data}: {describe_metrics(metrics) or 'no labels; predictions are written'}")
     else:
         report(run, metrics)
     return metrics

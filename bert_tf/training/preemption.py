@@ -1,10 +1,10 @@
 """SIGTERM: how a scheduler asks a run to make room for another."""
 
-import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
 
 from bert_tf.progress import say
 
@@ -12,13 +12,15 @@ from bert_tf.progress import say
 # waits for it must not begin.
 EXIT_CODE = 128 + signal.SIGTERM
 
+Result = TypeVar("Result")
+
 
 class Preempted(SystemExit):
     """The run has saved where it is, and the process ends."""
 
 
 class _LeftEarly(BaseException):
-    """A block that may be left was left."""
+    """Work that may be left was left."""
 
 
 class Preemption:
@@ -44,16 +46,18 @@ class Preemption:
         if self._in_main_thread:
             signal.signal(signal.SIGTERM, self._before)
 
-    @contextlib.contextmanager
-    def may_leave(self) -> Iterator[None]:
-        """A block that changes nothing: it is left in its middle when SIGTERM comes."""
-        self._may_leave = True
+    def attempt(self, work: Callable[[], Result]) -> Result | None:
+        """What `work` returns, which changes nothing: None if SIGTERM has come in its middle."""
         try:
-            yield
-        except _LeftEarly:
-            pass
-        finally:
+            self._may_leave = True
+            result = work()
             self._may_leave = False
+        except _LeftEarly:
+            return None
+        except BaseException:
+            self._may_leave = False
+            raise
+        return result
 
     def end_if_asked(self, step: int) -> None:
         """Ends the process if it was asked to; call it once the state after `step` is saved.

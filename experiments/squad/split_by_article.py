@@ -1,35 +1,38 @@
 """Splits a SQuAD file by article, where there is no training file or a small one is wanted.
 
-    python experiments/squad/split_by_article.py dev-v1.1.json --train 38 --out squad_by_article
+    python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
 
 The first articles go to train-v1.1.json, the rest to dev-v1.1.json, in the order of the file: no
 context is in both. With `--version 2.0` the files are named after that.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+from bert_tf import command
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 
 
 def main() -> int:
-    """Writes the two files; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="an official file")
-    parser.add_argument("--train", type=int, required=True, metavar="N", help="articles to train on")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
-    parser.add_argument("--version", choices=("1.1", "2.0"), default="1.1", help="(%(default)s)")
-    arguments = parser.parse_args()
-    try:
-        split(arguments.file, arguments.train, arguments.out, arguments.version)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    """Writes the two files; returns the exit code, see `bert_tf.command`."""
+
+    def work() -> None:
+        parser = command.Parser(description=__doc__.splitlines()[0])
+        parser.add_argument("file", type=Path, help="an official file")
+        parser.add_argument(
+            "--train", type=int, required=True, metavar="N", help="articles to train on"
+        )
+        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+        parser.add_argument(
+            "--version", choices=("1.1", "2.0"), default="1.1", help="(%(default)s)"
+        )
+        given = parser.parse_args()
+        split(given.file, given.train, given.out, given.version)
+
+    return command.run("split_by_article", work, "stopped")
 
 
 def split(path: Path, train: int, out: Path, version: str) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bert_tf.data.conll import Sentence, read_conll
+from bert_tf.data.conll import read_conll
+from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 
 FOUR_COLUMNS = """\
@@ -37,11 +38,12 @@ def test_four_columns_of_iob1_with_documents(write):
         Sentence(
             ("Rivers", "of", "Northern", "Mali", "Togo"),
             ("O", "O", "B-LOC", "I-LOC", "B-LOC"),
+            row=1,
             line=3,
             document=1,
         ),
-        Sentence(("Dry",), ("O",), line=9, document=1),
-        Sentence(("Ada",), ("B-PER",), line=13, document=2),
+        Sentence(("Dry",), ("O",), row=2, line=9, document=1),
+        Sentence(("Ada",), ("B-PER",), row=3, line=13, document=2),
     ]
 
 
@@ -56,8 +58,8 @@ def test_two_columns_with_tabs_as_wnut_has_them(write):
     # Blank lines hold a tab; a word may hold a space, or what Unicode takes for an end of line.
     path = write("\ufeff@ada\tB-person\r\nNew York\tB-place\r\n\t\r\n\t\r\na\u2028b\u00a0\x0bc\tO")
     assert read_conll(path) == [
-        Sentence(("@ada", "New York"), ("B-person", "B-place"), line=1, document=0),
-        Sentence(("a\u2028b\u00a0\x0bc",), ("O",), line=5, document=0),
+        Sentence(("@ada", "New York"), ("B-person", "B-place"), row=1, line=1),
+        Sentence(("a\u2028b\u00a0\x0bc",), ("O",), row=2, line=5),
     ]
 
 

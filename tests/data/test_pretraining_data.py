@@ -174,7 +174,7 @@ def test_with_one_way_attention_every_token_predicts_its_neighbour(folder, atten
 
 
 def test_next_sentence_prediction_needs_attention_to_what_follows(folder):
-    with pytest.raises(UserError, match="with left_to_right attention, .* next_sentence to f"):
+    with pytest.raises(UserError, match="with left_to_right attention, .*next_sentence to f"):
         open_data(folder, attention="left_to_right")
 
 
@@ -238,6 +238,15 @@ def test_one_document_is_too_few_for_next_sentence_prediction(tmp_path):
         open_data(tmp_path / "out")
     single = open_data(tmp_path / "out", next_sentence=False)
     assert len(take(single.dataset(), 3)) == 3
+
+
+def test_documents_of_one_sentence_are_enough(tmp_path):
+    counting.shards(tmp_path / "out", [[6]] * 200)
+    for batch in take(open_data(tmp_path / "out").dataset(), 3):
+        assert batch["next_sentence_labels"].all()
+        assert (batch["input_mask"].sum(1) >= 5).all()
+    (batch,) = take(open_data(tmp_path / "out", next_sentence=False).dataset(), 1)
+    assert (batch["input_mask"].sum(1) > 16).any()
 
 
 def test_without_a_held_out_share_there_are_no_held_out_batches(tmp_path):

@@ -23,6 +23,14 @@ def load(folder, *settings):
     return configuration.load(tiny.write_pretraining(folder), ["data.dupe_factor=3", *settings])
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The examples of the tiny corpus in google-research's naming."""
+    folder = tmp_path_factory.mktemp("written")
+    write_records(load(folder), TOKENIZER, folder / "out")
+    return folder / "out"
+
+
 def google_examples(folder, part="train") -> list[dict[str, np.ndarray]]:
     """Parsed by the specification of google-research's run_pretraining.py (input_fn_builder)."""
     spec = {
@@ -40,12 +48,11 @@ def google_examples(folder, part="train") -> list[dict[str, np.ndarray]]:
     return [{name: value.numpy() for name, value in each.items()} for each in parsed]
 
 
-def test_google_research_reads_every_example(tmp_path):
-    write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
-    examples = google_examples(tmp_path / "out")
+def test_google_research_reads_every_example(tmp_path, written):
+    examples = google_examples(written)
     data = open_data(load(tmp_path), tmp_path / "tokens", TOKENIZER, batch_size=1)
     assert len(examples) == 3 * data.examples["train"]
-    assert len(google_examples(tmp_path / "out", "dev")) == data.examples["dev"]
+    assert len(google_examples(written, "dev")) == data.examples["dev"]
     for each in examples:
         length = each["input_mask"].sum()
         assert (each["input_mask"] == (np.arange(MAX_LENGTH) < length)).all()
@@ -58,27 +65,31 @@ def test_google_research_reads_every_example(tmp_path):
     assert len(set(masks)) > len(masks) / 4
 
 
-@pytest.mark.parametrize("naming", ["google", "model_garden"])
-def test_what_is_written_is_read_again(tmp_path, naming):
-    write_records(load(tmp_path), TOKENIZER, tmp_path / "out", naming)
-    data = RecordData(tmp_path / "out", 1, MAX_LENGTH, TOKENIZER)
+def assert_read_again(folder, naming):
+    data = RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
     format = RecordFormat(naming, MAX_LENGTH, PREDICTIONS, has_labels=True)
     for part, dataset in (("train", data.dataset()), ("dev", data.dev_dataset(99))):
-        file = RecordFile(tmp_path / "out" / f"{part}-00000-of-00001.tfrecord")
-        written = [format.parse([record]) for record in file.read(0, len(file))]
+        file = RecordFile(folder / f"{part}-00000-of-00001.tfrecord")
+        made = [format.parse([record]) for record in file.read(0, len(file))]
         read = [x | y for x, y in dataset.take(len(file)).as_numpy_iterator()]
-        assert sorted(map(as_text, read)) == sorted(map(as_text, written))
+        assert sorted(map(as_text, read)) == sorted(map(as_text, made))
+
+
+def test_what_is_written_is_read_again(tmp_path, written):
+    assert_read_again(written, "google")
+    write_records(load(tmp_path), TOKENIZER, tmp_path / "out", "model_garden")
+    assert_read_again(tmp_path / "out", "model_garden")
 
 
 def as_text(example) -> str:
     return str(sorted((name, values.tolist()) for name, values in example.items()))
 
 
-def test_the_same_configuration_gives_the_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_records(load(tmp_path), TOKENIZER, tmp_path / name)
+def test_the_same_configuration_gives_the_same_bytes(tmp_path, written):
+    write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
     contents = [
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in "ab"
+        {file.name: file.read_bytes() for file in folder.iterdir()}
+        for folder in (written, tmp_path / "out")
     ]
     assert contents[0] == contents[1]
     assert sorted(contents[0]) == [
@@ -89,14 +100,14 @@ def test_the_same_configuration_gives_the_same_bytes(tmp_path):
     ]
 
 
-def test_examples_are_dealt_to_files_of_a_bounded_size(tmp_path, monkeypatch):
-    write_records(load(tmp_path), TOKENIZER, tmp_path / "whole")
+def test_examples_are_dealt_to_files_of_a_bounded_size(tmp_path, monkeypatch, written):
     monkeypatch.setattr(record_writing, "_FILE_EXAMPLES", 40)
     write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
     files = sorted((tmp_path / "out").glob("train-*"))
-    whole = google_examples(tmp_path / "whole")
-    assert len(files) == -(-len(whole) // 40)
-    assert len(google_examples(tmp_path / "out")) == len(whole)
+    whole = google_examples(written)
+    assert len(files) == -(-len(whole) // 40) > 1
+    dealt = [each["input_ids"].tolist() for each in google_examples(tmp_path / "out")]
+    assert sorted(dealt) == sorted(each["input_ids"].tolist() for each in whole)
 
 
 def test_without_next_sentence_and_held_out_documents(tmp_path):
@@ -111,15 +122,14 @@ def test_without_next_sentence_and_held_out_documents(tmp_path):
     assert next(iter(data.dataset()))[0]["input_word_ids"].shape == (4, MAX_LENGTH)
 
 
-def test_another_vocabulary_or_casing_is_noticed(tmp_path):
-    write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
+def test_another_vocabulary_or_casing_is_noticed(written):
     other = Tokenizer([*tiny.VOCABULARY[:-1], "other"])
     for tokenizer, message in [
         (other, "were made with another vocabulary"),
         (Tokenizer(tiny.VOCABULARY, lower_case=False), "not made with tokenizer.lower_case false"),
     ]:
         with pytest.raises(UserError, match=message):
-            RecordData(tmp_path / "out", 1, MAX_LENGTH, tokenizer)
+            RecordData(written, 1, MAX_LENGTH, tokenizer)
 
 
 def test_one_way_attention_wants_no_masks(tmp_path):

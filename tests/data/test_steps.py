@@ -15,36 +15,52 @@ def read_rows(start, stop, step):
     return numbers, np.stack([numbers, numbers], axis=1)
 
 
+def finish(stretch, numbers, pairs):
+    numbers = tf.ensure_shape(numbers, [None])
+    inputs = {"number": numbers, "stretch": tf.zeros_like(numbers, tf.int64) + stretch}
+    return inputs, {"pair": tf.ensure_shape(pairs, [None, 2])}
+
+
 def make(reader=None, rows=read_rows, **options):
-    return (reader or StepReader()).batches(rows, [tf.int32] * 2, 6, **options)
+    return (reader or StepReader()).batches(rows, [tf.int32] * 2, finish, 6, **options)
 
 
 def take(dataset, number):
-    return [
-        tuple(part.tolist() for part in each) for each in dataset.take(number).as_numpy_iterator()
-    ]
+    batches = dataset.take(number).as_numpy_iterator()
+    return [{k: v.tolist() for k, v in (inputs | targets).items()} for inputs, targets in batches]
 
 
 def test_a_step_has_its_rows():
-    number, column, pairs = next(make(first=5).as_numpy_iterator())
-    assert number == 5
-    assert column.tolist() == [*range(30, 36)]
-    assert pairs.tolist() == [[n, n] for n in range(30, 36)]
+    (batch,) = take(make(first=5), 1)
+    assert batch["number"] == [*range(30, 36)]
+    assert batch["pair"] == [[n, n] for n in range(30, 36)]
 
 
-def test_batches_do_not_depend_on_the_start_nor_on_how_many_are_read_together(monkeypatch):
+def test_batches_do_not_depend_on_the_start():
     expected = take(make(), 300)
-    assert [step for step, _, _ in expected] == [*range(300)]
-    for together in (1, 7, 6 * 40):
-        monkeypatch.setattr(steps, "_ROWS_READ", together)
-        assert take(make(first=11), 100) == expected[11:111]
+    assert [batch["number"][0] for batch in expected] == [*range(0, 1800, 6)]
+    assert len({batch["stretch"][0] for batch in expected}) > 2
+    for first in (1, 84, 85, 86, 200):
+        assert take(make(first=first), 99) == expected[first : first + 99]
+
+
+def test_shapes_are_known():
+    inputs, targets = make(workers=3).element_spec
+    assert inputs["number"].shape == (2,)
+    assert targets["pair"].shape == (2, 2)
+
+
+def test_a_batch_may_be_larger_than_a_stretch(monkeypatch):
+    expected = [batch["number"] for batch in take(make(), 5)]
+    monkeypatch.setattr(steps, "_STRETCH_ROWS", 4)
+    assert [batch["number"] for batch in take(make(), 5)] == expected
 
 
 def test_workers_have_every_nth_row():
     whole = take(make(first=2), 200)
     for worker in range(3):
         share = take(make(first=2, worker=worker, workers=3), 200)
-        assert share == [(n, a[worker::3], b[worker::3]) for n, a, b in whole]
+        assert share == [{k: v[worker::3] for k, v in batch.items()} for batch in whole]
 
 
 @pytest.mark.parametrize("number", [1, 85, 86, 200])

@@ -1,6 +1,5 @@
 """Labels of words come from the window with most context, and entities from labels."""
 
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -79,6 +79,15 @@ def test_an_empty_batch_gives_an_empty_answer(saved):
     assert answers["label"].shape == (0,)
 
 
+def test_a_batch_of_any_size_and_any_bytes_is_answered_as_its_rows_are(saved):
+    answer = tf.saved_model.load(saved).signatures["serving_default"]
+    odd = [b"\xff\xfe\x00", "\N{PILE OF POO}", "\u05e9\u05dc\u05d5\u05dd", "cat " * 250_000, ""]
+    # Enough tokens for several chunks, and enough bytes for several groups.
+    many = answer(text=tf.constant(odd * 20))["probabilities"]
+    few = answer(text=tf.constant(odd))["probabilities"]
+    np.testing.assert_allclose(many, np.tile(few, [20, 1]), atol=1e-5)
+
+
 def test_the_folder_holds_vocabulary_and_labels(saved):
     assert (saved / "assets" / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
     assert (saved / "assets" / "labels.txt").read_text().splitlines() == ["no", "yes", "maybe"]

@@ -12,7 +12,7 @@ import tensorflow_text  # noqa: F401
 
 import export
 from bert_tf import config as configuration
-from bert_tf.data.conll import Sentence
+from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder, EncoderConfig, FeatureTagger, TokenClassifier
@@ -87,7 +87,7 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tokenizer, tmp_
             source.choice([*tiny.WORDS, "cats", "s", "unheard-of"]) for _ in range(length)
         )
         tags = tuple(source.choice(tiny_tags.LABELS) for _ in range(length))
-        sentences.append(Sentence(words, tags, 1, 0))
+        sentences.append(Sentence(words, tags, row=1))
     data = TaggedTexts(sentences, by_document=False)
     logits = task.predict(model, data)
     metrics = task.score(logits, data)
@@ -106,7 +106,7 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tokenizer, tmp_
         [label.decode() for label in row if label] for row in answers["labels"].numpy().tolist()
     ]
     again = entity_metrics([each.tags for each in sentences], predicted, ["animal", "place"])
-    assert len(set(sum(predicted, []))) > 2 and 0 < again["f1"] < 1
+    assert len(set(sum(predicted, []))) > 1 and 0 < again["f1"] < 1
     assert again == {name: metrics[name] for name in again}
     best = tf.reduce_max(tf.nn.softmax(logits), axis=1)
     scores = answers["scores"].numpy()
@@ -119,7 +119,7 @@ def test_texts_are_cut_into_words_and_entities(loaded):
     words = answers["words"].numpy().tolist()
     assert words[0][:9] == b"the cat sat on the mat 's log .".split()
     assert words[2][:5] == [
-        "dogs".encode(),
+        b"dogs",
         "ran\N{SNOWMAN}".encode(),
         "é\0x".encode(),
         b"U.S.",
@@ -214,7 +214,7 @@ print(found["starts"].shape[1], (resource.getrusage(resource.RUSAGE_SELF).ru_max
     ("name", "part", "words"),
     [
         ("serving_default", "!", 2**20),
-        ("serving_default", "a cat ", 349_525),
+        ("serving_default", "a cat ", 2 * (2**20 // 6)),
         ("entities", "中", 1),
     ],
 )
@@ -244,3 +244,6 @@ def test_ten_thousand_random_texts_are_answered(loaded):
         ]
         for name in ("serving_default", "entities"):
             check(texts, loaded.signatures[name](text=tf.constant(texts)))
+        words = tf.reshape(tf.constant(texts), [10, 10])
+        answers = loaded.signatures["words"](words=words)
+        np.testing.assert_array_equal(answers["words"], words)

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.layers.dropout import Dropout
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 
@@ -103,6 +104,19 @@ def clipped_step(strategy: tf.distribute.Strategy) -> np.ndarray:
     return weight.numpy()
 
 
+def dropout_masks(strategy: tf.distribute.Strategy) -> np.ndarray:
+    """int [2 calls, devices, 64]: which elements each device keeps."""
+    with strategy.scope():
+        dropout = Dropout(0.5, seed=7)
+
+    @tf.function
+    def draw() -> tf.Tensor:
+        return strategy.run(lambda: dropout(tf.ones([64]), training=True))
+
+    calls = [strategy.experimental_local_results(draw()) for _ in range(2)]
+    return np.array([[mask.numpy() > 0 for mask in masks] for masks in calls])
+
+
 def main(devices: int, out: str, cases: list[str]) -> None:
     """Writes what every case gives on one device and on `devices`."""
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -110,7 +124,7 @@ def main(devices: int, out: str, cases: list[str]) -> None:
         cpu, [tf.config.LogicalDeviceConfiguration()] * devices
     )
     strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(devices)])
-    results = {"clipped_step": clipped_step(strategy)}
+    results = {"clipped_step": clipped_step(strategy), "dropout": dropout_masks(strategy)}
     for case in cases:
         for place, where in (("one", None), ("several", strategy)):
             found = train(case, where)

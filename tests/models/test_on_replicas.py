@@ -65,3 +65,11 @@ def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
     AdamW(0.1, clip_norm=1.0, epsilon=1.0).apply([tf.constant([0.0, 1.0])], [weight])
     found = results(2, QUICK)["clipped_step"]
     np.testing.assert_allclose(found, weight.numpy(), rtol=0, atol=1e-7)
+
+
+def test_devices_drop_different_elements(results):
+    masks = results(2, QUICK)["dropout"].reshape(4, 64)
+    # Of 64 coins two throws have about 32 in common, and more than 50 once in a million times.
+    for one in range(4):
+        for other in range(one):
+            assert 14 < (masks[one] == masks[other]).sum() < 50

@@ -8,7 +8,8 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import reading
-from bert_tf.data.conll import Sentence, read_conll
+from bert_tf.data.conll import read_conll
+from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import FeatureTagger
@@ -98,11 +99,29 @@ def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
     assert len(data.texts) == 3 and len(data.sentences) == 9
     # The text goes on after a sentence, but no entity does.
     tags = [("B-animal", "I-animal"), ("B-animal",)]
-    sentences = [Sentence(("cat", "bird")[-len(each) :], each, 1, 1) for each in tags]
+    sentences = [Sentence(("cat", "bird")[-len(each) :], each, row=1) for each in tags]
     data = TaggedTexts(sentences, by_document=True)
     assert data.texts == [["cat", "bird", "bird"]]
     logits = np.eye(5, dtype=np.float32)[[1, 2, 2]]
     assert together.score(logits, data)["f1"] == 1.0
+
+
+def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    settings = ["data.format=tfds", "data.path=conll2003", "train.max_length=32"]
+    path = tiny_tags.write_tagging(tmp_path)
+    with tfds.testing.mock_data(num_examples=4):
+        task = task_of(path, [*settings, "data.lenient_tags=true"])
+        examples = task.train_examples()
+        (dev,) = task.files("dev").values()
+        data = task.read(dev)
+        strict = task_of(path, settings)
+        with pytest.raises(UserError, match="TFDS conll2003, split train, row .*, word .* after"):
+            strict.train_examples()
+        with pytest.raises(UserError, match="TFDS glue/cola, split train: no feature tokens or w"):
+            task_of(path, [*settings, "data.path=glue/cola"]).train_examples()
+    assert task.labels[:3] == ("O", "B-LOC", "I-LOC")
+    assert (examples.labels >= 0).any() and len(data.sentences) <= 4
 
 
 def test_training_rows_are_sentences(tmp_path):
@@ -124,7 +143,12 @@ def test_training_rows_are_sentences(tmp_path):
             "line 1: I-animal after O",
         ),
         ("train", "cat B-x\n", ["data.document_context=true"], "no -DOCSTART- lines"),
-        ("train", "cat B-x\n", ["data.format=tsv"], "unknown data.format 'tsv'; use conll"),
+        (
+            "train",
+            "cat B-x\n",
+            ["data.format=tsv"],
+            "unknown data.format 'tsv'; choose one of conll, tfds",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path, split, content, settings, message):

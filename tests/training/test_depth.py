@@ -1,5 +1,6 @@
 """Frozen layers stay as they are, deep layers move less, in training as YAML asks for it."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -59,6 +60,18 @@ def test_each_layer_learns_at_its_share_of_the_rate_of_the_one_above(model, opti
     for name, share in shares.items():
         (wanted,) = (value for start, value in expected.items() if name.startswith(start))
         assert share == pytest.approx(wanted, rel=0.05), name
+
+
+def test_the_shares_of_the_rate_are_part_of_the_optimizers_configuration(model):
+    settings = FinetuningTrain(epochs=1, layer_decay=0.5)
+    optimizer = make_optimizer(settings, 10, depth.rate_factors(model.encoder, settings))
+
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert again.rate_factors == {
+        "encoder/layer_1/": 0.5,
+        "encoder/layer_0/": 0.25,
+        "encoder/embeddings/": 0.125,
+    }
 
 
 @pytest.mark.parametrize(

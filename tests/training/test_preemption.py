@@ -27,18 +27,32 @@ def test_a_signal_is_noted_and_ends_the_process_when_all_is_saved(capsys):
     assert "stopped by SIGTERM; step 7 is saved" in capsys.readouterr().err
 
 
-def test_a_block_that_may_be_left_is_left_at_once():
+def test_work_that_may_be_left_is_left_at_once():
     reached = []
-    with Preemption() as preemption:
-        with preemption.may_leave():
-            reached.append("before")
-            terminate()
-            reached.append("after")
-        reached.append("outside")
-        terminate()  # the second signal finds nothing to leave
 
-    assert reached == ["before", "outside"]
+    def work():
+        reached.append("before")
+        terminate()
+        reached.append("after")
+
+    with Preemption() as preemption:
+        assert preemption.attempt(lambda: 7) == 7
+        terminate()  # there is nothing to leave
+        assert preemption.attempt(work) is None
+        terminate()
+
+    assert reached == ["before"]
     assert preemption.asked
+
+
+def test_what_goes_wrong_in_the_work_is_told():
+    def work():
+        raise ValueError("the data is wrong")
+
+    with Preemption() as preemption:
+        with pytest.raises(ValueError, match="the data is wrong"):
+            preemption.attempt(work)
+        terminate()
 
 
 def test_what_sigterm_did_before_it_does_again():

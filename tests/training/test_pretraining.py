@@ -8,7 +8,9 @@ import pytest
 from bert_tf import LAMB, AdamW, training
 from bert_tf import config as configuration
 from bert_tf.checkpoints import reading, tensors
+from bert_tf.data.record_writing import write_records
 from bert_tf.errors import UserError
+from bert_tf.text import Tokenizer
 from bert_tf.training import pretraining
 from tests import tiny
 
@@ -112,6 +114,18 @@ def test_a_left_to_right_model_predicts_every_token(prepared):
     )
     with pytest.raises(UserError, match="set data.next_sentence to false"):
         prepared("model.attention=left_to_right")
+
+
+def test_tfrecords_are_trained_on_as_they_are(prepared, load_pretraining, tmp_path):
+    config = load_pretraining("data.dupe_factor=1")
+    write_records(config, Tokenizer(config.tokenizer.vocab), tmp_path / "records")
+    settings = ["data.format=tfrecord", f"data.path={tmp_path / 'records'}"]
+
+    (phase,) = prepared(*settings)["phases"]
+    assert shapes(phase) == ((4, 24), (4, 4), (4,))
+    assert 4 * 12 < phase.tokens <= 4 * 24
+    with pytest.raises(UserError, match="24"):
+        prepared(*settings, "train.long_length=32")
 
 
 @pytest.mark.parametrize(

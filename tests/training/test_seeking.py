@@ -42,7 +42,7 @@ def test_pre_training_loads_no_more_shards_for_a_late_step(shards, monkeypatch):
         return len(loaded) - before
 
     at_first = loads_at(0)
-    assert 0 < at_first
+    assert at_first > 0
     for step in (1_000, 1_000_000_000):
         assert loads_at(step) <= 3 * at_first
 

@@ -1,0 +1,146 @@
+"""Fine-tuning quality and time beside transformers on PyTorch, over several seeds.
+
+    python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
+    python -m benchmarks.quality --checkpoint FOLDER --data DATA --glue GLUE \
+        --squad squad_by_article --out runs/quality
+
+FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
+sides have the same rows, seeds and hyper-parameters; each run is a process of its own, and they
+take turns. What is finished is kept in `--out`: started again, the rest is done. The table has mean
+and standard error over the seeds, and the ratio of the median times that a process takes from its
+start to the predictions on the held-out rows, both evaluating once.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.quality.tasks import QualityTask, tasks
+from bert_tf.files import write_text
+from bert_tf.progress import say
+
+SIDES = ("bert_tf", "transformers")
+
+
+def main() -> None:
+    """Runs what is not done yet and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
+    parser.add_argument("--data", type=Path, required=True, help="holds wnut17 and codah")
+    parser.add_argument("--glue", type=Path, required=True, help="holds SST-2 and CoLA")
+    parser.add_argument("--squad", type=Path, required=True, help="SQuAD split by article")
+    parser.add_argument("--out", type=Path, required=True, help="where results are kept")
+    parser.add_argument("--tasks", nargs="+", metavar="NAME", help="some of the table's lines")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    folders = (path.resolve() for path in (arguments.data, arguments.glue, arguments.squad))
+    table = tasks(*folders)
+    results = {}
+    for name in arguments.tasks or table:
+        for seed in arguments.seeds:
+            for side in SIDES:
+                done = _result(name, table[name], side, seed, arguments)
+                results[name, side, seed] = done
+                say(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
+    _print(arguments.tasks or list(table), table, arguments.seeds, results)
+
+
+def _result(
+    name: str, task: QualityTask, side: str, seed: int, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """Score and seconds of one run, from an earlier call if there was one."""
+    folder = arguments.out / name.replace(" ", "_")
+    path = folder / f"{side}-{seed}.json"
+    if not path.exists():
+        run = _bert_tf if side == "bert_tf" else _transformers
+        write_text(path, json.dumps(run(task, seed, folder, arguments)))
+    return json.loads(path.read_text())
+
+
+def _bert_tf(
+    task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
+) -> dict[str, float]:
+    run = folder / f"run-{seed}"
+    settings = task.overrides(arguments.checkpoint, seed)
+    began = time.monotonic()
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "bert_tf",
+            "finetune",
+            task.config,
+            "--out",
+            run,
+            "--set",
+            *settings,
+        ],
+        check=True,
+    )
+    seconds = time.monotonic() - began
+    score = json.loads((run / "metrics.json").read_text())[task.metric]
+    return {"score": score, "seconds": seconds}
+
+
+def _transformers(
+    task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
+) -> dict[str, float]:
+    rows = task.rows()
+    rows_file, result = folder / "rows.json", folder / f"predictions-{seed}.json"
+    write_text(rows_file, json.dumps(rows))
+    job = task.settings | {
+        "checkpoint": arguments.checkpoint,
+        "rows": str(rows_file),
+        "result": str(result),
+        "seed": seed,
+        "threads": arguments.threads,
+    }
+    job_file = folder / f"job-{seed}.json"
+    write_text(job_file, json.dumps(job))
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "benchmarks.quality.huggingface", job_file], check=True)
+    seconds = time.monotonic() - began
+    predictions = json.loads(result.read_text())["predictions"]
+    return {"score": task.score(rows, predictions), "seconds": seconds}
+
+
+def _print(
+    names: list[str],
+    table: dict[str, QualityTask],
+    seeds: list[int],
+    results: dict[tuple[str, str, int], dict[str, float]],
+) -> None:
+    shown = Table("task", "metric", *SIDES, "difference", "time ratio")
+    for name in names:
+        scores = {s: [100 * results[name, s, seed]["score"] for seed in seeds] for s in SIDES}
+        seconds = {s: [results[name, s, seed]["seconds"] for seed in seeds] for s in SIDES}
+        means = [statistics.mean(scores[side]) for side in SIDES]
+        ratio = statistics.median(seconds[SIDES[1]]) / statistics.median(seconds[SIDES[0]])
+        shown.add_row(
+            name,
+            table[name].metric,
+            *(_mean_and_error(scores[side]) for side in SIDES),
+            f"{means[0] - means[1]:+.1f}",
+            f"{ratio:.2f}",
+        )
+    Console(width=100).print(shown)
+
+
+def _mean_and_error(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    error = statistics.stdev(values) / len(values) ** 0.5
+    return f"{statistics.mean(values):.1f} ± {error:.1f}"
+
+
+if __name__ == "__main__":
+    main()

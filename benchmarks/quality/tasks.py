@@ -1,0 +1,183 @@
+"""The tasks of the table: their data, hyper-parameters, and how answers are scored.
+
+Every row is read once, by bert_tf, and given to transformers as it is.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.config import load
+from bert_tf.data.choices import read_choices
+from bert_tf.data.conll import read_conll
+from bert_tf.data.glue import read_glue
+from bert_tf.data.squad import read_squad
+from bert_tf.metrics.entities import entity_metrics
+from bert_tf.metrics.squad import answer_metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class QualityTask:
+    """One line of the table.
+
+    Attributes:
+        config: file of the run, in experiments/.
+        folder: folder of its data.
+        metric: what is compared, as in metrics.json.
+        settings: hyper-parameters for both, as in the configuration's section `train`.
+        train_rows: use only so many rows of the training file; None uses all.
+    """
+
+    config: str
+    folder: Path
+    metric: str
+    settings: dict[str, float]
+    train_rows: int | None = None
+
+    def overrides(self, checkpoint: str, seed: int) -> list[str]:
+        """The settings of one run of bert_tf."""
+        settings = {f"train.{key}": value for key, value in self.settings.items()}
+        settings |= {"data.path": self.folder, "init.checkpoint": checkpoint, "train.seed": seed}
+        # Both sides predict the held-out rows once, at the end.
+        settings["train.eval_steps"] = 1_000_000
+        if self.train_rows is not None:
+            settings["data.train_rows"] = self.train_rows
+        return [f"{key}={value}" for key, value in settings.items()]
+
+    def rows(self) -> dict[str, Any]:
+        """What transformers trains on and predicts: family, labels, train and dev rows."""
+        config = load(self.config, [f"data.path={self.folder}", "init.checkpoint=unused"])
+        return _READERS[config.task](config.data, self.train_rows)
+
+    def score(self, rows: dict[str, Any], predictions: Any) -> float:
+        """The metric of transformers' predictions, by the code that scores bert_tf's."""
+        return _SCORES[rows["family"]](self, rows, predictions)
+
+
+def tasks(data: Path, glue: Path, squad: Path) -> dict[str, QualityTask]:
+    """The table's lines by name.
+
+    Args:
+        data: a folder with wnut17 and codah.
+        glue: one with SST-2 and CoLA.
+        squad: one with train-v1.1.json and dev-v1.1.json.
+    """
+    paper = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "max_length": 128}
+    small = paper | {"batch_size": 16}
+    return {
+        "SST-2": QualityTask(
+            "experiments/glue/sst2.yaml", glue / "SST-2", "accuracy", paper, train_rows=10_000
+        ),
+        "CoLA": QualityTask("experiments/glue/cola.yaml", glue / "CoLA", "mcc", paper),
+        "WNUT-17": QualityTask("experiments/ner/wnut17.yaml", data / "wnut17", "f1", small),
+        "CODAH": QualityTask("experiments/swag/codah.yaml", data / "codah", "accuracy", small),
+        "SQuAD by article": QualityTask(
+            "experiments/squad/by_article.yaml", squad, "f1", small | {"max_length": 384}
+        ),
+    }
+
+
+def _classification(data: Any, train_rows: int | None) -> dict[str, Any]:
+    splits = {
+        split: read_glue(Path(data.path) / f"{split}.tsv", data.format)
+        for split in ("train", "dev")
+    }
+    labels = splits["train"].all_classes()
+    rows = {
+        split: [
+            {"texts": texts, "label": int(label)}
+            for *texts, label in zip(*each.columns, each.class_ids(labels), strict=True)
+        ]
+        for split, each in splits.items()
+    }
+    rows["train"] = rows["train"][:train_rows]
+    return {"family": "classification", "labels": labels, **rows}
+
+
+def _choices(data: Any, train_rows: int | None) -> dict[str, Any]:
+    rows = {
+        split: [
+            row._asdict() for row in read_choices(Path(data.path) / f"{split}.tsv", data.format)
+        ]
+        for split in ("train", "dev")
+    }
+    return {"family": "multiple_choice", "labels": None, **rows}
+
+
+def _tags(data: Any, train_rows: int | None) -> dict[str, Any]:
+    splits = {
+        split: read_conll(Path(data.path) / getattr(data, split)) for split in ("train", "dev")
+    }
+    labels = sorted({tag for sentence in splits["train"] for tag in sentence.tags} | {"O"})
+    rows = {
+        split: [
+            {
+                "words": s.words,
+                "tags": [labels.index(tag) if tag in labels else 0 for tag in s.tags],
+            }
+            for s in each
+        ]
+        for split, each in splits.items()
+    }
+    gold = [sentence.tags for sentence in splits["dev"]]
+    return {"family": "token_classification", "labels": labels, "gold": gold, **rows}
+
+
+def _questions(data: Any, train_rows: int | None) -> dict[str, Any]:
+    rows: dict[str, list] = {"train": [], "dev": []}
+    for split, each in rows.items():
+        for question in read_squad(Path(data.path) / f"{split}-v1.1.json"):
+            answer = question.answers[0]
+            each.append(
+                {
+                    "id": question.id,
+                    "question": question.question,
+                    "context": question.context,
+                    "answer": answer.text,
+                    "start": answer.start,
+                }
+            )
+    return {
+        "family": "question_answering",
+        "labels": None,
+        "gold": str(Path(data.path) / "dev-v1.1.json"),
+        **rows,
+    }
+
+
+_READERS = {
+    "classification": _classification,
+    "multiple_choice": _choices,
+    "token_classification": _tags,
+    "question_answering": _questions,
+}
+
+
+def _labels_score(task: QualityTask, rows: dict[str, Any], predictions: Sequence[int]) -> float:
+    from sklearn import metrics
+
+    gold = [row["label"] for row in rows["dev"]]
+    score = {"accuracy": metrics.accuracy_score, "mcc": metrics.matthews_corrcoef}[task.metric]
+    return float(score(gold, np.array(predictions)))
+
+
+def _tags_score(task: QualityTask, rows: dict[str, Any], predictions: list[list[int]]) -> float:
+    labels = rows["labels"]
+    predicted = [[labels[tag] for tag in sentence] for sentence in predictions]
+    types = sorted({label.partition("-")[2] for label in labels} - {""})
+    return entity_metrics(rows["gold"], predicted, types)[task.metric]
+
+
+def _answers_score(task: QualityTask, rows: dict[str, Any], predictions: dict[str, str]) -> float:
+    return answer_metrics(read_squad(Path(rows["gold"])), predictions)[task.metric]
+
+
+_SCORES = {
+    "classification": _labels_score,
+    "multiple_choice": _labels_score,
+    "token_classification": _tags_score,
+    "question_answering": _answers_score,
+}

@@ -1,0 +1,101 @@
+"""`bert-tf predict`: asks a SavedModel about many texts.
+
+It knows nothing of the task: the signature says what goes in, and whatever comes out becomes one
+JSON object for each input, in the order of the inputs. The input is worked on in blocks, so that it
+may be larger than memory and may come from a pipe.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+from bert_tf.predict.answers import answers
+from bert_tf.predict.model import Model
+from bert_tf.predict.rows import Block, count_lines, read_blocks
+from bert_tf.progress import Progress
+
+_BATCH = 32
+
+
+def run(
+    saved_model: str,
+    texts: Sequence[str],
+    input_file: str | None,
+    output_file: str | None,
+    signature: str = "serving_default",
+) -> None:
+    """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
+
+    Args:
+        saved_model: folder made by an export.
+        texts: texts, for a signature of one text.
+        input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
+            text; "-" is standard input.
+        output_file: where to write; None is standard output.
+        signature: how the model is asked.
+
+    Raises:
+        UserError: no SavedModel or signature there, or a line that does not fit its inputs.
+    """
+    model = Model.load(saved_model, signature)
+    if input_file:
+        lines = count_lines(input_file)
+        blocks = read_blocks(input_file, model.ranks)
+    else:
+        if not model.takes_one_text:
+            raise UserError(
+                f"{saved_model}: signature {signature} takes {' and '.join(model.ranks)}; give "
+                "them as JSON lines by --input"
+            )
+        lines = len(texts)
+        (name,) = model.ranks
+        blocks = iter([Block([{name: text} for text in texts], lines)])
+    answered = _answer(model, blocks, lines)
+    if output_file is None:
+        _write(answered, sys.stdout)
+        return
+    with atomic_path(output_file) as new, open(new, "w", encoding="utf-8", newline="\n") as handle:
+        _write(answered, handle)
+
+
+def _answer(model: Model, blocks: Iterator[Block], lines: int | None) -> Iterator[list[str]]:
+    """The JSON lines of each block; batches hold rows of similar length.
+
+    Where the number of lines is not known, progress is told of the lines read so far.
+    """
+    done, progress = 0, None
+    for block in blocks:
+        if progress is None or lines is None:
+            progress = Progress("answering", lines or block.last_line, start=done, unit="rows")
+        rows = block.rows
+        order = sorted(range(len(rows)), key=lambda i: -_length(rows[i]))
+        written = [""] * len(rows)
+        for start in range(0, len(order), _BATCH):
+            chosen = order[start : start + _BATCH]
+            for i, answer in zip(chosen, answers(model, [rows[i] for i in chosen]), strict=True):
+                written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
+            done += len(chosen)
+            progress.update(done, line=True)
+        if done < block.last_line:  # blank lines
+            progress.update(block.last_line, line=True)
+        done = block.last_line
+        if lines is None:
+            progress.close()
+        yield written
+    if progress is not None:
+        progress.close()
+
+
+def _length(row: dict[str, str | list[str]]) -> int:
+    """The characters of all texts in a row."""
+    return sum(len(v) if isinstance(v, str) else sum(map(len, v)) for v in row.values())
+
+
+def _write(blocks: Iterable[list[str]], handle: TextIO) -> None:
+    for lines in blocks:
+        handle.writelines(lines)
+        # Whoever reads from the pipe need not wait for the next block.
+        handle.flush()

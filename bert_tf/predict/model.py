@@ -1,0 +1,77 @@
+"""A SavedModel that takes texts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+
+_DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
+
+
+class Model:
+    """One signature of a SavedModel.
+
+    Attributes:
+        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
+    """
+
+    def __init__(self, loaded: object, signature: str, ranks: Mapping[str, int]):
+        # The signature keeps its variables alive only through the loaded object.
+        self._loaded = loaded
+        self._signature = loaded.signatures[signature]
+        self.ranks = dict(ranks)
+
+    @classmethod
+    def load(cls, path: str, signature: str) -> "Model":
+        """Loads the SavedModel at `path`.
+
+        Raises:
+            UserError: there is none, it is damaged, or it has no such signature of texts.
+        """
+        import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
+
+        if not (Path(path) / "saved_model.pb").is_file():
+            raise UserError(
+                f"no SavedModel at {path}; make one with python -m export RUN --out {path}"
+            )
+        try:
+            loaded = tf.saved_model.load(path)
+        except _DAMAGE as error:
+            words = " ".join(str(error).split())
+            raise UserError(f"SavedModel is damaged: {path} ({words}); export it again") from None
+        if signature not in loaded.signatures:
+            known = ", ".join(loaded.signatures)
+            raise UserError(f"{path} has no signature {signature!r}; it has {known}")
+        specs = loaded.signatures[signature].structured_input_signature[1]
+        for name, spec in specs.items():
+            if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
+                raise UserError(
+                    f"{path}: signature {signature} takes {name} as {spec.dtype.name}; predict "
+                    "asks models that take texts"
+                )
+        return cls(loaded, signature, {name: specs[name].shape.rank for name in sorted(specs)})
+
+    @property
+    def takes_one_text(self) -> bool:
+        """Whether a line of text is a whole input."""
+        return list(self.ranks.values()) == [1]
+
+    def __call__(self, rows: Sequence[Mapping[str, str | list[str]]]) -> dict[str, np.ndarray]:
+        """The outputs for a batch of rows, each [batch, ...].
+
+        Args:
+            rows: a text, or list of texts, under each input's name; lists are padded with "".
+        """
+        batch = {}
+        for name, rank in self.ranks.items():
+            values = [row[name] for row in rows]
+            if rank == 2:
+                width = max(map(len, values))
+                values = [each + [""] * (width - len(each)) for each in values]
+            encoded = tf.nest.map_structure(lambda text: text.encode("utf-8", "replace"), values)
+            shape = [len(rows), *([width] if rank == 2 else [])]
+            batch[name] = tf.constant(encoded, tf.string, shape)
+        return {name: value.numpy() for name, value in self._signature(**batch).items()}

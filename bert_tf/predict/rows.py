@@ -1,0 +1,119 @@
+"""Texts to ask about, read from a file or a pipe as they are needed."""
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from bert_tf.errors import UserError
+
+Row = dict[str, str | list[str]]
+
+# What is read before anything is answered.
+_BLOCK_LINES = 10_000
+_BLOCK_BYTES = 2**26
+
+
+class Block(NamedTuple):
+    """Some rows in a row.
+
+    Attributes:
+        rows: an input each.
+        last_line: the number of lines read so far.
+    """
+
+    rows: list[Row]
+    last_line: int
+
+
+def count_lines(path: str) -> int | None:
+    """The number of lines of a file; None of what can be read only once."""
+    if path == "-" or not os.path.isfile(path):
+        return None
+    with _opened(path) as handle:
+        return sum(1 for _ in handle)
+
+
+def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
+    """The rows of a file, or with path "-" of standard input, in blocks.
+
+    Lines are JSON objects, or, where an input is one text, plain text. They are taken for JSON if
+    the file is called .jsonl or .json or if the first line is a JSON object.
+
+    Args:
+        path: the file.
+        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
+
+    Raises:
+        UserError: the file is missing or empty, not UTF-8, or a line is not what it should be.
+    """
+    with _opened(path) as handle:
+        first = handle.readline()
+        if not first and path != "-":
+            raise UserError(f"input is empty: {path}")
+        is_plain = list(ranks.values()) == [1] and not _is_json(path, first)
+        rows, size, number = [], 0, 0
+        for number, line in enumerate(itertools.chain([first] if first else [], handle), start=1):
+            text = _text(path, number, line)
+            if is_plain:
+                rows.append({next(iter(ranks)): text})
+            elif text.strip():
+                rows.append(_row(path, number, text, ranks))
+            size += len(line)
+            if len(rows) == _BLOCK_LINES or size >= _BLOCK_BYTES:
+                yield Block(rows, number)
+                rows, size = [], 0
+        if rows:
+            yield Block(rows, number)
+
+
+def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    if path == "-":
+        return contextlib.nullcontext(sys.stdin.buffer)
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise UserError(f"input not found: {path}") from None
+    except OSError as error:
+        raise UserError(f"input cannot be read: {path} ({error.strerror})") from None
+
+
+def _is_json(path: str, line: bytes) -> bool:
+    if path.endswith((".jsonl", ".json")):
+        return True
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text(path: str, number: int, line: bytes) -> str:
+    """A line without its end."""
+    try:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}, line {number}, byte {error.start} (0x{line[error.start]:02x}) is not UTF-8; "
+            "convert the file to UTF-8"
+        ) from None
+
+
+def _row(path: str, number: int, line: str, ranks: Mapping[str, int]) -> Row:
+    """What a JSON line holds for the inputs; other keys are not looked at."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", error)
+        raise UserError(f"{path}, line {number}: not JSON ({reason})") from None
+    if not isinstance(row, dict):
+        raise UserError(f"{path}, line {number}: not a JSON object with {' and '.join(ranks)}")
+    for name, rank in ranks.items():
+        value = row.get(name)
+        if rank == 1 and not isinstance(value, str):
+            raise UserError(f"{path}, line {number}: no text under {name!r}")
+        if rank == 2 and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            raise UserError(f"{path}, line {number}: no list of texts under {name!r}")
+    return {name: row[name] for name in ranks}

@@ -1,0 +1,47 @@
+"""Writes novels and WikiText as one corpus, a sentence a line, a blank line between documents.
+
+    python experiments/pretraining/small/corpus.py --novels novels --wikitext wikitext2/train.txt \\
+        --out corpus.txt
+
+A novel is one document, and so is an article. Words that WikiText has replaced by <unk> are left
+out.
+"""
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+
+from bert_tf.data.corpus import Corpus
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+
+
+def main() -> int:
+    """Writes the corpus; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--novels", required=True, metavar="DIR", help="text files, one a novel")
+    parser.add_argument("--wikitext", nargs="+", default=[], metavar="FILE", help="as it comes")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    arguments = parser.parse_args()
+    try:
+        write(arguments.novels, arguments.wikitext, arguments.out)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def write(novels: str, wikitext: list[str], out: Path) -> None:
+    """Writes all documents to the file `out`, which appears when it is whole."""
+    corpora = [Corpus(novels, "document_per_file")]
+    if wikitext:
+        corpora.append(Corpus(wikitext, "wikitext"))
+    with atomic_path(out) as new, open(new, "w", encoding="utf-8") as file:
+        for document in itertools.chain(*corpora):
+            sentences = (sentence.replace("<unk>", "").strip() for sentence in document)
+            file.write("".join(f"{each}\n" for each in sentences if each) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

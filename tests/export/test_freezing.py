@@ -1,0 +1,141 @@
+"""A frozen export answers as the plain one does, and holds its weights once, as constants."""
+
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, SequenceClassifier
+from export import freezing
+from tests.export.requests import request
+
+FAMILIES = [
+    "classification",
+    "mlm",
+    "question_answering",
+    *(
+        pytest.param(family, marks=pytest.mark.slow)
+        for family in (
+            "pair",
+            "regression",
+            "multiple_choice",
+            "token_classification",
+            "nsp",
+            "embedding",
+        )
+    ),
+]
+FAST = {"freeze": True, "precision": "bfloat16"}
+
+
+def answers(folder):
+    """What each signature says to a request of several rows."""
+    loaded = tf.saved_model.load(folder)
+    return {name: each(**request(each)) for name, each in loaded.signatures.items()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_stay_the_same(exported, family):
+    plain, frozen = answers(exported(family)), answers(exported(family, freeze=True))
+    assert plain.keys() == frozen.keys()
+    for signature, outputs in plain.items():
+        assert outputs.keys() == frozen[signature].keys()
+        for name, value in outputs.items():
+            same = frozen[signature][name]
+            assert (same.dtype, same.shape) == (value.dtype, value.shape)
+            if value.dtype.is_floating:
+                np.testing.assert_allclose(same, value, atol=1e-5, err_msg=name)
+            else:
+                np.testing.assert_array_equal(same, value, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("family", "output"),
+    [("classification", "probabilities"), ("mlm", "probabilities")]
+    + [
+        pytest.param(*each, marks=pytest.mark.slow)
+        for each in (("nsp", "is_next"), ("embedding", "embedding"), ("regression", "score"))
+    ],
+)
+def test_in_bfloat16_answers_are_close(exported, family, output):
+    plain = answers(exported(family))["serving_default"][output]
+    fast = answers(exported(family, **FAST))["serving_default"][output]
+    # Eight bits of precision, through two layers of weights far larger than BERT's.
+    np.testing.assert_allclose(fast, plain, atol=0.05 * np.abs(plain).max())
+    assert not np.array_equal(fast, plain)
+
+
+@pytest.mark.parametrize("family", ["mlm", "question_answering"])
+def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, models, family):
+    folder = exported(family, **FAST)
+    data = (folder / "saved_model.pb").read_bytes()
+    variables = sum(file.stat().st_size for file in (folder / "variables").iterdir())
+    assert variables < 1000
+    encoder = models(family).encoder
+    for weight in (encoder.embeddings.word_embeddings, encoder.blocks[1].intermediate.kernel):
+        exact = weight.numpy()
+        assert data.count(exact.astype(ml_dtypes.bfloat16).tobytes()) == 1
+        assert data.count(exact.tobytes()) == 0
+
+
+def test_a_plain_export_keeps_its_weights_in_variables(exported, models):
+    folder = exported("mlm")
+    table = models("mlm").encoder.embeddings.word_embeddings.numpy().tobytes()
+    assert (folder / "saved_model.pb").read_bytes().count(table) == 0
+    files = [file.read_bytes() for file in (folder / "variables").iterdir()]
+    assert sum(file.count(table) for file in files) == 1
+
+
+def test_nothing_of_keras_and_no_variable_of_the_model_is_left(exported):
+    loaded = tf.saved_model.load(exported("classification", **FAST))
+    assert loaded.signatures["serving_default"].variables == ()
+    saved = tf.compat.v1.saved_model.loader_impl.parse_saved_model(
+        str(exported("classification", **FAST))
+    )
+    objects = saved.meta_graphs[0].object_graph_def.nodes
+    kinds = {each.user_object.identifier for each in objects if each.HasField("user_object")}
+    assert not [kind for kind in kinds if "keras" in kind]
+
+
+def test_a_model_is_served_in_the_precision_asked_for(models, tokenizer, tmp_path):
+    """Whatever it was trained in; by default it stays in that."""
+    model = models("classification")
+    trained = SequenceClassifier(Encoder(model.encoder.config, dtype="mixed_bfloat16"), 3)
+    trained.set_weights(model.get_weights())
+    text = tf.constant(["the cat sat on the mat ."])
+    found = {}
+    for name, settings in {"own": {}, "asked": {"precision": "float32"}}.items():
+        out = export.save(trained, tokenizer, tmp_path / name, **settings)
+        answer = tf.saved_model.load(out).signatures["serving_default"]
+        found[name] = answer(text=text)["probabilities"]
+    out = export.save(model, tokenizer, tmp_path / "exact")
+    exact = tf.saved_model.load(out).signatures["serving_default"](text=text)["probabilities"]
+    np.testing.assert_allclose(found["asked"], exact, atol=1e-6)
+    assert not np.allclose(found["own"], exact, atol=1e-6)
+
+
+def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
+    served = freezing.ServedModel(models("classification"), freeze=True)
+    traces = []
+    double = served.function(lambda x: traces.append(x) or 2 * x)
+    graph = tf.function(lambda x: double(x) + double(x[:1]), autograph=False)
+    np.testing.assert_array_equal(graph(tf.ones([2, 3])), 4 * np.ones([2, 3]))
+    np.testing.assert_array_equal(graph(tf.ones([5, 4])), 4 * np.ones([5, 4]))
+    assert len(traces) == 1
+
+
+def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="--freeze is not for --kind hub"):
+        export.save(models("hub"), tokenizer, tmp_path / "x", kind="hub", freeze=True)
+    with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
+        export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", precision="float16")
+    monkeypatch.setattr(freezing, "_MOST_BYTES", 1000)
+    with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
+        export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", freeze=True)
+    with pytest.raises(UserError, match="no format has a place for a Sequential"):
+        other = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+        freezing.in_precision(other, "bfloat16")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,90 @@
+"""The exported masked language model fills every [MASK], in texts of any length."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export
+from bert_tf.errors import UserError
+from bert_tf.text import Tokenizer
+from tests import tiny
+
+TEXTS = ["the [MASK] sat on the [MASK] .", "", "no gap", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def answer(exported):
+    loaded = tf.saved_model.load(exported("mlm"))
+    return lambda texts: loaded.signatures["serving_default"](text=tf.constant(texts, tf.string))
+
+
+def test_fillings_are_the_models_own(answer, models, tokenizer):
+    found = answer(TEXTS)
+    vocabulary = np.array(tokenizer.vocabulary)
+    cls, the, mask, sat, on, sep, dot = (
+        tokenizer.vocabulary.index(each)
+        for each in ("[CLS]", "the", "[MASK]", "sat", "on", "[SEP]", ".")
+    )
+    ids = np.array([[cls, the, mask, sat, on, the, mask, dot, sep]], np.int32)
+    logits = models("mlm")(
+        {
+            "input_word_ids": ids,
+            "input_mask": np.ones_like(ids),
+            "input_type_ids": np.zeros_like(ids),
+            "masked_lm_positions": np.array([[2, 6]]),
+        }
+    )["masked_lm"][0]
+    best = np.argsort(-logits.numpy(), axis=1)[:, :5]
+    probabilities = np.take_along_axis(tf.nn.softmax(logits).numpy(), best, axis=1)
+    assert found["tokens"].shape == (4, 2, 5)
+    np.testing.assert_array_equal(found["tokens"][0].numpy().astype(str), vocabulary[best])
+    np.testing.assert_allclose(found["probabilities"][0], probabilities, rtol=1e-4)
+
+
+def test_texts_with_fewer_masks_are_padded(answer):
+    found = answer(TEXTS)
+    is_filled = found["tokens"].numpy() != b""
+    assert is_filled.all(axis=2).tolist() == [[True] * 2, [False] * 2, [False] * 2, [True, False]]
+    np.testing.assert_array_equal(found["probabilities"].numpy() > 0, is_filled)
+    alone = answer(TEXTS[3:])
+    np.testing.assert_array_equal(alone["tokens"][0, 0], found["tokens"][3, 0])
+
+
+def test_a_mask_is_filled_wherever_it_stands_in_a_long_text(answer):
+    words = ["cat dog"] * 300
+    for place in (0, 17, 150, 299):
+        words[place] = "the [MASK] sat"
+    found = answer([" ".join(words)])
+    assert found["tokens"].shape == (1, 4, 5)
+    # In the middle of the text the surroundings are the same, and so is the answer.
+    np.testing.assert_array_equal(found["tokens"][0, 1], found["tokens"][0, 2])
+    np.testing.assert_allclose(found["probabilities"].numpy().sum(axis=2) <= 1 + 1e-5, True)
+
+
+def test_a_batch_without_a_mask_or_without_a_text_has_an_empty_answer(answer):
+    assert answer(["cat", ""])["tokens"].shape == (2, 0, 5)
+    assert answer([])["tokens"].shape == (0, 0, 5)
+
+
+def test_groups_of_long_texts_are_answered_as_each_alone(answer):
+    texts = ["cat " * 1_200_000 + "[MASK]", "a [MASK]", "dog " * 1_100_000 + "[MASK] [MASK]", ""]
+    together = answer(texts)
+    assert together["tokens"].shape == (4, 2, 5)
+    np.testing.assert_array_equal(together["tokens"][1, :1], answer(texts[1:2])["tokens"][0])
+    np.testing.assert_array_equal(together["tokens"][3], [[b""] * 5] * 2)
+
+
+def test_more_or_fewer_fillings_can_be_asked_for(models, tokenizer, tmp_path):
+    out = export.save(models("mlm"), tokenizer, tmp_path / "three", kind="mlm", top_k=3)
+    answer = tf.saved_model.load(out).signatures["serving_default"]
+    assert answer(text=tf.constant(["[MASK]"]))["tokens"].shape == (1, 1, 3)
+    for top_k in (0, len(tiny.VOCABULARY) + 1):
+        with pytest.raises(UserError, match=f"top_k is {top_k}; it must be from 1 to"):
+            export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", top_k=top_k)
+
+
+def test_the_special_token_is_found_in_a_cased_vocabulary(models, tmp_path):
+    cased = Tokenizer(tiny.VOCABULARY, lower_case=False)
+    out = export.save(models("mlm"), cased, tmp_path / "cased", kind="mlm")
+    answer = tf.saved_model.load(out).signatures["serving_default"]
+    assert answer(text=tf.constant(["The[MASK]."]))["tokens"].shape == (1, 1, 5)

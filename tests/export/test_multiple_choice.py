@@ -1,0 +1,85 @@
+"""The exported multiple choice model chooses as the model does, among any number of choices."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+
+import export
+from bert_tf.models import Encoder, EncoderConfig, MultipleChoice
+from bert_tf.text import Preprocessor, Tokenizer
+from tests import tiny
+
+CONTEXTS = ["the cat sat .", "", "dogs ran\N{SNOWMAN}"]
+CHOICES = [["on the mat", "fish", ""], ["a bird flew", "the sea " * 40, "good"], ["", "", "a"]]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+
+
+@pytest.fixture(scope="module")
+def model() -> MultipleChoice:
+    config = EncoderConfig(
+        vocab_size=len(tiny.VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    return MultipleChoice(Encoder(config))
+
+
+@pytest.fixture(scope="module")
+def ask(model, tokenizer, tmp_path_factory):
+    out = export.save(model, tokenizer, tmp_path_factory.mktemp("export") / "model", max_length=24)
+    loaded = tf.saved_model.load(out)
+
+    def answer(contexts, choices):
+        inputs = {"context": tf.constant(contexts, tf.string), "choices": choices}
+        answers = loaded.signatures["serving_default"](**inputs)
+        np.testing.assert_array_equal(loaded.serve(inputs)["choice"], answers["choice"])
+        return answers["choice"].numpy(), answers["probabilities"].numpy()
+
+    return answer
+
+
+def test_probabilities_are_those_of_the_model_and_padding_has_none(ask, model, tokenizer):
+    choice, probabilities = ask(CONTEXTS, tf.constant(CHOICES))
+    preprocess = Preprocessor(tokenizer, 24)
+    for row, (context, choices) in enumerate(zip(CONTEXTS, CHOICES, strict=True)):
+        real = [i for i, each in enumerate(choices) if each]
+        inputs = preprocess(([context] * len(real), [choices[i] for i in real]))
+        logits = model({name: values[tf.newaxis] for name, values in inputs.items()})
+        expected = np.zeros(3)
+        expected[real] = tf.nn.softmax(logits)[0]
+        np.testing.assert_allclose(probabilities[row], expected, atol=1e-6)
+        assert choice[row] == expected.argmax()
+    assert choice.dtype == np.int32
+
+
+def test_more_padding_changes_nothing(ask):
+    choice, probabilities = ask(CONTEXTS, tf.constant(CHOICES))
+    padded = tf.pad(tf.constant(CHOICES), [[0, 0], [0, 2]], constant_values="")
+    wider, wide = ask(CONTEXTS, padded)
+    np.testing.assert_array_equal(wider, choice)
+    np.testing.assert_allclose(wide, np.pad(probabilities, [(0, 0), (0, 2)]), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0), (0, 0), (2, 3)])
+def test_where_there_is_nothing_to_choose_the_answer_is_minus_one(ask, shape):
+    choice, probabilities = ask(["a"] * shape[0], tf.fill(shape, ""))
+    assert choice.tolist() == [-1] * shape[0]
+    assert probabilities.shape == shape
+    assert not probabilities.any()
+
+
+def test_odd_bytes_long_texts_and_large_batches_are_answered(ask):
+    odd = [b"\xff\xfe\x00", "\N{PILE OF POO}", "\u05e9\u05dc\u05d5\u05dd", "cat " * 250_000]
+    choice, probabilities = ask(odd, tf.constant([odd] * 4))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    many, _ = ask(CONTEXTS * 400, tf.constant(CHOICES * 400))
+    assert many.tolist() == ask(CONTEXTS, tf.constant(CHOICES))[0].tolist() * 400

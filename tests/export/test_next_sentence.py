@@ -1,0 +1,36 @@
+"""The exported next sentence head gives the model's own probability."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export
+from bert_tf.errors import UserError
+from bert_tf.models import PreTrainer
+from bert_tf.text import Preprocessor
+
+FIRST = ["the cat sat .", "", "a dog", "fish " * 40]
+SECOND = ["it ran .", "a dog", "", "bird " * 40]
+
+
+def test_probabilities_are_the_models_own(exported, models, tokenizer):
+    answer = tf.saved_model.load(exported("nsp")).signatures["serving_default"]
+    found = answer(text_a=tf.constant(FIRST), text_b=tf.constant(SECOND))
+    inputs = Preprocessor(tokenizer, max_length=32)((FIRST, SECOND))
+    positions = {"masked_lm_positions": np.zeros([len(FIRST), 1], np.int32)}
+    logits = models("nsp")(inputs | positions)["next_sentence"]
+    # Class 0: the second text follows the first.
+    np.testing.assert_allclose(found["is_next"], tf.nn.softmax(logits)[:, 0], atol=1e-6)
+    assert 0 < np.ptp(found["is_next"]) < 1
+
+
+def test_an_empty_batch_gives_an_empty_answer(exported):
+    answer = tf.saved_model.load(exported("nsp")).signatures["serving_default"]
+    none = tf.constant([], tf.string)
+    assert answer(text_a=none, text_b=none)["is_next"].shape == (0,)
+
+
+def test_a_model_without_the_head_is_refused(models, tokenizer, tmp_path):
+    without = PreTrainer(models("nsp").encoder, next_sentence=False)
+    with pytest.raises(UserError, match="pre-trained without next sentences"):
+        export.save(without, tokenizer, tmp_path / "x", kind="nsp")

@@ -1,0 +1,49 @@
+"""The exported regression gives the model's numbers."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
+
+import export
+from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf.text import Preprocessor, Tokenizer
+from tests import tiny
+
+TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+
+
+@pytest.fixture(scope="module")
+def model() -> SequenceClassifier:
+    config = EncoderConfig(
+        vocab_size=len(tiny.VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    return SequenceClassifier(Encoder(config), num_classes=1)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_scores_are_those_of_the_model(model, tokenizer, tmp_path, pair):
+    out = export.save(model, tokenizer, tmp_path / "model", max_length=16, pair=pair)
+    loaded = tf.saved_model.load(out)
+    texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
+    names = ("text_a", "text_b") if pair else ("text",)
+    inputs = {name: tf.constant(each) for name, each in zip(names, texts, strict=True)}
+    answers = loaded.signatures["serving_default"](**inputs)
+    assert list(answers) == ["score"]
+    expected = model(Preprocessor(tokenizer, 16)(texts))
+    np.testing.assert_allclose(answers["score"], expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.serve(inputs)["score"], expected, atol=1e-6)
+    none = loaded.serve({name: tf.constant([], tf.string) for name in names})
+    assert none["score"].shape == (0,)
+    assert not (out / "assets" / "labels.txt").exists()

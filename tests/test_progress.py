@@ -1,0 +1,60 @@
+"""Progress where there is no terminal: a line now and then, with rate and time left."""
+
+import pytest
+
+from bert_tf import progress
+from bert_tf.progress import Progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that is set by hand."""
+    time = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: time[0])
+    return time
+
+
+def test_a_line_tells_rate_and_time_left(clock, capsys):
+    bar = Progress("reading", 100, unit="rows")
+    clock[0] += 20
+    bar.update(40, {"loss": 0.5}, line=True)
+
+    assert capsys.readouterr().err == "reading: 40/100  2 rows/s  0:30 left  loss 0.5\n"
+
+
+def test_steps_of_different_size_count_for_what_they_are(clock, capsys):
+    # Ten steps of 5 tokens, then ten of 50.
+    bar = Progress("training", 20, 0, "tokens", lambda step: 5 * step + 45 * max(0, step - 10))
+    clock[0] += 10
+    bar.update(10, line=True)
+
+    assert capsys.readouterr().err == "training: 10/20  5 tokens/s  1:40 left\n"
+
+
+def test_what_was_done_before_does_not_count_as_speed(clock, capsys):
+    bar = Progress("training", 100, 60)
+    clock[0] += 20
+    bar.update(80, line=True)
+
+    assert "80/100  1 it/s  0:20 left" in capsys.readouterr().err
+
+
+def test_lines_are_rare_but_the_last_is_always_there(clock, capsys):
+    bar = Progress("reading", 100)
+    for step in range(1, 101):
+        clock[0] += 1
+        bar.update(step, line=True)
+    bar.close()
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[1] for line in lines] == [f"{n}/100" for n in range(10, 101, 10)]
+
+
+def test_the_rate_forgets_a_slow_start(clock, capsys):
+    bar = Progress("training", 10_000)
+    clock[0] += 100
+    for step in range(1, 61):
+        clock[0] += 1
+        bar.update(10 * step, line=True)
+
+    assert "510/10000  10 it/s" in capsys.readouterr().err
