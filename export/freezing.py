@@ -71,10 +71,8 @@ class ServedModel:
             compute: takes a tensor, or tensors in any structure, of which only the ranks and
                 dtypes may matter.
         """
-        # A frozen function that were put into each of its callers would take its weights along.
-        attributes = {} if self._constants is None else {"_noinline": True}
-
-        @tf.function(autograph=False, experimental_attributes=attributes)
+        # TensorFlow would put it into each of its callers, and frozen weights along with it.
+        @tf.function(autograph=False, experimental_attributes={"_noinline": True})
         def shared(inputs: Any) -> Any:
             if self._constants is None:
                 return compute(inputs)

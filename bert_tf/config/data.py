@@ -88,8 +88,9 @@ class ClassificationData(FinetuningData):
     text_columns: tuple[str, ...] | None = None
     # Column of what is to be predicted; GLUE has its own.
     label_column: str = "label"
-    # How much rows of each class count in training: balanced, as much as all other classes' rows
-    # together; or a weight for some labels, where others have 1. Only the proportions matter.
+    # How much rows of a class count in the loss: balanced gives each class the same weight, however
+    # many rows it has; or a weight for some labels, where others have 1. Only their proportions
+    # matter: rows weigh 1 on average.
     class_weights: Literal["balanced"] | dict[str, Positive] | None = None
 
     def __post_init__(self) -> None:

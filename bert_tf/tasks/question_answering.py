@@ -230,21 +230,13 @@ def _best_answers(
 
 def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:
     """The n best of each question as the reference writes them."""
-    columns = (
-        answers.nbest_answers, answers.nbest_scores,
-        answers.nbest_start_logits, answers.nbest_end_logits,
-    )  # fmt: skip
+    columns = (answers.nbest_scores, answers.nbest_start_logits, answers.nbest_end_logits)
     names = ("text", "probability", "start_logit", "end_logit")
-    for row in zip(*columns, strict=True):
-        entries = []
-        for text, *numbers in zip(
-            _decoded(row[0]), *(each.tolist() for each in row[1:]), strict=True
-        ):
-            # "" is no answer, once; after that, or where there is no such answer, it is padding.
-            if not text and (not unanswerable or any(not each["text"] for each in entries)):
-                break
-            entries.append(dict(zip(names, (text, *numbers), strict=True)))
-        yield entries
+    for texts, *numbers in zip(answers.nbest_answers, *columns, strict=True):
+        # What follows is padding; of the entries only "no answer" is "" too.
+        count = sum(text != b"" for text in texts) + unanswerable
+        fields = (_decoded(texts[:count]), *(each[:count].tolist() for each in numbers))
+        yield [dict(zip(names, entry, strict=True)) for entry in zip(*fields, strict=True)]
 
 
 def _decoded(texts: np.ndarray) -> list[str]:

@@ -72,7 +72,7 @@ def train(
                 continue
             evaluate = Evaluate(step, total, phase.evaluate, evaluations, dev, preemption)
             # One that was cut short when the run was stopped.
-            if evaluate.evaluate_if_due():
+            if evaluate.evaluate_if_due() or preemption.asked:
                 checkpoints.save(model, step, evaluations)
             preemption.end_if_asked(step)
             if step == phase.end or evaluations.over:
@@ -95,6 +95,7 @@ def train(
                 callbacks=[Stop(step, total), log, evaluate, save],
             )
             step = log.step
+        preemption.end_if_asked(step)
     if evaluations.kept(step) != step:
         checkpoints.load_weights(model, evaluations.kept(step))
 

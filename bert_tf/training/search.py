@@ -117,11 +117,17 @@ def _repeated(trials: Iterable[Trial]) -> list[list[Trial]]:
     return list(groups.values())
 
 
-def _means(trials: Sequence[Trial]) -> dict[str, float]:
-    return {
-        name: statistics.fmean(trial.metrics[name] for trial in trials)
-        for name in trials[0].metrics
-    }
+def _means(trials: Iterable[Trial]) -> dict[str, float]:
+    return {name: statistics.fmean(values) for name, values in _values(trials).items()}
+
+
+def _values(trials: Iterable[Trial]) -> dict[str, list[float]]:
+    """The results by metric; a metric may not be defined for every trial."""
+    values: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, value in trial.metrics.items():
+            values.setdefault(name, []).append(value)
+    return values
 
 
 def _summary(trials: Iterable[Trial]) -> list[dict[str, object]]:
@@ -129,15 +135,16 @@ def _summary(trials: Iterable[Trial]) -> list[dict[str, object]]:
     rows = []
     for same in _repeated(trials):
         row: dict[str, object] = {**dict(same[0].without_seed), "runs": len(same)}
-        for name, mean in _means(same).items():
-            values = [trial.metrics[name] for trial in same]
-            row |= {name: mean, f"{name}_std": statistics.stdev(values) if values[1:] else ""}
+        for name, values in _values(same).items():
+            row[name] = statistics.fmean(values)
+            row[f"{name}_std"] = statistics.stdev(values) if values[1:] else ""
         rows.append(row)
     return rows
 
 
 def _write_table(path: Path, rows: Sequence[dict[str, object]]) -> None:
-    lines = [rows[0].keys(), *(map(_cell, row.values()) for row in rows)]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [columns, *([_cell(row.get(name, "")) for name in columns] for row in rows)]
     write_text(path, "".join("\t".join(line) + "\n" for line in lines))
 
 

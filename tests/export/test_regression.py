@@ -6,9 +6,12 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 import export
+from bert_tf import config as configuration
 from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
 from bert_tf.text import Preprocessor, Tokenizer
+from export.texts import TextService
 from tests import tiny
+from tests.tasks.tiny_texts import write_config
 
 TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
@@ -47,3 +50,18 @@ def test_scores_are_those_of_the_model(model, tokenizer, tmp_path, pair):
     none = loaded.serve({name: tf.constant([], tf.string) for name in names})
     assert none["score"].shape == (0,)
     assert not (out / "assets" / "labels.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "pair"),
+    [
+        ("format: tsv", False),
+        ("format: tsv, text_columns: [a, b]", True),
+        ("format: cola", False),
+        ("format: rte", True),
+    ],
+)
+def test_the_format_tells_whether_an_input_is_a_pair(tmp_path, data, pair):
+    path = write_config(tmp_path, "classification", f"path: ., {data}")
+    options = TextService.options_of(configuration.load(path))
+    assert options == {"max_length": 24, "pair": pair}

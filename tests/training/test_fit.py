@@ -221,6 +221,25 @@ def test_sigterm_during_an_evaluation_saves_and_the_evaluation_is_made_up_for(ma
     assert results[1][1] == {"accuracy": 0.5}
 
 
+def test_sigterm_after_a_phase_saves_too(make_training, monkeypatch):
+    training = make_training()
+    fit = training.model.fit
+
+    def fit_and_be_asked(*arguments, **options):
+        fit(*arguments, **options)
+        terminate()
+
+    monkeypatch.setattr(training.model, "fit", fit_and_be_asked)
+    with pytest.raises(Preempted):
+        training.start(every=None)
+    assert training.steps() == [6, 7]
+    training.started.clear()
+    with pytest.raises(Preempted):
+        training.start(every=None)
+    assert training.started == [(LONG, 7)]
+    assert training.steps() == [9, 10]
+
+
 def test_an_evaluation_of_the_end_that_is_made_up_for_counts_for_what_is_kept(make_training):
     training = make_training()
     with pytest.raises(Preempted):

@@ -146,6 +146,21 @@ def test_a_trial_that_diverges_is_left_out(tmp_path, encoder, capsys):
     assert table(run.path / "summary.tsv")[2][:3] == ["0.2", "2", "0.55"]
 
 
+def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
+    class SomeMore(Trials):
+        def __call__(self, config, folder):
+            metrics = super().__call__(config, folder)
+            return metrics | ({"f1_person": 0.5} if config.train.seed == 2 else {})
+
+    run = start(tmp_path, "train.learning_rate=0.2", "train.seed=[1,2]")
+    search(run, SomeMore(encoder, ACCURACY), "accuracy")
+
+    header, first, second = table(run.path / "search.tsv")
+    assert header[-1] == "f1_person"
+    assert (first[-1], second[-1]) == ("", "0.5")
+    assert table(run.path / "summary.tsv")[1][-2:] == ["0.5", ""]
+
+
 def test_a_search_in_which_all_diverge_is_told(tmp_path, encoder):
     run = start(tmp_path, *SEARCH)
     diverges = Trials(encoder, {key: Diverged("the loss is nan") for key in ACCURACY})
