@@ -21,7 +21,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import reading
+from bert_tf.checkpoints import names, reading
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.shard_writing import write_token_shards
@@ -56,9 +56,11 @@ def main() -> None:
                 hidden_dropout_prob=0.0,
                 attention_probs_dropout_prob=0.0,
             )
-            start = Path(folder, size)
-            theirs = hugging_face(config, data, schedule, steps, start)
-            report(size, ours(config, data, schedule, steps, start), theirs)
+            start, end = Path(folder, size, "start"), Path(folder, size, "end")
+            theirs = hugging_face(config, data, schedule, steps, start, end)
+            model, losses = ours(config, data, schedule, steps, start)
+            report_losses(size, losses, theirs)
+            report_weights(model, config, start, end)
 
 
 def prepare(folder: Path, corpus: Sequence[str] | None) -> PretrainingData:
@@ -83,10 +85,9 @@ def ours(
     schedule: WarmupLinearDecay,
     steps: int,
     start: Path,
-) -> list[float]:
-    """The loss of every step of `fit`, from the peer's checkpoint `start` on."""
-    model = PreTrainer(Encoder(config))
-    reading.find(start).fill(model)
+) -> tuple[PreTrainer, list[float]]:
+    """The model after `fit` from the peer's checkpoint `start` on, and the loss of every step."""
+    model = filled(config, start)
     model.compile(AdamW(schedule, WEIGHT_DECAY, clip_norm=CLIP_NORM))
     losses = []
 
@@ -96,7 +97,14 @@ def ours(
 
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=note)
     model.fit(data.dataset(), steps_per_epoch=steps, verbose=0, callbacks=[callback])
-    return losses
+    return model, losses
+
+
+def filled(config: EncoderConfig, checkpoint: Path) -> PreTrainer:
+    """Our model with the weights of a checkpoint."""
+    model = PreTrainer(Encoder(config))
+    reading.find(checkpoint).fill(model)
+    return model
 
 
 def hugging_face(
@@ -105,8 +113,9 @@ def hugging_face(
     schedule: WarmupLinearDecay,
     steps: int,
     start: Path,
+    end: Path,
 ) -> list[float]:
-    """The loss of every step; the weights before the first go to the folder `start`."""
+    """The loss of every step; the weights go to `start` before the first, to `end` at last."""
     import torch
     import transformers
 
@@ -122,6 +131,7 @@ def hugging_face(
         loss.backward()
         optimizer.step(float(schedule(tf.constant(step))))
         losses.append(loss.item())
+    model.save_pretrained(end)
     return losses
 
 
@@ -182,7 +192,7 @@ def _batches(data: PretrainingData, steps: int) -> Iterator[dict[str, np.ndarray
         yield inputs | targets
 
 
-def report(size: str, ours: list[float], theirs: list[float]) -> None:
+def report_losses(size: str, ours: list[float], theirs: list[float]) -> None:
     """Prints some of the steps, and the largest difference of all."""
     print(f"\n{size}: batches of {BATCH} x {SEQ_LEN} tokens")
     print("step   bert_tf   Hugging Face   difference")
@@ -191,6 +201,16 @@ def report(size: str, ours: list[float], theirs: list[float]) -> None:
         if step == 1 or step % SHOWN_EVERY == 0:
             print(f"{step:4}   {our:.5f}   {their:.5f}        {abs(our - their):.1e}")
     print(f"largest of all {len(rows)}: {max(abs(our - their) for _, our, their in rows):.1e}")
+
+
+def report_weights(model: PreTrainer, config: EncoderConfig, start: Path, end: Path) -> None:
+    """Prints how far the weights have come, and how far they end from the peer's."""
+    before, after = (names.weight_names(filled(config, folder)) for folder in (start, end))
+    moved = apart = 0.0
+    for name, weight in names.weight_names(model).items():
+        moved = max(moved, float(np.abs(weight.numpy() - before[name].numpy()).max()))
+        apart = max(apart, float(np.abs(weight.numpy() - after[name].numpy()).max()))
+    print(f"weights moved by up to {moved:.2g} and end at most {apart:.1e} from the peer's")
 
 
 if __name__ == "__main__":

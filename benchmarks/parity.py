@@ -31,6 +31,7 @@ from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.progress import say
 
+LAYOUTS = ("unpadded", "padded")
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 VOCABULARY = 1000
 SEQ_LEN = 48
@@ -56,14 +57,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
     sizes = parser.parse_args().sizes
-    tasks = list(itertools.product(sizes, ("gelu", "gelu_new"), GOALS))
+    tasks = list(itertools.product(sizes, GOALS, ("gelu", "gelu_new"), LAYOUTS))
     found = {(size, peer): {} for size in sizes for peer in GOALS}
     # Each in a process of its own: TensorFlow keeps a graph that has a gradient written by hand,
     # and its weights, until the process ends.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
-        for (size, _, peer), more in zip(tasks, pool.map(compare, tasks), strict=True):
-            _keep_largest(found[size, peer], more)
+        for task, more in zip(tasks, pool.map(compare, tasks), strict=True):
+            figures = ", ".join(f"{what} {value:.2g}" for what, value in more.items())
+            say(f"{', '.join(task)}: {figures}")
+            largest = found[task[:2]]
+            for what, value in more.items():
+                largest[what] = max(largest.get(what, value), value)
     print(f"{'peer':14}{'what':33}{'goal':9}" + "".join(f"{size:9}" for size in sizes))
     missed = False
     for peer, goals in GOALS.items():
@@ -75,14 +80,14 @@ def main() -> None:
     sys.exit("a goal is missed" if missed else 0)
 
 
-def compare(task: tuple[str, str, str]) -> Found:
-    """What is found for a size and a form of GELU beside a peer."""
-    size, activation, peer = task
-    say(f"{size}, {activation}, beside {peer}")
+def compare(task: tuple[str, str, str, str]) -> Found:
+    """What is found for a size beside a peer, with a form of GELU and a token layout."""
+    size, peer, activation, layout = task
     config = EncoderConfig.preset(
         f"bert-{size}-uncased", vocab_size=VOCABULARY, hidden_act=activation
     )
-    return {"Hugging Face": hugging_face, "Model Garden": model_garden}[peer](config)
+    measure = {"Hugging Face": hugging_face, "Model Garden": model_garden}[peer]
+    return measure(config, layout)
 
 
 def batch() -> dict[str, np.ndarray]:
@@ -111,7 +116,7 @@ def batch() -> dict[str, np.ndarray]:
     }
 
 
-def hugging_face(config: EncoderConfig) -> Found:
+def hugging_face(config: EncoderConfig, layout: str) -> Found:
     """The largest differences from `BertForPreTraining`."""
     import torch
     import transformers
@@ -134,33 +139,27 @@ def hugging_face(config: EncoderConfig) -> Found:
         for name, parameter in peer.named_parameters()
     }
     rows = huggingface.TABLE.rows("PreTrainer", config.num_hidden_layers)
-    found = {}
     with tempfile.TemporaryDirectory() as folder:
         peer.save_pretrained(folder)
         with torch.no_grad():
             rounded, _ = _torch_outputs(peer.to(torch.bfloat16))
         del peer
         checkpoint = reading.find(folder)
-        for layout in ("unpadded", "padded"):
-            ours, our_loss, our_gradients = _our_outputs(checkpoint, layout, "float32")
-            _keep_largest(
-                found,
-                {
-                    OUTPUTS: max(map(_difference, ours[:-2], exact[:-2])),
-                    LOGITS: max(map(_difference, ours[-2:], exact[-2:])),
-                    LOSS: abs(our_loss - loss.item()),
-                    GRADIENTS: max(
-                        _relative(gradient, rows[name].read(gradients.__getitem__))
-                        for name, gradient in our_gradients.items()
-                    ),
-                },
-            )
-            del our_gradients
-            mixed, _, _ = _our_outputs(checkpoint, layout, "mixed_bfloat16")
-            for what, error in ((ERROR, _root_mean_square), (LARGEST_ERROR, _difference)):
-                pairs = zip(mixed, ours, rounded, exact, strict=True)
-                ratio = max(error(m, o) / error(r, e) for m, o, r, e in pairs)
-                _keep_largest(found, {what: ratio})
+        ours, our_loss, our_gradients = _our_outputs(checkpoint, layout, "float32")
+        found = {
+            OUTPUTS: max(map(_difference, ours[:-2], exact[:-2])),
+            LOGITS: max(map(_difference, ours[-2:], exact[-2:])),
+            LOSS: abs(our_loss - loss.item()),
+            GRADIENTS: max(
+                _relative(gradient, rows[name].read(gradients.__getitem__))
+                for name, gradient in our_gradients.items()
+            ),
+        }
+        del gradients, our_gradients
+        mixed, _, _ = _our_outputs(checkpoint, layout, "mixed_bfloat16")
+    for what, error in ((ERROR, _root_mean_square), (LARGEST_ERROR, _difference)):
+        pairs = zip(mixed, ours, rounded, exact, strict=True)
+        found[what] = max(error(m, o) / error(r, e) for m, o, r, e in pairs)
     return found
 
 
@@ -214,7 +213,7 @@ def _our_outputs(
     return [tf.cast(output, tf.float32).numpy() for output in outputs], float(loss), arrays
 
 
-def model_garden(config: EncoderConfig) -> Found:
+def model_garden(config: EncoderConfig, layout: str) -> Found:
     """The largest difference from `BertEncoderV2`."""
     from official.nlp.modeling import networks
 
@@ -240,16 +239,12 @@ def model_garden(config: EncoderConfig) -> Found:
     mask = batch()["input_mask"][..., None]
     expected = [layer.numpy() * mask for layer in theirs["encoder_outputs"]]
     expected.append(theirs["pooled_output"].numpy() * mask[:, 0])
-    found = {}
     with tempfile.TemporaryDirectory() as folder:
         tf.train.Checkpoint(encoder=peer).write(str(Path(folder, "ckpt")))
-        checkpoint = reading.find(folder)
-        for layout in ("unpadded", "padded"):
-            encoder = Encoder(config, layout=layout)
-            checkpoint.fill(encoder)
-            ours = _layers(encoder, data)
-            _keep_largest(found, {OUTPUTS: max(map(_difference, ours, expected))})
-    return found
+        encoder = Encoder(config, layout=layout)
+        reading.find(folder).fill(encoder)
+        ours = tf.function(lambda: _layers(encoder, data))()
+    return {OUTPUTS: max(map(_difference, ours, expected))}
 
 
 # Named functions: Model Garden writes the activation's name into its configuration.
@@ -264,11 +259,6 @@ def _tanh_gelu(x: tf.Tensor) -> tf.Tensor:
 def _layers(encoder: Encoder, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
     outputs = encoder(inputs)
     return [*outputs["encoder_outputs"], outputs["pooled_output"]]
-
-
-def _keep_largest(found: Found, more: Found) -> None:
-    for what, value in more.items():
-        found[what] = max(found.get(what, value), value)
 
 
 def _difference(one: Any, other: Any) -> float:

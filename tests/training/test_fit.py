@@ -261,6 +261,22 @@ def test_a_damaged_best_checkpoint_is_told(make_training):
         training.start(keep_best=True)
 
 
+def test_a_damaged_checkpoint_is_not_the_newest_for_ever(make_training):
+    training = make_training()
+    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 1)
+    evaluations = Evaluations(None)
+    for step in (5, 9):
+        Checkpoints(training.run.checkpoints, describe(training.model), 2).save(
+            training.model, step, evaluations
+        )
+    (training.run.checkpoints / "step-00000009" / "model.safetensors").write_bytes(b"")
+    with pytest.warns(UserWarning, match="step-00000009 is damaged"):
+        assert checkpoints.restore(training.model, evaluations) == 5
+    checkpoints.save(training.model, 6, evaluations)
+
+    assert training.steps() == [6]
+
+
 def test_a_state_that_cannot_be_read_does_not_stop_the_training(make_training):
     training = make_training()
     training.start()

@@ -72,12 +72,14 @@ ACCURACY = {
 }
 
 
-def test_the_best_mean_over_the_seeds_wins_and_its_best_run_is_kept(tmp_path, encoder):
+def test_the_best_mean_over_the_seeds_wins_and_its_best_run_is_kept(tmp_path, encoder, capsys):
     run = start(tmp_path, *SEARCH)
     metrics = search(run, Trials(encoder, ACCURACY), "accuracy")
 
     assert metrics == run.read_metrics() == {"accuracy": 0.7, "loss": 1.0}
     assert (run.predictions / "dev.tsv").read_text() == "0.7"
+    told = "best trial: learning_rate=0.2,seed=2; accuracy 0.6 ± 0.1 over 3 seeds"
+    assert told in capsys.readouterr().err
     kept = reading.find(run.path)
     kept.fill(encoder)
     assert np.unique(encoder.weights[0].numpy()) == pytest.approx(0.7)
