@@ -96,7 +96,8 @@ def ours(
         model.reset_metrics()
 
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=note)
-    model.fit(data.dataset(), steps_per_epoch=steps, verbose=0, callbacks=[callback])
+    batches = data.dataset()
+    model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0, callbacks=[callback])
     return model, losses
 
 

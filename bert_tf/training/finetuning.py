@@ -1,5 +1,6 @@
 """`bert-tf finetune` and `bert-tf evaluate`: a pre-trained encoder for one task."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from bert_tf.training.evaluations import describe as describe_metrics
 from bert_tf.training.fit import Phase, report, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
+from bert_tf.training.tensorboard import Scalars
 
 
 def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
@@ -72,6 +74,7 @@ def _finetune(run: RunFolder) -> dict[str, float]:
         accumulation_steps=settings.accumulation_steps,
     )
     keep_best = settings.keep == "best"
+    steps_compete = keep_best or settings.early_stopping is not None
     description = describe(model, tokenizer, task.labels)
     train(
         run,
@@ -89,14 +92,17 @@ def _finetune(run: RunFolder) -> dict[str, float]:
         ],
         Evaluations(
             settings.eval_steps or per_epoch,
-            # The run's own result is that of the end, unless other steps compete with it.
-            at_end=keep_best or settings.early_stopping is not None,
+            # Otherwise the run's own result, which follows, is that of the end.
+            at_end=steps_compete,
             best_metric=task.best_metric,
             keep_best=keep_best,
             patience=settings.early_stopping,
         ),
     )
     metrics = _score(task, model, dev, run.predictions, "dev")
+    if not steps_compete:
+        with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
+            scalars.write(steps, metrics)
     report(run, metrics)
     return metrics
 

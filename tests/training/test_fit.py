@@ -344,6 +344,17 @@ def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
     assert saved == [3, 4, 8, 9, 12]
 
 
+def test_what_a_killed_run_left_half_done_is_cleared_at_the_next_start(make_training):
+    run = make_training().run
+    run.checkpoints.mkdir()
+    left = [folder / ".name.01234567.unfinished" for folder in (run.path, run.checkpoints)]
+    for folder in left:
+        (folder / "name").mkdir(parents=True)
+    RunFolder.start(run.path, run.config)
+
+    assert not any(folder.exists() for folder in left)
+
+
 def test_another_process_in_the_same_run_is_refused(make_training):
     run = make_training().run
     with (

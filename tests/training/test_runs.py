@@ -11,6 +11,7 @@ from bert_tf import training
 from bert_tf.checkpoints import reading, tensors
 from bert_tf.errors import UserError
 from bert_tf.training.checkpointing import Checkpoints
+from experiments.curves import read
 from tests import tiny
 
 
@@ -137,7 +138,8 @@ def test_a_run_folder_holds_what_the_contract_says(finetuned):
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert configuration.load(run / "config.yaml").train.epochs == 8
     assert (run / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
-    assert list((run / "logs" / "train").iterdir())
+    assert read(run / "logs" / "dev")["accuracy"][0] == list(range(4, 33, 4))
+    assert "loss" in read(run / "logs" / "train")
     predictions = (run / "predictions" / "dev.tsv").read_text().splitlines()
     assert predictions[0] == "index\tprediction"
     assert len(predictions) == 1 + 9
