@@ -71,6 +71,7 @@ class ServedModel:
             compute: takes a tensor, or tensors in any structure, of which only the ranks and
                 dtypes may matter.
         """
+
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
         @tf.function(autograph=False, experimental_attributes={"_noinline": True})
         def shared(inputs: Any) -> Any:

@@ -30,11 +30,8 @@ def map_in_chunks(
     shape = tf.shape(next(iter(inputs.values())))
     rows, per_chunk = shape[0], tf.maximum(max_tokens // tf.maximum(shape[1], 1), 1)
 
-    # One trace, for both paths and for what the outputs are. It stays a function: a session of
-    # TensorFlow Serving cannot merge the loops of one that works in chunks itself with this loop.
-    traced = tf.function(
-        function, autograph=False, experimental_attributes={"_noinline": True}
-    ).get_concrete_function(
+    # One trace, for both paths and for what the outputs are.
+    traced = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
     )
     outputs = tf.nest.flatten(traced.structured_outputs)

@@ -25,11 +25,10 @@ def map_in_groups(
     texts = dict(texts)
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends, rows = tf.cumsum(sizes), tf.size(sizes)
-    # One trace, for both paths and for what the outputs are. It stays a function, see
-    # `map_in_chunks`.
-    traced = tf.function(
-        function, autograph=False, experimental_attributes={"_noinline": True}
-    ).get_concrete_function({name: tf.TensorSpec([None], tf.string) for name in texts})
+    # One trace, for both paths and for what the outputs are.
+    traced = tf.function(function, autograph=False).get_concrete_function(
+        {name: tf.TensorSpec([None], tf.string) for name in texts}
+    )
     outputs = tf.nest.flatten(traced.structured_outputs)
 
     def whole() -> list[tf.Tensor]:

@@ -12,7 +12,7 @@ from bert_tf.errors import UserError
 from bert_tf.models import Encoder, SequenceClassifier
 from bert_tf.models.encoder import INPUTS
 from export import freezing
-from tests.export.requests import request
+from tests.export.requests import assert_same, request
 
 FAMILIES = [
     "classification",
@@ -43,14 +43,7 @@ def test_answers_stay_the_same(loaded, family):
     plain, frozen = answers(loaded(family)), answers(loaded(family, freeze=True))
     assert plain.keys() == frozen.keys()
     for signature, outputs in plain.items():
-        assert outputs.keys() == frozen[signature].keys()
-        for name, value in outputs.items():
-            same = frozen[signature][name]
-            assert (same.dtype, same.shape) == (value.dtype, value.shape)
-            if value.dtype.is_floating:
-                np.testing.assert_allclose(same, value, atol=1e-5, err_msg=name)
-            else:
-                np.testing.assert_array_equal(same, value, err_msg=name)
+        assert_same(frozen[signature], outputs, tolerance=1e-5)
 
 
 @pytest.mark.parametrize(
