@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.decoding.chunks import map_in_chunks
-from bert_tf.decoding.groups import map_in_groups
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer, slide
+from bert_tf.text.groups import map_in_groups
 from bert_tf.text.rows import splits_of
 from export.freezing import ServedModel
 from export.service import Service, Signature, Tensors, strings

@@ -8,10 +8,10 @@ What is not on this machine yet is downloaded to where TFDS keeps its data.
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.data.sentences import split_sentences
+from bert_tf.data.tfds_builders import one_line, tfds, tfds_builder
 from bert_tf.errors import UserError
 
 
@@ -47,15 +47,15 @@ class TfdsCorpus:
         self.parts: list[_Part] = []
         self.size = self.position = 0
         for name in map(str, names):
-            builder = _builder(name)
+            builder = tfds_builder(name)
             _text_feature(name, builder)
             try:
                 chosen = builder.info.splits[split]
             except (KeyError, ValueError) as error:
                 raise UserError(
-                    f"data.split {split!r} is no part of {name} ({_one_line(error)})"
+                    f"data.split {split!r} is no part of {name} ({one_line(error)})"
                 ) from None
-            pieces = _tfds().even_splits(split, len(chosen.file_instructions))
+            pieces = tfds().even_splits(split, len(chosen.file_instructions))
             self.parts += [_Part(name, piece) for piece in pieces]
             self.size += chosen.num_examples
 
@@ -75,57 +75,25 @@ class TfdsCorpus:
         return filter(None, self._documents(part))
 
     def _documents(self, part: _Part) -> Iterator[list[str]]:
-        tfds = _tfds()
-        builder = _builder(part.name)
+        builder = tfds_builder(part.name)
         feature = _text_feature(part.name, builder)
         dataset = builder.as_dataset(
             split=part.split,
             shuffle_files=False,
-            decoders=tfds.decode.PartialDecoding({feature: True}),
+            decoders=tfds().decode.PartialDecoding({feature: True}),
             # One file after the other, for an order that is always the same.
-            read_config=tfds.ReadConfig(interleave_cycle_length=1),
+            read_config=tfds().ReadConfig(interleave_cycle_length=1),
         )
         for example in dataset.as_numpy_iterator():
             yield split_sentences(example[feature].decode("utf-8"))
 
 
-def _builder(name: str) -> Any:
-    """The data set, on this machine."""
-    tfds = _tfds()
-    try:
-        if Path(name).is_dir():
-            return tfds.builder_from_directory(name)
-        builder = tfds.builder(name)
-        builder.download_and_prepare()
-    except tfds.core.DatasetNotFoundError:
-        raise UserError(f"TFDS knows no data set {name}; check data.path") from None
-    # The data sets are other people's programs, and fail in their own ways.
-    except Exception as error:
-        raise UserError(f"TFDS cannot prepare {name}: {_one_line(error)}") from error
-    return builder
-
-
 def _text_feature(name: str, builder: Any) -> str:
     features = builder.info.features
-    texts = [key for key in features if isinstance(features[key], _tfds().features.Text)]
+    texts = [key for key in features if isinstance(features[key], tfds().features.Text)]
     if "text" in texts:
         return "text"
     if len(texts) == 1:
         return texts[0]
     kind = "several features of text" if texts else "no feature of text"
     raise UserError(f"{name} has {kind}, none named text, among {', '.join(features)}")
-
-
-def _one_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _tfds() -> Any:
-    try:
-        import tensorflow_datasets
-    except ImportError as error:
-        raise UserError(
-            f"data.format tfds needs TensorFlow Datasets ({error}): pip install 'bert_tf[tfds]'"
-        ) from None
-    return tensorflow_datasets

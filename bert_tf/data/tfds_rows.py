@@ -1,13 +1,13 @@
 """Texts and labels of TensorFlow Datasets, by name."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bert_tf.data.glue_tasks import GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.data.tfds_builders import one_line, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 
@@ -23,25 +23,14 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
         split: in TFDS's notation, such as train or train[:10%].
 
     Raises:
-        UserError: TFDS is not installed, or cannot give that.
+        UserError: as `tfds_builder`; a split that is not there.
     """
+    builder = tfds_builder(name)
     try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise UserError(
-            f"data.format tfds needs TensorFlow Datasets ({error}): pip install 'bert_tf[tfds]'"
-        ) from None
-    try:
-        if Path(name).is_dir():
-            builder = tfds.builder_from_directory(name)
-        else:
-            builder = tfds.builder(name)
-            builder.download_and_prepare()
-        rows = tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False))
-    # The data sets are other people's programs, and fail in their own ways.
+        rows = tfds().as_numpy(builder.as_dataset(split=split, shuffle_files=False))
+    # TFDS has many kinds of errors for a split that is not there.
     except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(f"TFDS cannot give {name}, split {split}: {reason}") from error
+        raise UserError(f"TFDS cannot give {name}, split {split}: {one_line(error)}") from error
     return rows, builder.info.features
 
 

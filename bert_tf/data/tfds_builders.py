@@ -1,0 +1,50 @@
+"""Data sets of TensorFlow Datasets (TFDS) on this machine, by name."""
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import UserError
+
+
+def tfds() -> Any:
+    """The module `tensorflow_datasets`.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise UserError(
+            f"data.format tfds needs TensorFlow Datasets ({error}): pip install 'bert_tf[tfds]'"
+        ) from None
+    return tensorflow_datasets
+
+
+def tfds_builder(name: str) -> Any:
+    """The data set, downloaded and prepared where it is not yet.
+
+    Args:
+        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
+
+    Raises:
+        UserError: TFDS is not installed, does not know the data set or cannot prepare it.
+    """
+    datasets = tfds()
+    try:
+        if Path(name).is_dir():
+            return datasets.builder_from_directory(name)
+        builder = datasets.builder(name)
+        builder.download_and_prepare()
+    except datasets.core.DatasetNotFoundError:
+        raise UserError(f"TFDS knows no data set {name}; check data.path") from None
+    # The data sets are other people's programs, and fail in their own ways.
+    except Exception as error:
+        raise UserError(f"TFDS cannot prepare {name}: {one_line(error)}") from error
+    return builder
+
+
+def one_line(error: Exception) -> str:
+    """The kind of an error and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
