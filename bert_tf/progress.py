@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 # Where output goes to a file, a line at most this often, in seconds.
 _LINE_SECONDS = 10.0
+# Work shorter than this, in seconds, is over before anyone would ask.
+_SHORT_SECONDS = 1.0
 # The rate is that of the last half minute.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 
@@ -38,7 +40,8 @@ class Progress:
     ):
         self._title, self._total = title, total
         self._unit, self._amount = unit, amount
-        self._spoken = time.monotonic()
+        self._began = self._spoken = time.monotonic()
+        self._said_last = False
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar = self._task = None
@@ -61,8 +64,9 @@ class Progress:
             self._bar.update(self._task, completed=step, rate=rate, left=left, metrics=text)
             return
         now = time.monotonic()
-        if step == self._total or line and now - self._spoken >= _LINE_SECONDS:
-            self._spoken = now
+        last = step == self._total and now - self._began >= _SHORT_SECONDS
+        if last and not self._said_last or line and now - self._spoken >= _LINE_SECONDS:
+            self._spoken, self._said_last = now, last
             say(f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip())
 
     def close(self) -> None:

@@ -50,6 +50,19 @@ def test_lines_are_rare_but_the_last_is_always_there(clock, capsys):
     assert [line.split()[1] for line in lines] == [f"{n}/100" for n in range(10, 101, 10)]
 
 
+def test_the_last_line_is_said_once_and_not_of_short_work(clock, capsys):
+    bar = Progress("reading", 100)
+    clock[0] += 0.5
+    bar.update(100, line=True)
+    assert capsys.readouterr().err == ""
+
+    bar = Progress("reading", 100)
+    clock[0] += 2
+    bar.update(100, line=True)
+    bar.update(100, line=True)
+    assert capsys.readouterr().err == "reading: 100/100  50 it/s  0:00 left\n"
+
+
 def test_the_rate_forgets_a_slow_start(clock, capsys):
     bar = Progress("training", 10_000)
     clock[0] += 100

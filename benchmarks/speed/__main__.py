@@ -1,7 +1,7 @@
 """Tables of speed beside the peers.
 
     python -m benchmarks.speed                       # every table
-    python -m benchmarks.speed --works encode finetune --precisions float32
+    python -m benchmarks.speed --works encode finetune --precisions float32 --peers pytorch
 
 The weights are random, of BERT-base's shape, made by transformers and read by every contestant.
 Outputs are compared before anything is timed. Each row gives the median time of a step and its
@@ -29,6 +29,8 @@ WORKS = {
     "pretrain": (8, 128, 1.3, 1.3),
     "pretrain-long": (4, 512, 1.3, 1.3),
 }
+SERVING = ("encode", "classify")
+PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden")
 # A difference between outputs above this is not noise of the precision.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1}
 
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument(
         "--precisions", nargs="+", choices=TOLERANCES, default=["float32", "bfloat16"]
     )
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--layers", type=int, default=12, help="layers of BERT-base's width")
     parser.add_argument("--vocab", help="a vocabulary of 30,522 pieces, for the works on texts")
     parser.add_argument("--threads", type=int, default=2)
@@ -80,14 +83,12 @@ def _compare(
         "weights": str(weights),
         "vocabulary_file": str(weights / "vocab.txt"),
     }
-    serving = settings["work"] in ("encode", "classify")
-    entries = [("benchmarks.speed.ours", {"name": "bert_tf", "frozen": False})]
-    if serving:
-        entries.append(("benchmarks.speed.ours", {"name": "bert_tf, frozen", "frozen": True}))
-    entries.append(("benchmarks.speed.pytorch", {"name": "PyTorch"}))
-    contestants = [Contestant(module, settings | extra, scratch) for module, extra in entries]
+    contestants = [
+        Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
+        for module, extra in _entries(settings["work"], precision, arguments.peers)
+    ]
     take_turns(contestants, arguments.rounds, arguments.steps)
-    if serving:
+    if settings["work"] in SERVING:
         _check(contestants, TOLERANCES[precision])
     best = min(each.median() for each in contestants if not each.name.startswith("bert_tf"))
     title = f"{work}, {precision}, batch {batch}" + (f" x {length}" if length else "")
@@ -106,6 +107,21 @@ def _compare(
         )
         each.close()
     Console(width=100).print(table)
+
+
+def _entries(work: str, precision: str, peers: list[str]) -> list[tuple[str, dict]]:
+    """The modules that do a work in a precision, and what each is told besides."""
+    ours = [("ours", {"name": "bert_tf", "frozen": False})]
+    known = {"pytorch": [("pytorch", {"name": "PyTorch"})]}
+    if work in SERVING:
+        ours.append(("ours", {"name": "bert_tf, frozen", "frozen": True}))
+        known["openvino"] = [("openvino_runtime", {"name": "OpenVINO"})]
+        if precision == "float32":
+            known["onnx"] = [("onnx_runtime", {"name": "ONNX Runtime"})]
+    if work == "encode":
+        known["compiled"] = [("pytorch", {"name": "PyTorch, compiled", "compiled": True})]
+        known["model_garden"] = [("model_garden", {"name": "Model Garden"})]
+    return ours + [entry for peer in peers for entry in known.get(peer, [])]
 
 
 def _check(contestants: list[Contestant], tolerance: float) -> None:

@@ -1,6 +1,6 @@
 """Hugging Face transformers on PyTorch, with its fastest attention and compiled where asked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ _NAMES = {
     "input_mask": "attention_mask",
     "input_type_ids": "token_type_ids",
 }
+
+
+_CLASSIFIER = transformers.BertForSequenceClassification
 
 
 def prepare(settings: dict[str, Any]) -> Job:
@@ -39,7 +42,7 @@ def encode(settings: dict[str, Any]) -> Job:
 
 def classify(settings: dict[str, Any]) -> Job:
     """Texts to probabilities, padded to the longest of each batch."""
-    model = _load(transformers.BertForSequenceClassification, settings)
+    model = _load(_CLASSIFIER, settings)
     tokenizer = transformers.AutoTokenizer.from_pretrained(settings["weights"])
     texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
     last = []
@@ -54,7 +57,7 @@ def classify(settings: dict[str, Any]) -> Job:
 
 def finetune(settings: dict[str, Any]) -> Job:
     """One update of a classifier; every batch has another length."""
-    model = _load(transformers.BertForSequenceClassification, settings).train()
+    model = _load(_CLASSIFIER, settings).train()
     optimizer = _optimizer(model)
     batches = _endless(lambda seed: inputs.padded_batch(settings["batch"], 30522, seed))
 
@@ -91,6 +94,62 @@ def pretrain(settings: dict[str, Any]) -> Job:
         _update(model, optimizer, loss)
 
     return Job(step)
+
+
+class Traceable(torch.nn.Module):
+    """A model with the tensors that a work compares as its inputs and output, to convert.
+
+    Args:
+        settings: as for `prepare`; the work is encode or classify.
+    """
+
+    def __init__(self, settings: dict[str, Any]):
+        super().__init__()
+        self.is_encoder = settings["work"] == "encode"
+        kind = transformers.BertModel if self.is_encoder else _CLASSIFIER
+        self.model = kind.from_pretrained(settings["weights"], attn_implementation="eager").eval()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor,
+    ) -> torch.Tensor:
+        """The last layer, or probabilities; the inputs are int64 [batch, seq_len]."""
+        outputs = self.model(input_ids, attention_mask, token_type_ids)
+        if self.is_encoder:
+            return outputs.last_hidden_state
+        return outputs.logits.softmax(-1)
+
+
+def converted(settings: dict[str, Any], run: Callable[[dict[str, np.ndarray]], np.ndarray]) -> Job:
+    """The job of another runtime, on texts with the tokenizer of transformers.
+
+    Args:
+        settings: as for `prepare`.
+        run: takes int64 arrays under the names of `Traceable.forward`, gives its output.
+    """
+    last = []
+    if settings["work"] == "encode":
+        batch = _tensors(inputs.full_batch(settings["batch"], settings["length"], 30522))
+        arrays = {name: value.numpy().astype(np.int64) for name, value in batch.items()}
+
+        def step() -> None:
+            last[:] = [run(arrays)]
+    else:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(settings["weights"])
+        texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
+
+        def step() -> None:
+            encoded = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
+            last[:] = [run({name: encoded[name] for name in _NAMES.values()})]
+
+    return Job(step, lambda: np.asarray(last[0], np.float32))
+
+
+def example() -> dict[str, torch.Tensor]:
+    """Inputs of any size, to trace with."""
+    return {name: torch.ones([2, 5], dtype=torch.int64) for name in _NAMES.values()}
 
 
 def _load(kind: type, settings: dict[str, Any]) -> Any:
