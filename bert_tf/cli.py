@@ -195,6 +195,17 @@ def _parser() -> argparse.ArgumentParser:
         help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
         "model_garden (tf-models-official)",
     )
+    report = command(
+        _report,
+        "report",
+        "write a page with the results of runs beside the paper's",
+        "  bert-tf report runs/* --out results.html\n"
+        "  bert-tf report runs/cola runs/squad --out results.md",
+    )
+    report.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
+    report.add_argument(
+        "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
+    )
     return parser
 
 
@@ -286,6 +297,12 @@ def _convert(arguments: argparse.Namespace) -> None:
     from bert_tf.checkpoints import conversion
 
     conversion.convert(arguments.source, arguments.destination, arguments.to)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from bert_tf.report import report
+
+    report(arguments.runs, arguments.out)
 
 
 def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:

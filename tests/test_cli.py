@@ -24,6 +24,7 @@ COMMANDS = [
     "evaluate",
     "predict",
     "convert",
+    "report",
 ]
 
 

@@ -1,6 +1,6 @@
 """Writes novels and WikiText as one corpus, a sentence a line, a blank line between documents.
 
-    python experiments/pretraining/small/corpus.py --novels novels --wikitext wikitext2/train.txt \\
+    python -m experiments.pretraining.small.corpus --novels novels --wikitext wikitext2/train.txt \\
         --out corpus.txt
 
 A novel is one document, and so is an article. Words that WikiText has replaced by <unk> are left

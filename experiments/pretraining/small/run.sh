@@ -10,13 +10,13 @@ here=experiments/pretraining/small
 vocabulary=tokenizer.vocab=$out/vocab.txt
 
 mkdir -p "$out"
-test -e "$out/corpus.txt" || python $here/corpus.py --novels "$data/novels" \
+test -e "$out/corpus.txt" || python -m experiments.pretraining.small.corpus --novels "$data/novels" \
     --wikitext "$data/wikitext2/train.txt" --out "$out/corpus.txt"
 test -e "$out/vocab.txt" || bert-tf vocab --input "$out/corpus.txt" --size 8000 --out "$out/vocab.txt"
 bert-tf pretrain $here/mini.yaml --out "$out/mini" --set "data.path=$out/corpus.txt" "$vocabulary"
-python experiments/curves.py "$out/mini" --out experiments/results/mini.png
+python -m experiments.curves "$out/mini" --out experiments/results/mini.png
 
-test -e "$out/squad_by_article" || python experiments/squad/split_by_article.py \
+test -e "$out/squad_by_article" || python -m experiments.squad.split_by_article \
     "$data/squad/dev-v1.1.json" --train 38 --out "$out/squad_by_article"
 finetune() { # name, folder of the data
     bert-tf finetune "$here/$1.yaml" --out "$out/$1" \

@@ -3,8 +3,9 @@
 import pytest
 
 from bert_tf.errors import UserError
+from bert_tf.report.curves import read_curves
 from bert_tf.training.tensorboard import Scalars
-from experiments.curves import draw, read
+from experiments.curves import draw
 
 
 def log(folder, *points):
@@ -18,12 +19,12 @@ def test_a_curve_is_read_back_and_a_step_logged_twice_counts_once(tmp_path):
     log(tmp_path, (10, 0.75), (20, 0.5), (30, 9.0))  # killed after step 30, saved at 20
     log(tmp_path, (30, 0.25), (40, 0.125))
 
-    assert read(tmp_path)["loss"] == ([10, 20, 30, 40], [0.75, 0.5, 0.25, 0.125])
-    assert read(tmp_path / "missing") == {}
+    assert read_curves(tmp_path)["loss"] == ([10, 20, 30, 40], [0.75, 0.5, 0.25, 0.125])
+    assert read_curves(tmp_path / "missing") == {}
 
 
 def test_runs_are_drawn_into_one_picture(tmp_path):
-    pytest.importorskip("matplotlib", reason="the extra bench is not installed")
+
     for run in ("a", "b"):
         for kind in ("train", "dev"):
             log(tmp_path / run / "logs" / kind, (1, 0.5), (2, 0.25))
@@ -35,6 +36,6 @@ def test_runs_are_drawn_into_one_picture(tmp_path):
 
 
 def test_a_folder_without_logs_is_told(tmp_path):
-    pytest.importorskip("matplotlib", reason="the extra bench is not installed")
+
     with pytest.raises(UserError, match="has logged none of loss; is it a run folder"):
         draw([tmp_path], ["loss"], tmp_path / "a.png")

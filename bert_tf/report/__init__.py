@@ -1,0 +1,164 @@
+"""`bert-tf report`: runs side by side, and beside the paper's figures."""
+
+import datetime
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path, write_text
+from bert_tf.progress import say
+from bert_tf.report.curves import draw_curves
+from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
+from bert_tf.report.runs import RunFacts
+
+_TITLE = "Results"
+# Curves to draw, where a run has logged them.
+_CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
+
+
+def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
+    """Writes a page on finished runs: a table for each benchmark, and the curves of training.
+
+    Results over several seeds are mean ± standard deviation. Everything is on dev data unless the
+    table says otherwise.
+
+    Args:
+        runs: run folders.
+        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it.
+
+    Raises:
+        UserError: a run is none or not finished, `out` is of another kind or cannot be written.
+    """
+    out = Path(out)
+    if out.suffix not in (".md", ".html"):
+        raise UserError(f"--out {out} must end in .md or .html")
+    sections = _sections([RunFacts.read(run) for run in runs])
+    if out.suffix == ".html":
+        write_text(out, to_html(_TITLE, _intro(), sections))
+    else:
+        pictures = out.with_suffix("")
+        shutil.rmtree(pictures, ignore_errors=True)
+        for number, section in enumerate(sections):
+            if section.picture:
+                with atomic_path(pictures / picture_name(number)) as new:
+                    new.write_bytes(section.picture)
+        write_text(out, to_markdown(_TITLE, _intro(), sections, pictures.name))
+    say(f"{out}: {len(runs)} runs, {len(sections)} tables")
+
+
+def _sections(facts: Sequence[RunFacts]) -> list[Section]:
+    """One for each benchmark, in the order in which the runs came."""
+    benchmarks = {each.benchmark.title: each.benchmark for each in facts}
+    return [
+        _section([each for each in facts if each.benchmark == benchmark])
+        for benchmark in benchmarks.values()
+    ]
+
+
+def _section(facts: Sequence[RunFacts]) -> Section:
+    benchmark = facts[0].benchmark
+    metrics = [m for m in benchmark.metrics if any(m in each.metrics for each in facts)]
+    rows = [
+        Row(
+            (
+                f"paper, {result.model} ({result.split})",
+                *(f"{result.values[m]:.1f}" if m in result.values else "" for m in metrics),
+                *[""] * len(_SETTINGS),
+            ),
+            quoted=True,
+        )
+        for result in benchmark.results
+    ]
+    rows += [
+        Row(
+            (each.name, *map(each.shown, metrics), *(say_of(each) for say_of in _SETTINGS.values()))
+        )
+        for each in facts
+    ]
+    notes = []
+    if benchmark.source:
+        notes.append(f"The paper's figures are those of its {benchmark.source}.")
+    drawn = [
+        metric
+        for metric in dict.fromkeys((*_CURVES, *metrics))
+        if any(metric in curves for each in facts for curves in each.curves.values())
+    ]
+    picture = draw_curves({each.name: each.curves for each in facts}, drawn) if drawn else None
+    return Section(benchmark.title, ("", *metrics, *_SETTINGS), tuple(rows), tuple(notes), picture)
+
+
+def _size(facts: RunFacts) -> str:
+    encoder = facts.encoder
+    return f"{encoder.num_hidden_layers} x {encoder.hidden_size}"
+
+
+def _start(facts: RunFacts) -> str:
+    checkpoint = facts.config.init.checkpoint
+    return Path(checkpoint).name if checkpoint else "random"
+
+
+def _length(facts: RunFacts) -> str:
+    train = facts.config.train
+    epochs = getattr(train, "epochs", None)
+    return f"{train.steps} steps" if train.steps else f"{epochs:g} epochs"
+
+
+def _seeds(facts: RunFacts) -> str:
+    return str(facts.repeated.runs if facts.repeated else 1)
+
+
+# Columns that say what a run was.
+_SETTINGS = {
+    "layers x width": _size,
+    "started from": _start,
+    "training": _length,
+    "batch": lambda facts: str(facts.config.train.batch_size),
+    "seeds": _seeds,
+}
+
+
+def _intro() -> list[str]:
+    versions = (
+        f"bert_tf {bert_tf.__version__}{_commit()}, TensorFlow {tf.__version__}, Keras "
+        f"{keras.__version__}, Python {platform.python_version()}"
+    )
+    machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores"
+    today = datetime.date.today().isoformat()
+    return [
+        f"Written on {today} by bert-tf report: {versions}; {machine}.",
+        "Shares are in percent, on dev data; of several seeds, mean ± standard deviation.",
+    ]
+
+
+def _commit() -> str:
+    """The commit of a checkout."""
+    folder = Path(bert_tf.__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f" ({done.stdout.strip()})"
+
+
+def _processor() -> str:
+    """The processor's name as Linux has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

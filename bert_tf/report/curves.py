@@ -1,0 +1,68 @@
+"""What runs have logged for TensorBoard, read back and drawn over their steps."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# metric -> (steps, values).
+Curves = dict[str, tuple[list[int], list[float]]]
+
+# Logged on the training batches, and on held-out data.
+_KINDS = {"train": {"linewidth": 0.8, "alpha": 0.6}, "dev": {"linewidth": 2.0, "marker": "."}}
+_SAID = {"train": "training", "dev": "held out"}
+
+
+def read_curves(folder: Path) -> Curves:
+    """The curves in a folder of TensorBoard's files.
+
+    A run that was killed has logged some steps twice; the later time counts.
+    """
+    if not folder.is_dir():
+        return {}
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    events = EventAccumulator(str(folder), size_guidance={"tensors": 0})
+    events.Reload()
+    curves = {}
+    for metric in events.Tags()["tensors"]:
+        logged = sorted(events.Tensors(metric), key=lambda event: event.wall_time)
+        values = {each.step: float(make_ndarray(each.tensor_proto)) for each in logged}
+        steps = sorted(values)
+        curves[metric] = (steps, [values[step] for step in steps])
+    return curves
+
+
+def draw_curves(runs: Mapping[str, Mapping[str, Curves]], metrics: Sequence[str]) -> bytes:
+    """A PNG with a panel for each metric and a colour for each run.
+
+    A thin line is of the training batches, a thick one of held-out data.
+
+    Args:
+        runs: name -> "train" and "dev" -> curves.
+        metrics: what to draw.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        1, len(metrics), figsize=(4.5 * len(metrics), 3.6), layout="constrained", squeeze=False
+    )
+    for panel, metric in zip(panels[0], metrics, strict=True):
+        for number, (name, curves) in enumerate(runs.items()):
+            for kind, style in _KINDS.items():
+                if metric in curves[kind]:
+                    label = f"{name}, {_SAID[kind]}"
+                    panel.plot(*curves[kind][metric], color=f"C{number}", label=label, **style)
+        panel.set_title(metric.replace("_", " "))
+        panel.set_xlabel("step")
+        panel.grid(alpha=0.3)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    if handles:
+        panels[0][0].legend(handles, labels, fontsize="small")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    pyplot.close(figure)
+    return picture.getvalue()

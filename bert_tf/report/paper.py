@@ -1,0 +1,150 @@
+"""What the paper reports (Devlin et al. 2019, tables 1 to 4), by benchmark."""
+
+from typing import NamedTuple
+
+from bert_tf.config import RunConfig
+from bert_tf.data.tfds_rows import glue_task
+
+
+class PaperResult(NamedTuple):
+    """One figure of the paper.
+
+    Attributes:
+        model: base or large, and what was added.
+        split: dev or test.
+        values: metric -> value in percent.
+    """
+
+    model: str
+    split: str
+    values: dict[str, float]
+
+
+class Benchmark(NamedTuple):
+    """A column of the paper's tables, or data that the paper does not know.
+
+    Attributes:
+        title: its name in the report.
+        metrics: the metrics to show, the main one first.
+        source: where in the paper the figures stand; "" where nowhere.
+        results: these figures.
+    """
+
+    title: str
+    metrics: tuple[str, ...]
+    source: str = ""
+    results: tuple[PaperResult, ...] = ()
+
+
+def _glue(title: str, metric: str, gpt: float, base: float, large: float) -> Benchmark:
+    results = (("OpenAI GPT", gpt), ("BERT-base", base), ("BERT-large", large))
+    rows = tuple(PaperResult(model, "test", {metric: value}) for model, value in results)
+    return Benchmark(f"GLUE: {title}", (metric,), "table 1", rows)
+
+
+def _squad_dev(model: str, exact_match: float, f1: float) -> PaperResult:
+    return PaperResult(model, "dev", {"exact_match": exact_match, "f1": f1})
+
+
+_BENCHMARKS = {
+    "cola": _glue("CoLA", "mcc", 45.4, 52.1, 60.5),
+    "sst2": _glue("SST-2", "accuracy", 91.3, 93.5, 94.9),
+    "mrpc": _glue("MRPC", "f1", 82.3, 88.9, 89.3),
+    "qqp": _glue("QQP", "f1", 70.3, 71.2, 72.1),
+    "stsb": _glue("STS-B", "spearman", 80.0, 85.8, 86.5),
+    "qnli": _glue("QNLI", "accuracy", 88.1, 90.1, 91.1),
+    "rte": _glue("RTE", "accuracy", 56.0, 66.4, 70.1),
+    "wnli": Benchmark("GLUE: WNLI", ("accuracy",)),
+    "mnli": Benchmark(
+        "GLUE: MNLI",
+        ("accuracy", "accuracy_mismatched"),
+        "table 1",
+        tuple(
+            PaperResult(model, "test", {"accuracy": matched, "accuracy_mismatched": mismatched})
+            for model, matched, mismatched in (
+                ("OpenAI GPT", 82.1, 81.4),
+                ("BERT-base", 84.6, 83.4),
+                ("BERT-large", 86.7, 85.9),
+            )
+        ),
+    ),
+    "squad v1.1": Benchmark(
+        "SQuAD v1.1",
+        ("f1", "exact_match"),
+        "table 2",
+        (
+            _squad_dev("BERT-base", 80.8, 88.5),
+            _squad_dev("BERT-large", 84.1, 90.9),
+            _squad_dev("BERT-large, ensemble of 7", 85.8, 91.8),
+            _squad_dev("BERT-large, TriviaQA", 84.2, 91.1),
+            _squad_dev("BERT-large, ensemble, TriviaQA", 86.2, 92.2),
+        ),
+    ),
+    "squad v2.0": Benchmark(
+        "SQuAD v2.0",
+        ("f1", "exact_match"),
+        "section 4.3",
+        (PaperResult("BERT-large", "test", {"f1": 83.1}),),
+    ),
+    "conll2003": Benchmark(
+        "CoNLL-2003",
+        ("f1",),
+        "table 3",
+        (
+            PaperResult("BERT-base", "dev", {"f1": 96.4}),
+            PaperResult("BERT-large", "dev", {"f1": 96.6}),
+        ),
+    ),
+    "swag": Benchmark(
+        "SWAG",
+        ("accuracy",),
+        "table 4",
+        (
+            PaperResult("BERT-base", "dev", {"accuracy": 81.6}),
+            PaperResult("BERT-large", "dev", {"accuracy": 86.6}),
+        ),
+    ),
+}
+# What is shown of data that the paper does not know, by task.
+_METRICS = {
+    "pretraining": ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity"),
+    "classification": ("accuracy", "f1", "mcc"),
+    "regression": ("pearson", "spearman"),
+    "question_answering": ("f1", "exact_match"),
+    "token_classification": ("f1", "precision", "recall"),
+    "multiple_choice": ("accuracy",),
+}
+
+
+def benchmark_of(config: RunConfig) -> Benchmark:
+    """What a run is to be compared with.
+
+    The paper's figures are taken only where the data says itself that it is the paper's: by its
+    format, its name in TFDS, or the names of its files.
+    """
+    known = _BENCHMARKS.get(_name(config))
+    if known is not None:
+        return known
+    paths = config.data.path if isinstance(config.data.path, tuple) else (config.data.path,)
+    title = f"{config.task.replace('_', ' ').capitalize()}: {', '.join(map(_last, paths))}"
+    return Benchmark(title, _METRICS[config.task])
+
+
+def _name(config: RunConfig) -> str:
+    data = config.data
+    if data.format == "tfds":
+        name = str(data.path)
+        version = {"squad/v1.1": "squad v1.1", "squad_v2": "squad v2.0"}
+        return version.get(name) or glue_task(name) or name.partition("/")[0]
+    if data.format == "squad":
+        # Half of a data set, as a split by article is, is not the paper's.
+        is_official = _last(data.path).startswith("squad") and not data.train_rows
+        version = "v2.0" if data.unanswerable else "v1.1"
+        return f"squad {version}" if is_official and "article" not in _last(data.path) else ""
+    if data.format == "conll":
+        return "conll2003" if data.train == "eng.train" else ""
+    return data.format
+
+
+def _last(path: str) -> str:
+    return str(path).rstrip("/").rpartition("/")[2]

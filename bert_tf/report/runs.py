@@ -1,0 +1,116 @@
+"""What a run folder tells a report."""
+
+import csv
+import dataclasses
+import os
+from pathlib import Path
+
+from bert_tf.checkpoints import reading
+from bert_tf.config import RunConfig
+from bert_tf.errors import UserError
+from bert_tf.models import EncoderConfig
+from bert_tf.report.curves import Curves, read_curves
+from bert_tf.report.paper import Benchmark, benchmark_of
+from bert_tf.training.run_folder import RunFolder
+
+# Metrics that are no shares.
+_NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity")
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeated:
+    """The results of the best setting of a search over several seeds.
+
+    Attributes:
+        runs: how many seeds.
+        means, deviations: by metric; the deviation is that of the sample.
+    """
+
+    runs: int
+    means: dict[str, float]
+    deviations: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFacts:
+    """A finished run.
+
+    Attributes:
+        name: of its folder.
+        config: what it did.
+        encoder: the sizes of what it trained.
+        benchmark: what it is compared with.
+        metrics: on its dev data.
+        repeated: the same over several seeds, if it was run so.
+        curves: what it logged while training ("train") and evaluating ("dev").
+    """
+
+    name: str
+    config: RunConfig
+    encoder: EncoderConfig
+    benchmark: Benchmark
+    metrics: dict[str, float]
+    repeated: Repeated | None
+    curves: dict[str, Curves]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> "RunFacts":
+        """The facts of the run folder at `path`.
+
+        Raises:
+            UserError: that is no run folder, or its run has not finished.
+        """
+        run = RunFolder.open(path)
+        metrics = run.read_metrics()
+        if metrics is None:
+            raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
+        benchmark = benchmark_of(run.config)
+        best = run.path / "trials"
+        logs = run.logs if not best.is_dir() else _first_logs(best)
+        return cls(
+            name=run.path.resolve().name,
+            config=run.config,
+            encoder=reading.find(run.path).encoder,
+            benchmark=benchmark,
+            metrics=metrics,
+            repeated=_repeated(run.path / "summary.tsv", benchmark.metrics[0]),
+            curves={kind: read_curves(logs / kind) for kind in ("train", "dev")},
+        )
+
+    def shown(self, metric: str) -> str:
+        """A metric for a table: shares in percent, with the deviation where there is one."""
+        value, deviation = self.metrics.get(metric), None
+        if self.repeated is not None and metric in self.repeated.means:
+            value = self.repeated.means[metric]
+            deviation = self.repeated.deviations.get(metric)
+        if value is None:
+            return ""
+        scale = self.scale(metric)
+        text = f"{scale * value:.1f}"
+        return text if deviation is None else f"{text} ± {scale * deviation:.1f}"
+
+    def scale(self, metric: str) -> float:
+        """What a metric is multiplied with to be in percent: SQuAD's are already."""
+        is_share = metric not in _NOT_SHARES and self.config.task != "question_answering"
+        return 100.0 if is_share else 1.0
+
+
+def _first_logs(trials: Path) -> Path:
+    return next(iter(sorted(trials.iterdir()))) / "logs"
+
+
+def _repeated(path: Path, metric: str) -> Repeated | None:
+    """The line of `summary.tsv` whose mean is highest."""
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row.get(metric)]
+    if not rows:
+        return None
+    best = max(rows, key=lambda row: float(row[metric]))
+    deviations = {k.removesuffix("_std"): v for k, v in best.items() if k.endswith("_std") and v}
+    return Repeated(
+        runs=int(best["runs"]),
+        means={k: float(v) for k, v in best.items() if f"{k}_std" in best and v},
+        deviations={k: float(v) for k, v in deviations.items()},
+    )
