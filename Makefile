@@ -10,17 +10,22 @@ BIN := .venv/bin
 # These files say that .venv/ is up to date with what they depend on.
 READY := .venv/ready
 BENCH_READY := .venv/bench-ready
+DOCS_READY := .venv/docs-ready
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
 
+# Two processes at a time, each with whole files: TensorFlow never forgets a graph with a gradient
+# written by hand, so one process for all would grow to many gigabytes.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -31,6 +36,10 @@ bench: $(BENCH_READY)
 	@if [ -n '$(ARGS)' ]; then $(BIN)/python -m benchmarks.$(ARGS); else \
 		echo 'Name one of these, as in  make bench ARGS="vocabulary --help":' && \
 		basename -s .py benchmarks/*.py; fi
+
+# Builds the pages of docs/ with the reference of the Python names, in build/docs/.
+docs: $(DOCS_READY)
+	$(BIN)/python -m mkdocs build
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
@@ -46,4 +55,8 @@ $(READY): requirements.txt pyproject.toml
 
 $(BENCH_READY): $(READY)
 	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev,bench]"
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev,docs]"
 	@touch $@

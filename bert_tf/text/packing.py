@@ -4,7 +4,7 @@ Source: google-research/bert, `run_classifier.convert_single_example` and `_trun
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -44,7 +44,7 @@ class Preprocessor:
         self.max_length = max_length
         self.padding = padding
 
-    def __call__(self, texts) -> Features:
+    def __call__(self, texts: Any) -> Features:
         """Tokenizes and packs a batch.
 
         Args:
@@ -68,7 +68,7 @@ class Preprocessor:
         return pack([pieces], self.tokenizer, self.max_length, self.padding)
 
 
-def _segments(texts) -> Sequence:
+def _segments(texts: Any) -> Sequence:
     """One or two batches of texts."""
     is_list_of_batches = isinstance(texts, list) and texts and not isinstance(texts[0], str | bytes)
     if not (isinstance(texts, tuple) or is_list_of_batches):
@@ -78,7 +78,7 @@ def _segments(texts) -> Sequence:
     return texts
 
 
-def _as_batch(texts) -> tf.Tensor:
+def _as_batch(texts: Any) -> tf.Tensor:
     texts = tf.convert_to_tensor(texts, tf.string)
     if texts.shape.rank == 0:
         return texts[None]

@@ -8,7 +8,7 @@ the text. The others are cleaned first; see `preparing` and `cleaning`.
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -106,7 +106,7 @@ class Tokenizer:
         """The number of pieces."""
         return len(self.vocabulary)
 
-    def tokenize(self, texts) -> tf.RaggedTensor:
+    def tokenize(self, texts: Any) -> tf.RaggedTensor:
         """The piece ids of each text: RaggedTensor int32 [batch, (pieces)].
 
         Args:
@@ -116,7 +116,7 @@ class Tokenizer:
         (ids,) = _over_flat(lambda flat: [self._tokenize(flat)], texts)
         return ids
 
-    def tokenize_with_offsets(self, texts) -> Pieces:
+    def tokenize_with_offsets(self, texts: Any) -> Pieces:
         """As `tokenize`, with the byte range of the original text that each piece stands for.
 
         Ranges ascend and lie on character boundaries. They overlap only where one character gives
@@ -128,7 +128,7 @@ class Tokenizer:
         """
         return Pieces(*_over_flat(self._tokenize_with_offsets, texts))
 
-    def detokenize(self, ids) -> tf.Tensor:
+    def detokenize(self, ids: Any) -> tf.Tensor:
         """Text of the pieces, joined by spaces but for those that continue a word.
 
         Args:
@@ -224,7 +224,7 @@ def _traced(function: Callable) -> Callable:
         return traced.get_concrete_function()
 
 
-def _over_flat(function: Callable, texts) -> list:
+def _over_flat(function: Callable, texts: Any) -> list:
     """Calls `function` on the texts as string [n] and gives its ragged results their axes back."""
     if isinstance(texts, tf.RaggedTensor):
         return [texts.with_flat_values(part) for part in _over_flat(function, texts.flat_values)]

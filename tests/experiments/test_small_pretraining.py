@@ -27,6 +27,13 @@ def test_the_corpus_holds_the_documents_of_both_sources(tmp_path):
     ]
 
 
+def test_a_novel_is_cut_into_chapters(tmp_path):
+    (tmp_path / "novels").mkdir()
+    (tmp_path / "novels" / "a.txt").write_text("It was late.\n\n" * 450)
+    corpus.write(str(tmp_path / "novels"), [], tmp_path / "out")
+    assert list(map(len, Corpus(tmp_path / "out", "sentence_per_line"))) == [200, 200, 50]
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_configurations_are_valid(path):
     assert configuration.load(path).model.preset == "bert-mini-uncased"

@@ -3,7 +3,8 @@
     python -m experiments.pretraining.small.corpus --novels novels --wikitext wikitext2/train.txt \\
         --out corpus.txt
 
-A novel is one document, and so is an article. Words that WikiText has replaced by <unk> are left
+An article is one document; a novel is cut into documents of the size of a chapter, so that some of
+each are held out, and the book alone does not tell which sentence is the next. Words that WikiText has replaced by <unk> are left
 out.
 """
 
@@ -15,6 +16,9 @@ from pathlib import Path
 from bert_tf.data.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
+
+# Sentences in a chapter.
+_CHAPTER = 200
 
 
 def main() -> int:
@@ -34,11 +38,13 @@ def main() -> int:
 
 def write(novels: str, wikitext: list[str], out: Path) -> None:
     """Writes all documents to the file `out`, which appears when it is whole."""
-    corpora = [Corpus(novels, "document_per_file")]
-    if wikitext:
-        corpora.append(Corpus(wikitext, "wikitext"))
+    books = Corpus(novels, "document_per_file")
+    chapters = (
+        book[first : first + _CHAPTER] for book in books for first in range(0, len(book), _CHAPTER)
+    )
+    articles = Corpus(wikitext, "wikitext") if wikitext else ()
     with atomic_path(out) as new, open(new, "w", encoding="utf-8") as file:
-        for document in itertools.chain(*corpora):
+        for document in itertools.chain(chapters, articles):
             sentences = (sentence.replace("<unk>", "").strip() for sentence in document)
             file.write("".join(f"{each}\n" for each in sentences if each) + "\n")
 
