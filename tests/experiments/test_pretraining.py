@@ -1,0 +1,38 @@
+"""The pre-training experiments are those of the paper's tables 5 and 6."""
+
+from pathlib import Path
+
+import pytest
+
+from bert_tf import config as configuration
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "pretraining"
+
+
+@pytest.mark.parametrize(
+    ("name", "next_sentence", "attention"),
+    [
+        ("base", True, None),
+        ("base_no_nsp", False, None),
+        ("base_left_to_right", False, "left_to_right"),
+        ("base_right_to_left", False, "right_to_left"),
+    ],
+)
+def test_what_is_left_out_one_after_the_other(name, next_sentence, attention):
+    config = configuration.load(FOLDER / f"{name}.yaml")
+    assert config.data.next_sentence == next_sentence
+    assert config.model.attention == attention
+    assert config.model.preset == "bert-base-uncased"
+    assert config.train == configuration.load(FOLDER / "base.yaml").train
+
+
+def test_the_six_sizes():
+    sizes = []
+    for path in (FOLDER / "sizes").glob("*.yaml"):
+        model = configuration.load(path).model
+        size = (model.num_hidden_layers, model.hidden_size, model.num_attention_heads)
+        assert path.stem == "x".join(map(str, size))
+        assert model.preset is None
+        sizes.append(size)
+    wide = [(12, 1024, 16), (24, 1024, 16)]
+    assert sorted(sizes) == sorted([(3, 768, 12), (6, 768, 3), (6, 768, 12), (12, 768, 12), *wide])
