@@ -35,7 +35,7 @@ lint: $(READY)
 bench: $(BENCH_READY)
 	@if [ -n '$(ARGS)' ]; then $(BIN)/python -m benchmarks.$(ARGS); else \
 		echo 'Name one of these, as in  make bench ARGS="vocabulary --help":' && \
-		basename -s .py benchmarks/*.py; fi
+		ls -d benchmarks/*.py benchmarks/*/ | xargs basename -s .py -a | grep -v __; fi
 
 # Builds the pages of docs/ with the reference of the Python names, in build/docs/.
 docs: $(DOCS_READY)

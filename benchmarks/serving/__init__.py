@@ -1,0 +1,1 @@
+"""From strings to answers: exports beside Hugging Face on PyTorch."""

@@ -1,0 +1,150 @@
+"""Strings to answers beside Hugging Face on PyTorch: throughput, latency, cold start, memory.
+
+    python -m benchmarks.serving --checkpoint FOLDER --data DATA
+    python -m benchmarks.serving --checkpoint FOLDER --data DATA --quick
+
+FOLDER is a Hugging Face checkpoint; DATA holds `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
+Every contestant has the same weights, with a random head where the checkpoint has none, and is
+given the same texts in the same order, in a process of its own; they take turns. Ours is the
+export, plain and frozen, in a process that knows only TensorFlow and tensorflow-text; theirs is the
+model with its own fast tokenizer, padded to the longest of each batch, and for question answering
+the usual decoding of the n best. There a stride is 128 on both sides, which for ours is what lies
+between the starts of two windows and for theirs what two windows share, so that ours has more
+windows of a long context.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.serving.texts import TASKS, texts
+from benchmarks.speed.turns import Contestant, take_turns
+from bert_tf.progress import say
+
+PRECISIONS = ("float32", "bfloat16")
+# Batch -> steps that are timed.
+STEPS = {1: 300, 8: 120, 32: 100}
+QUICK_STEPS = {1: 20, 8: 5, 32: 3}
+ROUNDS = 10
+OURS, THEIRS = "benchmarks.serving.saved_model", "benchmarks.serving.pytorch"
+
+
+def main() -> None:
+    """Prints two tables for each task and precision."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
+    parser.add_argument("--data", type=Path, required=True, help="holds squad and wikitext2")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    parser.add_argument("--batches", nargs="+", type=int, choices=STEPS, default=list(STEPS))
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cold", type=int, default=5, help="cold starts of each (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="few steps, one cold start")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        for task in arguments.tasks:
+            weights, asked = scratch / task, scratch / f"{task}.json"
+            _run("benchmarks.serving.pytorch", "write", task, arguments.checkpoint, weights)
+            asked.write_text(json.dumps(texts(task, arguments.data)))
+            for precision in arguments.precisions:
+                _compare(task, precision, weights, asked, scratch, arguments)
+
+
+def _run(module: str, *given: object) -> None:
+    """A step in a process of its own, so that this one stays small and knows no library."""
+    subprocess.run([sys.executable, "-m", module, *map(str, given)], check=True)
+
+
+def _compare(
+    task: str,
+    precision: str,
+    weights: Path,
+    asked: Path,
+    scratch: Path,
+    arguments: argparse.Namespace,
+) -> None:
+    entries = []
+    for name, freeze in (("bert_tf", False), ("bert_tf, frozen", True)):
+        export = scratch / f"{task}-{precision}-{freeze}"
+        _run("benchmarks.serving.exporting", weights, export, task, precision, freeze)
+        entries.append((OURS, {"name": name, "model": str(export)}))
+    entries.append((THEIRS, {"name": "PyTorch", "model": str(weights)}))
+    settings = {
+        "task": task,
+        "precision": precision,
+        "texts": str(asked),
+        "threads": arguments.threads,
+    }
+    title = f"{task.replace('_', ' ')}, {precision}"
+    shown = Table("contestant", "batch", "answers/s", "p50 ms", "p99 ms", "GiB", "ratio", "same")
+    shown.title = title
+    for batch in arguments.batches:
+        for row in _rows(entries, settings | {"batch": batch}, scratch, arguments.quick):
+            shown.add_row(*row)
+        say(f"{title}, batch {batch}: done")
+    cold = Table("contestant", "process to answer, s", "load to answer, s", title=f"{title}, cold")
+    for row in _cold(entries, settings | {"batch": 1}, 1 if arguments.quick else arguments.cold):
+        cold.add_row(*row)
+    for table in (shown, cold):
+        Console(width=100).print(table)
+
+
+def _rows(entries: list, settings: dict, scratch: Path, quick: bool) -> list[tuple[str, ...]]:
+    """A row for each contestant with one size of batch."""
+    contestants = [Contestant(module, settings | own, scratch) for module, own in entries]
+    batch = settings["batch"]
+    steps, rounds = (QUICK_STEPS[batch], 1) if quick else (STEPS[batch] // ROUNDS, ROUNDS)
+    take_turns(contestants, rounds, steps)
+    outputs = [each.outputs() for each in contestants]
+    theirs = contestants[-1].median()
+    rows = []
+    for each, found in zip(contestants, outputs, strict=True):
+        half, most = np.percentile(each.seconds, [50, 99]) * 1e3
+        rows.append(
+            (
+                each.name,
+                str(batch),
+                f"{batch * len(each.seconds) / sum(each.seconds):.1f}",
+                f"{half:.1f}",
+                f"{most:.1f}",
+                f"{each.memory:.2f}",
+                f"{theirs / each.median():.2f}",
+                f"{100 * np.mean(found == outputs[-1]):.1f} %",
+            )
+        )
+        each.close()
+    return rows
+
+
+def _cold(entries: list, settings: dict, times: int) -> list[tuple[str, str, str]]:
+    """Seconds from the start of a process, and from loading, to the answer to one text."""
+    seconds: dict[str, list[tuple[float, float]]] = {own["name"]: [] for _, own in entries}
+    for _ in range(times):
+        for module, own in entries:
+            began = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-m", module, json.dumps(settings | own | {"cold": True})],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            told = json.loads(done.stdout.splitlines()[-1])
+            # What it takes to end the process is no part of it.
+            whole = time.perf_counter() - began - (time.time() - told["answered"])
+            seconds[own["name"]].append((whole, told["seconds"]))
+    medians = {name: np.median(each, axis=0) for name, each in seconds.items()}
+    return [(name, f"{whole:.2f}", f"{load:.2f}") for name, (whole, load) in medians.items()]
+
+
+if __name__ == "__main__":
+    main()

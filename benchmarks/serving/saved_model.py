@@ -1,0 +1,29 @@
+"""An export as a program has it that knows only TensorFlow and tensorflow-text."""
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  the ops of the tokenizer
+
+from benchmarks.serving.contestant import Answerer, run
+
+_OUTPUT = {"classification": "label", "question_answering": "answer"}
+
+
+def load(settings: dict[str, Any]) -> Answerer:
+    """What answers a batch of texts with the texts of labels or answers."""
+    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    loaded = tf.saved_model.load(settings["model"])
+    signature, output = loaded.signatures["serving_default"], _OUTPUT[settings["task"]]
+
+    def answer(texts: dict[str, list[str]], keep: Any = loaded) -> list[str]:
+        outputs = signature(**{name: tf.constant(each) for name, each in texts.items()})
+        values = {name: value.numpy() for name, value in outputs.items()}
+        return [text.decode() for text in values[output]]
+
+    return answer
+
+
+if __name__ == "__main__":
+    run(load)

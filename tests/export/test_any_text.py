@@ -1,0 +1,97 @@
+"""Every family answers every text, in batches of any size, and what it says is possible."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.export import odd_texts
+from tests.export.conftest import FAMILIES
+from tests.export.requests import assert_same
+
+SERVED = [family for family in FAMILIES if family != "hub"]
+# These differ from classification by their last step only.
+SLOW = ("pair", "regression")
+CHECKED = [
+    pytest.param(family, marks=pytest.mark.slow if family in SLOW else ()) for family in SERVED
+]
+
+
+@pytest.fixture
+def signatures(loaded):
+    """Name -> (signature, its inputs, labels) of a family's export."""
+
+    def of(family):
+        labels = FAMILIES[family][1].get("labels", ["0", "1"])
+        return {
+            name: (each, each.structured_input_signature[1], [label.encode() for label in labels])
+            for name, each in loaded(family).signatures.items()
+        }
+
+    return of
+
+
+@pytest.mark.parametrize("family", CHECKED)
+def test_hard_texts_are_answered(signatures, family):
+    for signature, specs, labels in signatures(family).values():
+        rows = odd_texts.hard_rows(specs)
+        answers = odd_texts.ask(signature, rows)
+        odd_texts.check(rows, answers, labels)
+        # What stands beside a text in its batch does not change its answer.
+        for row in (4, 9):
+            alone = {name: values[row : row + 1] for name, values in rows.items()}
+            found = odd_texts.ask(signature, alone)
+            odd_texts.check(alone, found, labels)
+            for name, value in found.items():
+                expected = answers[name][row : row + 1]
+                here = tuple(slice(size) for size in value.shape)
+                assert_same({name: value}, {name: expected[here]}, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("family", CHECKED)
+def test_a_batch_may_be_empty(signatures, family):
+    for signature, specs, labels in signatures(family).values():
+        for width in (0, 3):
+            rows = {
+                name: np.zeros([0] if spec.shape.rank == 1 else [0, width], object)
+                for name, spec in specs.items()
+            }
+            answers = odd_texts.ask(signature, rows)
+            odd_texts.check(rows, answers, labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_a_megabyte_is_answered(signatures, family):
+    parts = [b"a cat [MASK] ", b"!", "中".encode(), b"x", b"\xff"]
+    long = [part * (2**20 // len(part)) for part in parts]
+    for signature, specs, labels in signatures(family).values():
+        for place, text in enumerate(long):
+            # Once under each input, once under all.
+            for chosen in [[name] for name in specs] + [list(specs)]:
+                rows = {
+                    name: np.full([2] * spec.shape.rank, b"the cat", object)
+                    for name, spec in specs.items()
+                }
+                for name in chosen:
+                    rows[name].flat[place % 2] = text
+                odd_texts.check(rows, odd_texts.ask(signature, rows), labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_a_thousand_rows_are_answered_at_once(signatures, family):
+    source = random.Random(1)
+    for signature, specs, labels in signatures(family).values():
+        rows = odd_texts.random_rows(source, specs, 1000)
+        odd_texts.check(rows, odd_texts.ask(signature, rows), labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_ten_thousand_random_texts_are_answered(signatures, family):
+    source = random.Random(0)
+    for signature, specs, labels in signatures(family).values():
+        for _ in range(100):
+            rows = odd_texts.random_rows(source, specs, 100)
+            odd_texts.check(rows, odd_texts.ask(signature, rows), labels)

@@ -1,0 +1,153 @@
+"""Exports answer wherever they are taken: nothing of what made them is needed any more."""
+
+import pickle
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_hub as hub
+
+from bert_tf import config as configuration
+from bert_tf import training
+from export.run import export_run
+from tests import tiny
+from tests.export.conftest import FAMILIES
+from tests.export.requests import assert_same, request
+
+# Loads all the exports it is told of, then asks each; what made them cannot be imported there.
+_ASK = """
+import pickle, sys
+for name in ("bert_tf", "export", "tf_keras", "tensorflow_models"):
+    sys.modules[name] = None
+import tensorflow as tf, tensorflow_text
+with open(sys.argv[1], "rb") as file:
+    asked = pickle.load(file)
+loaded = {name: tf.saved_model.load(each["folder"]) for name, each in asked.items()}
+answers = {
+    name: {
+        signature: {
+            key: value.numpy()
+            for key, value in loaded[name].signatures[signature](
+                **{key: tf.constant(value) for key, value in inputs.items()}
+            ).items()
+        }
+        for signature, inputs in each["requests"].items()
+    }
+    for name, each in asked.items()
+}
+with open(sys.argv[1], "wb") as file:
+    pickle.dump(answers, file)
+"""
+SERVED = [family for family in FAMILIES if family != "hub"]
+CHECKED = [
+    (family, freeze)
+    if (family, freeze) == ("classification", False)
+    else pytest.param(family, freeze, marks=pytest.mark.slow)
+    for family in SERVED
+    for freeze in (False, True)
+]
+
+
+def answers(loaded):
+    """What each signature says to a request of several rows."""
+    return {
+        name: {key: value.numpy() for key, value in each(**request(each)).items()}
+        for name, each in loaded.signatures.items()
+    }
+
+
+def assert_all_same(found, expected):
+    assert found.keys() == expected.keys()
+    for signature, outputs in expected.items():
+        assert_same(found[signature], outputs, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    "families",
+    [["classification", "nsp"], pytest.param(SERVED, marks=pytest.mark.slow)],
+    ids=["two", "all"],
+)
+def test_several_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path, families):
+    asked = {}
+    for family in families:
+        moved = tmp_path / "moved" / f"the {family}"
+        shutil.copytree(exported(family), moved)
+        requests = {
+            name: {key: value.numpy().tolist() for key, value in request(signature).items()}
+            for name, signature in loaded(family).signatures.items()
+        }
+        asked[family] = {"folder": str(moved), "requests": requests}
+    path = tmp_path / "asked.pickle"
+    path.write_bytes(pickle.dumps(asked))
+    subprocess.run([sys.executable, "-I", "-c", _ASK, path], check=True, cwd=tmp_path)
+    found = pickle.loads(path.read_bytes())
+    assert found.keys() == set(families)
+    for family in families:
+        assert_all_same(found[family], answers(loaded(family)))
+
+
+@pytest.mark.parametrize(("family", "freeze"), CHECKED)
+def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, freeze):
+    settings = {"freeze": True} if freeze else {}
+    shutil.copytree(exported(family, **settings), tmp_path / "first")
+    first = tf.saved_model.load(tmp_path / "first")
+    tf.saved_model.save(first, tmp_path / "second", signatures=dict(first.signatures))
+    del first
+    shutil.rmtree(tmp_path / "first")
+    shutil.move(tmp_path / "second", tmp_path / "third")
+    again = tf.saved_model.load(tmp_path / "third")
+    expected = loaded(family, **settings)
+    assert_all_same(answers(again), answers(expected))
+    inputs = request(expected.signatures["serving_default"])
+    assert_same(again.serve(inputs), expected.serve(inputs), 1e-5)
+    vocabulary = tmp_path / "third" / "assets" / "vocab.txt"
+    assert vocabulary.read_text().splitlines() == tiny.VOCABULARY
+
+
+def test_of_a_run_nothing_is_needed(tmp_path):
+    """The export of a fine-tuning has its accuracy, after the run and its vocabulary are gone."""
+    path = tiny.write_finetuning(tmp_path)
+    metrics = training.finetune(configuration.load(path, ["train.epochs=2"]), tmp_path / "run")
+    export_run(tmp_path / "run", tmp_path / "saved", version=1)
+    rows = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().splitlines()[1:]]
+    shutil.move(tmp_path / "saved" / "1", tmp_path / "elsewhere")
+    for each in [*tmp_path.iterdir()]:
+        if each.name != "elsewhere":
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    answer = tf.saved_model.load(tmp_path / "elsewhere").signatures["serving_default"]
+    found = answer(text=tf.constant([text for text, _ in rows]))
+    labels = [label.encode() for _, label in rows]
+    assert np.mean(found["label"].numpy() == labels) == metrics["accuracy"]
+    classes = found["classes"][0].numpy().tolist()
+    gold = [classes.index(label) for label in labels]
+    chosen = np.take_along_axis(found["probabilities"].numpy(), np.array(gold)[:, None], axis=1)
+    np.testing.assert_allclose(-np.log(chosen).mean(), metrics["loss"], atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_hub_loads_it(exported, loaded, family):
+    found = hub.load(str(exported(family)))
+    inputs = request(found.signatures["serving_default"])
+    assert_same(found.serve(inputs), loaded(family).serve(inputs), 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("freeze", [False, True])
+@pytest.mark.parametrize("family", SERVED)
+def test_keras_predicts_with_it(exported, loaded, family, freeze):
+    settings = {"freeze": True} if freeze else {}
+    answer = loaded(family, **settings).signatures["serving_default"]
+    inputs = {
+        name: keras.Input(spec.shape[1:], dtype="string", name=name)
+        for name, spec in answer.structured_input_signature[1].items()
+    }
+    layer = keras.layers.TFSMLayer(exported(family, **settings), call_endpoint="serve")
+    model = keras.Model(inputs, layer(inputs))
+    asked = request(answer)
+    assert_same(model.predict(asked, batch_size=4, verbose=0), answer(**asked), 1e-5)

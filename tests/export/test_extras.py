@@ -1,0 +1,103 @@
+"""What stands beside the graph: warm-up requests, the model card, version folders."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+import export
+from bert_tf.errors import UserError
+from bert_tf.json_values import as_json
+from tests.export.conftest import FAMILIES
+
+CASES = [
+    ("classification", {}),
+    ("token_classification", {}),
+    *(
+        pytest.param(family, settings, marks=pytest.mark.slow)
+        for family in FAMILIES
+        for settings in ({}, {"freeze": True})
+        if not (family == "hub" and settings)
+        and (family, settings) not in [("classification", {}), ("token_classification", {})]
+    ),
+]
+
+
+def folders(exported, family, settings):
+    folder = exported(family, **settings)
+    return [file.parent for file in sorted(folder.rglob("saved_model.pb"))]
+
+
+def warmed_up(folder) -> dict[str, dict[str, tf.Tensor]]:
+    """What a server is told to ask: signature -> inputs."""
+    found = {}
+    path = folder / "assets.extra" / "tf_serving_warmup_requests"
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        assert log.WhichOneof("log_type") == "predict_log"
+        request = log.predict_log.request
+        assert request.model_spec.signature_name not in found
+        found[request.model_spec.signature_name] = {
+            name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()
+        }
+    return found
+
+
+@pytest.mark.parametrize(("family", "settings"), CASES)
+def test_every_signature_is_warmed_up_and_answers_what_the_card_says(exported, family, settings):
+    for folder in folders(exported, family, settings):
+        signatures = tf.saved_model.load(folder).signatures
+        requests = warmed_up(folder)
+        card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
+        assert requests.keys() == signatures.keys() == card["signatures"].keys()
+        for name, inputs in requests.items():
+            specs = signatures[name].structured_input_signature[1]
+            assert inputs.keys() == specs.keys()
+            for key, value in inputs.items():
+                assert value.dtype == specs[key].dtype
+                assert specs[key].shape.is_compatible_with(value.shape)
+            told = card["signatures"][name]
+            asked = {key: as_json(each.numpy()) for key, each in inputs.items()}
+            assert asked == told["example"]["inputs"]
+            answers = signatures[name](**inputs)
+            assert answers.keys() == told["outputs"].keys() == told["example"]["outputs"].keys()
+            for key, value in answers.items():
+                said = told["example"]["outputs"][key]
+                assert (value.dtype.name, list(value.shape)) == (
+                    told["outputs"][key],
+                    said["shape"],
+                )
+                shown = value.numpy()[tuple(slice(8) for _ in value.shape)]
+                if value.dtype == tf.float32:
+                    np.testing.assert_allclose(said["values"], shown, rtol=1e-5, atol=1e-6)
+                else:
+                    assert said["values"] == as_json(shown)
+
+
+@pytest.mark.parametrize("family", ["classification", "hub"])
+def test_the_card_reads_the_same_for_people(exported, family):
+    for folder in folders(exported, family, {}):
+        card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
+        text = (folder / "assets.extra" / "model_card.md").read_text()
+        assert card["versions"].keys() >= {"bert_tf", "tensorflow", "tensorflow_text"}
+        for name, version in card["versions"].items():
+            assert f'"{name}": "{version}"' in text
+        for name, signature in card["signatures"].items():
+            assert f"## Signature `{name}`" in text
+            for key, value in signature["example"]["inputs"].items():
+                assert f"{json.dumps(key)}: {json.dumps(value)}" in text
+        assert all(f"`{label}`" in text for label in card["labels"])
+
+
+def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):
+    out = tmp_path / "served"
+    (out / "1").mkdir(parents=True)
+    folder = export.save(models("nsp"), tokenizer, out, kind="nsp", version=12)
+    assert folder == out / "12" and (folder / "saved_model.pb").is_file()
+    assert sorted(path.name for path in out.iterdir()) == ["1", "12"]
+    with pytest.raises(UserError, match="exists already; remove it or choose another"):
+        export.save(models("nsp"), tokenizer, out, kind="nsp", version=1)
+    with pytest.raises(UserError, match="version 0 is not a number from 1"):
+        export.save(models("nsp"), tokenizer, out, kind="nsp", version=0)

@@ -1,0 +1,84 @@
+"""However long a text or large a batch is, answering takes less than 2 GiB besides the model.
+
+A part of it is for what grows with the texts, measured with a tiny model on a megabyte and on a
+thousand rows; the rest for the model's own work, which goes in chunks and so does not grow with the
+texts, measured at the width of BERT-base on texts of many chunks.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import export
+from bert_tf.models import Encoder, EncoderConfig
+from tests.export.conftest import FAMILIES
+
+SERVED = [family for family in FAMILIES if family != "hub"]
+# MiB.
+FOR_TEXTS, FOR_CHUNKS = 768, 1280
+
+# Answers a short text first: the model, and what TensorFlow does once, is not counted. The peak may
+# be that of loading, so that less is never said than what was taken.
+_ASK = """
+import json, resource, sys
+import tensorflow as tf, tensorflow_text
+
+def now():
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return pages * resource.getpagesize() >> 20
+
+def ask(name, text, rows):
+    answer = loaded.signatures[name]
+    texts = {1: [text] * rows, 2: [[text, "a dog"]] * rows}
+    answer(**{
+        key: tf.constant(texts[spec.shape.rank] if key != "question" else ["the cat"] * rows)
+        for key, spec in answer.structured_input_signature[1].items()
+    })
+
+folder, requests = sys.argv[1], json.loads(sys.argv[2])
+loaded = tf.saved_model.load(folder)
+for name in loaded.signatures:
+    ask(name, "the [MASK] sat", 1)
+before = now()
+for text, times, rows in requests:
+    for name in loaded.signatures:
+        ask(name, text * times, rows)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - before)
+"""
+
+
+def growth(folder, *requests: tuple[str, int, int]) -> int:
+    """MiB that a process takes besides the model: of a text, so many times, in so many rows."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK, folder, json.dumps(requests)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_as_many_pieces_as_bytes(exported, family):
+    """Here windows and decoding take the memory."""
+    megabyte, many = ("!", 2**20, 1), ("cat [MASK]. ", 80, 1000)
+    grown = growth(exported(family), megabyte, many)
+    print(f"{family}: {grown} MiB")
+    assert grown < FOR_TEXTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SERVED)
+def test_a_model_as_wide_as_base(tokenizer, tmp_path, family):
+    """One layer is enough: in serving no layer's memory outlives it."""
+    config = EncoderConfig(vocab_size=tokenizer.vocab_size, num_hidden_layers=1)
+    make, options = FAMILIES[family]
+    options = {name: value for name, value in options.items() if name != "max_question_length"}
+    folder = export.save(make(Encoder(config)), tokenizer, tmp_path / family, **options)
+    words = "the cat sat on the mat. a bird flew over a tree. "
+    grown = growth(folder, (words, 1500, 1), (words + "[MASK] ", 12, 150))
+    print(f"{family}: {grown} MiB")
+    assert grown < FOR_CHUNKS

@@ -1,0 +1,157 @@
+"""`bert-tf predict` answers files and pipes, of any family, in the order of the input."""
+
+import io
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import predict
+from bert_tf.cli import main
+from bert_tf.errors import UserError
+from bert_tf.predict import rows as reading
+from tests import tiny
+from tests.export.conftest import FAMILIES
+
+
+def answered(out: str) -> list[dict]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def lines(rows) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    source = random.Random(0)
+    return [tiny.sentence(source, source.randint(1, 40)) for _ in range(23)]
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[list[int]]:
+    """The lengths of the texts in each batch, as batches are answered."""
+    seen = []
+    answers = predict.answers
+
+    def noted(model, rows):
+        seen.append([len(row["text"]) for row in rows])
+        return answers(model, rows)
+
+    monkeypatch.setattr(predict, "answers", noted)
+    monkeypatch.setattr(predict, "_BATCH", 4)
+    return seen
+
+
+def test_batches_hold_texts_of_similar_length(exported, loaded, texts, asked, tmp_path, capsys):
+    source, target = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
+    source.write_text("\n".join(texts) + "\n")
+    assert main(["predict", str(exported("classification")), "--input", str(source)]) == 0
+    told = capsys.readouterr()
+    expected = loaded("classification").serve(tf.constant(texts))
+    found = answered(told.out)
+    assert [row["label"].encode() for row in found] == expected["label"].numpy().tolist()
+    np.testing.assert_allclose(
+        [row["probabilities"] for row in found], expected["probabilities"], atol=1e-5
+    )
+    assert sum(asked, []) == sorted(map(len, texts), reverse=True)
+    assert "answering: 23/23" in told.err and "answering" not in told.out
+
+    command = ["predict", str(exported("classification")), "--input", str(source)]
+    assert main([*command, "--output", str(target)]) == 0
+    assert answered(target.read_text()) == found and not capsys.readouterr().out
+
+
+def test_a_pipe_is_answered_as_it_comes(exported, texts, asked, monkeypatch, capsys):
+    """In blocks: what is read is answered before more is read."""
+
+    class Pipe(io.BytesIO):
+        batches_before: list[int] = []
+
+        def readline(self, *size):
+            self.batches_before.append(len(asked))
+            return super().readline(*size)
+
+        def __next__(self):
+            self.batches_before.append(len(asked))
+            return super().__next__()
+
+    pipe = Pipe("\n".join(texts).encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+    monkeypatch.setattr(reading, "_BLOCK_LINES", 8)
+    assert main(["predict", str(exported("classification")), "--input", "-"]) == 0
+    assert len(answered(capsys.readouterr().out)) == len(texts)
+    assert [len(batch) for batch in asked] == [4, 4, 4, 4, 4, 3]
+    # The batches that were answered when each line was read.
+    assert pipe.batches_before[:23] == [0] * 8 + [2] * 8 + [4] * 7
+
+
+def test_lists_are_answered_without_the_padding_of_others(exported, loaded, tmp_path, capsys):
+    rows = [
+        {"context": "the cat", "choices": ["sat", "ran", "a fish flew over the sea"]},
+        {"context": "a dog", "choices": ["ran"], "other": 1},
+        {"context": "", "choices": []},
+    ]
+    source = tmp_path / "choices.jsonl"
+    source.write_bytes(lines(rows))
+    assert main(["predict", str(exported("multiple_choice")), "--input", str(source)]) == 0
+    found = answered(capsys.readouterr().out)
+    assert [len(row["probabilities"]) for row in found] == [3, 1, 0]
+    assert found[1] == {"choice": 0, "probabilities": [1.0]} and found[2]["choice"] == -1
+    answers = loaded("multiple_choice").serve(
+        {"context": tf.constant(["the cat"]), "choices": tf.constant([rows[0]["choices"]])}
+    )
+    np.testing.assert_allclose(found[0]["probabilities"], answers["probabilities"][0], atol=1e-6)
+
+
+def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
+    source = tmp_path / "words.jsonl"
+    source.write_bytes(lines([{"words": ["the", "cat", "sat"]}, {"words": ["", "dog"]}]))
+    folder = str(exported("token_classification"))
+    assert main(["predict", folder, "--input", str(source), "--signature", "words"]) == 0
+    first, second = answered(capsys.readouterr().out)
+    assert first["words"] == ["the", "cat", "sat"] and first["ends"] == [3, 7, 11]
+    assert second["words"] == ["", "dog"] and len(second["labels"]) == 2
+    assert main(["predict", folder, "--input", str(source), "--signature", "no"]) == 2
+    assert "has no signature 'no'; it has" in capsys.readouterr().err
+
+
+def test_models_that_take_no_texts_are_told(exported, capsys):
+    with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
+        predict.run(str(exported("multiple_choice")), ["text"], None, None)
+    with pytest.raises(UserError, match="as int32; predict asks models that take texts"):
+        predict.run(str(exported("hub") / "encoder"), ["text"], None, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hub"])
+def test_every_family_is_asked(exported, loaded, tmp_path, family, capsys):
+    specs = loaded(family).signatures["serving_default"].structured_input_signature[1]
+    text = {1: "the cat [MASK] on a mat.", 2: ["sat", "the dog ran"]}
+    row = {name: text[spec.shape.rank] for name, spec in specs.items()}
+    source = tmp_path / "rows.jsonl"
+    source.write_bytes(lines([row] * 70))
+    assert main(["predict", str(exported(family)), "--input", str(source)]) == 0
+    found = answered(capsys.readouterr().out)
+    outputs = loaded(family).signatures["serving_default"].structured_outputs
+    assert len(found) == 70 and found[0].keys() == outputs.keys()
+    assert all(each == found[0] for each in found)
+
+
+@pytest.mark.slow
+def test_it_ends_quietly_where_nobody_reads_on(exported, tmp_path):
+    source = tmp_path / "texts.txt"
+    source.write_text("the cat sat\n" * 40_000)
+    done = subprocess.run(
+        f"{sys.executable} -m bert_tf predict {exported('embedding')} --input {source} | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(answered(done.stdout)) == 1
+    assert "Traceback" not in done.stderr and "Error" not in done.stderr
