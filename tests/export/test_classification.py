@@ -1,9 +1,6 @@
 """The exported classifier answers strings as the model does, anywhere, with nothing of ours."""
 
 import json
-import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -91,34 +88,6 @@ def test_a_batch_of_any_size_and_any_bytes_is_answered_as_its_rows_are(saved):
 def test_the_folder_holds_vocabulary_and_labels(saved):
     assert (saved / "assets" / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
     assert (saved / "assets" / "labels.txt").read_text().splitlines() == ["no", "yes", "maybe"]
-
-
-def test_it_answers_after_being_moved_where_bert_tf_is_unknown(saved, tmp_path):
-    shutil.copytree(saved, tmp_path / "moved")
-    program = """
-import sys
-sys.modules["bert_tf"] = sys.modules["export"] = None  # importing them fails
-import tensorflow as tf, tensorflow_text
-answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-print(answer(text=tf.constant(sys.argv[2:]))["label"].numpy()[0].decode())
-"""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", program, tmp_path / "moved", TEXTS[0]],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answers = tf.saved_model.load(saved).signatures["serving_default"](text=tf.constant(TEXTS))
-    assert done.stdout.strip() == answers["label"].numpy()[0].decode()
-
-
-def test_the_graph_holds_no_table_python_or_trimmer_op(saved):
-    graph = tf.saved_model.load(saved).signatures["serving_default"].graph.as_graph_def()
-    ops = {node.op for node in graph.node}
-    ops |= {node.op for function in graph.library.function for node in function.node_def}
-    banned = ("Table", "PyFunc", "RoundRobin", "XlaLaunch")
-    assert not [op for op in ops if any(word in op for word in banned)]
-    assert any("Wordpiece" in op for op in ops)
 
 
 def test_predict_writes_json_lines_in_the_order_of_the_input(saved, tmp_path):
