@@ -12,7 +12,7 @@ READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 DOCS_READY := .venv/docs-ready
 
-.PHONY: demo test test-all lint bench docs clean
+.PHONY: demo test test-all soak lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
@@ -26,6 +26,10 @@ test: $(READY)
 
 test-all: $(READY)
 	$(PYTEST)
+
+# Injects faults into tiny runs, an hour of them, and tells what was lost: make soak ARGS="--times 2"
+soak: $(READY)
+	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

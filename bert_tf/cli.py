@@ -6,6 +6,7 @@ computes is imported by the command that needs it.
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -221,6 +222,16 @@ def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> Non
         default=[],
         help="keys to set over the file's, such as train.seed=1",
     )
+    parser.add_argument(
+        "--workers",
+        metavar="HOST:PORT",
+        nargs="+",
+        help="the processes that train.strategy multi_worker trains in, in the same order for all; "
+        "by default those of the environment variable TF_CONFIG",
+    )
+    parser.add_argument(
+        "--worker", metavar="N", type=int, help="which of --workers this is; the first is 0"
+    )
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -261,6 +272,7 @@ def _pretrain_data(arguments: argparse.Namespace) -> None:
 
 def _pretrain(arguments: argparse.Namespace) -> None:
     loaded = _load(arguments.config, arguments.settings, command="pretrain")
+    _join_workers(arguments)
     from bert_tf import training
 
     training.pretrain(loaded, arguments.out)
@@ -268,9 +280,23 @@ def _pretrain(arguments: argparse.Namespace) -> None:
 
 def _finetune(arguments: argparse.Namespace) -> None:
     loaded = _load(arguments.config, arguments.settings, command="finetune")
+    _join_workers(arguments)
     from bert_tf import training
 
     training.finetune(loaded, arguments.out)
+
+
+def _join_workers(arguments: argparse.Namespace) -> None:
+    """Says in TensorFlow's way which of the workers this process is."""
+    workers, number = arguments.workers, arguments.worker
+    if (workers is None) != (number is None):
+        raise UserError("--workers and --worker belong together; name both")
+    if workers is None:
+        return
+    if not 0 <= number < len(workers):
+        raise UserError(f"--worker {number} is none of {len(workers)} workers; they begin with 0")
+    task = {"type": "worker", "index": number}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:

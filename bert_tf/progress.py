@@ -14,9 +14,20 @@ _SHORT_SECONDS = 1.0
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 
 
+# Whether another process speaks for this one.
+_quiet = False
+
+
+def be_quiet() -> None:
+    """Shows nothing from now on: of several processes with the same work one is enough."""
+    global _quiet
+    _quiet = True
+
+
 def say(message: str) -> None:
     """Prints a line of news to standard error, where it does not mix with results."""
-    print(message, file=sys.stderr, flush=True)
+    if not _quiet:
+        print(message, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -45,7 +56,7 @@ class Progress:
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar = self._task = None
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not _quiet:
             self._open_bar(start)
 
     def update(

@@ -1,6 +1,7 @@
 """The command line: help that answers at once, mistakes in one line with code 2, interruptions."""
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -182,6 +183,30 @@ def test_settings_reach_the_run_given_together_or_one_by_one(training, config_fi
     (name, config, out) = training.calls.pop()
     assert (name, out) == ("finetune", "run")
     assert (config.train.seed, config.train.batch_size, config.train.max_length) == (1, 2, 9)
+
+
+def test_workers_are_told_to_tensorflow(training, config_file, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "")
+    arguments = ["finetune", config_file, "--out", "run", "--set", "train.strategy=multi_worker"]
+
+    assert main([*arguments, "--workers", "one:1", "other:2", "--worker", "1"]) == 0
+    assert json.loads(os.environ["TF_CONFIG"]) == {
+        "cluster": {"worker": ["one:1", "other:2"]},
+        "task": {"type": "worker", "index": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--worker", "0"], "--workers and --worker belong together; name both"),
+        (["--workers", "one:1"], "--workers and --worker belong together; name both"),
+        (["--workers", "one:1", "--worker", "1"], "--worker 1 is none of 1 workers; they begin"),
+    ],
+)
+def test_a_worker_that_is_none_is_told(capsys, training, config_file, arguments, told):
+    assert main(["finetune", config_file, "--out", "run", *arguments]) == 2
+    assert told in one_line_of_error(capsys)
 
 
 def test_evaluation_is_given_the_run_and_the_data(training):

@@ -133,6 +133,10 @@ RUNS = {
 }
 
 
+# What may change between two sittings of a run.
+_FREE = ("train.skip_nonfinite", "train.strategy", "train.tpu")
+
+
 def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration in a YAML file, and in the files it inherits from by `base: other.yaml`.
 
@@ -161,11 +165,11 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def difference(old: RunConfig, new: RunConfig) -> list[str]:
-    """The keys, such as "train.seed", whose values are not the same in both."""
+    """The keys, such as "train.seed", whose values are not the same in both and have to be."""
     if type(old) is not type(new):
         return ["task"]
     before, after = _flat(old), _flat(new)
-    return [key for key in before if before[key] != after[key]]
+    return [key for key in before if before[key] != after[key] and key not in _FREE]
 
 
 def _flat(config: RunConfig) -> dict[str, object]:

@@ -53,8 +53,14 @@ class TrainConfig:
     deterministic: bool = False
     # A line in the log every so many steps.
     log_steps: Count = 100
-    # Which devices share the work.
-    strategy: Literal["one_device"] = "one_device"
+    # Leave out an update whose gradient is not a number, instead of ending the run there.
+    skip_nonfinite: bool = False
+    # Which devices share the work: one_device (the first GPU, or else the CPU), mirrored (all GPUs
+    # of this machine), multi_worker (all GPUs of the machines in TF_CONFIG) or tpu. The batch and
+    # its results are the same with any of them, so that a run may go on with another.
+    strategy: Literal["one_device", "mirrored", "multi_worker", "tpu"] = "one_device"
+    # Name or address of the TPU; null is the one of this machine.
+    tpu: str | None = None
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):

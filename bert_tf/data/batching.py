@@ -26,11 +26,13 @@ class EncodedRows:
         word_ids: int32 [tokens], rows laid end to end.
         type_ids: int32 [tokens].
         starts: int64 [rows + 1], where each row begins.
+        padded_to: the length of the rows that are taken; None is that of the longest of them.
     """
 
     word_ids: np.ndarray
     type_ids: np.ndarray
     starts: np.ndarray
+    padded_to: int | None = None
 
     @classmethod
     def gather(cls, batches: Iterator[Mapping[str, tf.Tensor]]) -> "EncodedRows":
@@ -50,9 +52,9 @@ class EncodedRows:
         return np.diff(self.starts)
 
     def take(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The encoder's inputs for `rows`, int32 [batch, seq_len], padded to the longest."""
+        """The encoder's inputs for `rows`, int32 [batch, seq_len], padded."""
         lengths = self.lengths[rows]
-        place = np.arange(lengths.max())[None, :]
+        place = np.arange(self.padded_to or lengths.max())[None, :]
         mask = place < lengths[:, None]
         source = (self.starts[rows][:, None] + place)[mask]
         inputs = {"input_mask": mask.astype(np.int32)}
@@ -66,8 +68,12 @@ class Examples(Protocol):
     """Labelled rows that a model can be trained on.
 
     Attributes:
+        encoded: the packed inputs; asked for only where the length of rows is fixed.
         lengths: int [rows], tokens of each row.
     """
+
+    @property
+    def encoded(self) -> EncodedRows: ...
 
     @property
     def lengths(self) -> np.ndarray: ...
@@ -77,7 +83,13 @@ class Examples(Protocol):
 
 
 def training_batches(
-    examples: Examples, batch_size: int, seed: int, start: int, part: int = 0, parts: int = 1
+    examples: Examples,
+    batch_size: int,
+    seed: int,
+    start: int,
+    part: int = 0,
+    parts: int = 1,
+    length: int | None = None,
 ) -> tf.data.Dataset:
     """Endless batches of (inputs, targets) from step `start` on, of rows of similar length.
 
@@ -87,7 +99,11 @@ def training_batches(
         seed: decides the order.
         start: batches to leave out; they are not made.
         part, parts: the rows `part::parts` of every batch, for one device of several.
+        length: tokens that every row is padded to; None pads to the longest of the batch.
     """
+    if length is not None:
+        encoded = dataclasses.replace(examples.encoded, padded_to=length)
+        examples = dataclasses.replace(examples, encoded=encoded)
     order = ShuffledBatches(examples.lengths, batch_size, seed)
     mine = batch_size // parts
     form = examples.take(np.zeros(mine, np.int64))
@@ -99,7 +115,7 @@ def training_batches(
 
     def shaped(*arrays_now: tf.Tensor) -> tuple[Any, Any]:
         known = [
-            tf.ensure_shape(each, [mine, *[None] * (like.ndim - 1)])
+            tf.ensure_shape(each, [mine, *(like.shape[1:] if length else [None] * (like.ndim - 1))])
             for each, like in zip(arrays_now, arrays, strict=True)
         ]
         return tf.nest.pack_sequence_as(form, known)

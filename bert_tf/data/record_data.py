@@ -88,12 +88,12 @@ class RecordData:
             )
         return self._batches(self._train, start_step, None, worker, workers)
 
-    def dev_dataset(self, steps: int) -> tf.data.Dataset | None:
+    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
         """`steps` held-out batches, the same ones every time; None where nothing is held out.
 
-        If there are fewer, they begin again.
+        If there are fewer, they begin again. `worker` and `workers` are as for `dataset`.
         """
-        return self._batches(self._dev, 0, steps, 0, 1) if self._dev else None
+        return self._batches(self._dev, 0, steps, worker, workers) if self._dev else None
 
     def explained_errors(self) -> contextlib.AbstractContextManager[None]:
         """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""

@@ -142,10 +142,14 @@ class PretrainingData:
             )
         return self._batches(self._train, self._seed, start_step, None, worker, workers)
 
-    def dev_dataset(self, steps: int) -> tf.data.Dataset | None:
+    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
         """`steps` held-out batches, the same ones every time and for every seed.
 
         If the held-out documents give fewer, their later batches are new examples of the same text.
+
+        Args:
+            steps: number of batches.
+            worker, workers: as for `dataset`.
 
         Returns:
             A dataset as `dataset` gives; None for shards made with a `dev_fraction` of 0.
@@ -155,7 +159,7 @@ class PretrainingData:
         """
         if not self._shards.dev_fraction:
             return None
-        return self._batches(self._examples(DEV, _DEV_SEED), _DEV_SEED, 0, steps, 0, 1)
+        return self._batches(self._examples(DEV, _DEV_SEED), _DEV_SEED, 0, steps, worker, workers)
 
     @property
     def examples(self) -> dict[str, int]:

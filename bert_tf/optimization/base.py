@@ -1,5 +1,6 @@
 """What BERT's optimizers share: moments, clipping of the summed gradient, spared weights."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,6 +30,11 @@ class BertOptimizer(keras.optimizers.Optimizer):
             "layer_0/attention/output/bias") matches one does not decay.
         rate_factors: regular expression -> factor; a weight whose path matches one learns at so
             many times the learning rate. The first that matches counts.
+        skip_nonfinite: leave out an update whose gradient has an element that is not finite;
+            schedule and count of updates go on.
+
+    Attributes:
+        nonfinite: int32, how many updates had such a gradient since the optimizer was built.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         clip_norm: float | None = 1.0,
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
         rate_factors: Mapping[str, float] | None = None,
+        skip_nonfinite: bool = False,
         **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -52,6 +59,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self.clip_norm = clip_norm
         self.excluded = tuple(exclude_from_weight_decay)
         self.rate_factors = dict(rate_factors or {})
+        self.skip_nonfinite = skip_nonfinite
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates both moments, zero, for each trainable variable."""
@@ -61,6 +69,11 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
+        self.nonfinite = keras.Variable(
+            0, trainable=False, dtype="int32", aggregation="only_first_replica", name="nonfinite"
+        )
+        # It is no state that updates depend on, and no part of checkpoints.
+        self._untrack_variable(self.nonfinite)
         self._spared = [self._is_spared(variable) for variable in variables]
         self._factors = [self._factor(variable) for variable in variables]
 
@@ -89,11 +102,23 @@ class BertOptimizer(keras.optimizers.Optimizer):
         """Moves one variable and its moments."""
         index = self._get_variable_index(variable)
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
-        momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
-        velocity.assign(self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient))
+
+        def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
+            # Of a gradient that is to be skipped all elements are NaN.
+            return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
+
+        momentum.assign(
+            unless_skipped(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient, momentum)
+        )
+        velocity.assign(
+            unless_skipped(
+                self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
+            )
+        )
         decay = 0.0 if self._spared[index] else self.decay_rate
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        variable.assign_sub(self.update(variable, momentum, velocity, decay, rate))
+        change = self.update(variable, momentum, velocity, decay, rate)
+        variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
 
     def _backend_update_step(
         self,
@@ -110,8 +135,15 @@ class BertOptimizer(keras.optimizers.Optimizer):
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
             grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
+        norm = tf.linalg.global_norm(grads)
+        finite = tf.math.is_finite(norm)
+        self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
-            grads, _ = tf.clip_by_global_norm(grads, self.clip_norm)
+            # Of a norm that is not finite all elements become NaN.
+            grads, _ = tf.clip_by_global_norm(grads, self.clip_norm, norm)
+        elif self.skip_nonfinite:
+            nothing = tf.where(finite, 0.0, math.nan)
+            grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._distributed_tf_update_step,
             self._distribution_strategy,
@@ -138,6 +170,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             "clip_norm": self.clip_norm,
             "exclude_from_weight_decay": list(self.excluded),
             "rate_factors": self.rate_factors,
+            "skip_nonfinite": self.skip_nonfinite,
         }
 
 

@@ -3,11 +3,9 @@
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import keras
 
-from bert_tf.errors import UserError
 from bert_tf.progress import Progress, say
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics, describe
@@ -42,23 +40,6 @@ class StepCallback(keras.callbacks.Callback):
         return self.step == self.total or self.step % every == 0
 
 
-class Diverged(UserError):
-    """The loss is no longer a number."""
-
-
-class Stop(StepCallback):
-    """Ends training with an error when the loss is no longer a number."""
-
-    def after_step(self, logs: Metrics) -> None:
-        """Raises Diverged on a loss that is not finite."""
-        loss = float(logs.get("loss", 0.0))
-        if not math.isfinite(loss):
-            raise Diverged(
-                f"the loss is {loss} at step {self.step}; lower train.learning_rate and start "
-                "again with another --out"
-            )
-
-
 class Log(StepCallback):
     """Shows progress on the console and writes metrics for TensorBoard.
 
@@ -68,16 +49,16 @@ class Log(StepCallback):
         start, total: as for `StepCallback`.
         every: updates between lines.
         tokens: how many tokens the first so many updates have seen, padding left out.
-        logs: the run's folder for TensorBoard.
+        scalars: the same for TensorBoard.
     """
 
     def __init__(
-        self, start: int, total: int, every: int, tokens: Callable[[int], float], logs: Path
+        self, start: int, total: int, every: int, tokens: Callable[[int], float], scalars: Scalars
     ):
         super().__init__(start, total)
         self._every = every
         self._tokens = tokens
-        self._scalars = Scalars(logs / "train")
+        self._scalars = scalars
         self._progress: Progress | None = None
 
     def on_train_begin(self, logs: Metrics | None = None) -> None:
@@ -107,17 +88,17 @@ class Evaluate(StepCallback):
 
     Args:
         start, total: as for `StepCallback`.
-        evaluate: gives dev metrics of the model as it is.
+        evaluate: gives dev metrics of the model as it is; None if it was cut short.
         evaluations: where the results go.
         scalars: the same for TensorBoard.
-        preemption: may cut an evaluation short; it is made up for when the run goes on.
+        preemption: what may cut an evaluation short; it is made up for when the run goes on.
     """
 
     def __init__(
         self,
         start: int,
         total: int,
-        evaluate: Callable[[], Metrics],
+        evaluate: Callable[[], Metrics | None],
         evaluations: Evaluations,
         scalars: Scalars,
         preemption: Preemption,
@@ -136,9 +117,11 @@ class Evaluate(StepCallback):
 
     def evaluate_if_due(self) -> bool:
         """Evaluates unless that was done, or the process has to end now; whether it did."""
+        self._preemption.look()
         if self._preemption.asked or not self._evaluations.due(self.step, self.total):
             return False
-        metrics = self._preemption.attempt(self._evaluate)
+        metrics = self._evaluate()
+        self._preemption.look()
         if metrics is None:
             return False
         self._evaluations.add(self.step, metrics)

@@ -3,8 +3,8 @@
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
 optimizer's variables and the state of the random generators, and a `state.json` with the step, the
 evaluations so far, the step whose weights the run would end with (`kept`), and the checksums of the
-files. It appears by one rename. The position in the data is the step: batch k is a function of the
-seed and k.
+files and of all that. It appears by one rename. The position in the data is the step: batch k is a
+function of the seed and k.
 """
 
 import hashlib
@@ -25,6 +25,9 @@ from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
 
+# The state's own checksum in it.
+_OWN = "checksum"
+
 # What comes of a state that is not what `save` has written.
 _UNREADABLE = (ValueError, KeyError, AttributeError, TypeError)
 
@@ -36,10 +39,15 @@ class Checkpoints:
         folder: where they are.
         description: what the model is, for our format.
         kept: how many stay; older ones are deleted, but not the one that the run would end with.
+        writes: whether this process writes them; of several that train together one does.
+
+    Attributes:
+        folder: where they are.
     """
 
-    def __init__(self, folder: Path, description: Description, kept: int):
-        self._folder = folder
+    def __init__(self, folder: Path, description: Description, kept: int, writes: bool = True):
+        self.folder = folder
+        self._writes = writes
         self._description = description
         self._kept = kept
 
@@ -49,7 +57,9 @@ class Checkpoints:
         Raises:
             UserError: the disk is full or the folder cannot be written; older checkpoints stay.
         """
-        with atomic_path(step_folder(self._folder, step)) as new:
+        if not self._writes:
+            return
+        with atomic_path(step_folder(self.folder, step)) as new:
             new.mkdir()
             native.write(new, model, self._description)
             variables = _training_variables(model)
@@ -62,6 +72,7 @@ class Checkpoints:
                 "evaluations": evaluations.results,
                 "sha256": {file.name: _checksum(file) for file in sorted(new.iterdir())},
             }
+            state[_OWN] = _checksum_of(state)
             (new / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
         self._delete_others(step)
 
@@ -89,7 +100,7 @@ class Checkpoints:
                 f"checkpoint {folder} is damaged ({problem}); using the one before", stacklevel=2
             )
         if steps:
-            raise UserError(f"all checkpoints in {self._folder} are damaged; start a new run")
+            raise UserError(f"all checkpoints in {self.folder} are damaged; start a new run")
         return 0
 
     def load_weights(self, model: keras.Model, step: int) -> None:
@@ -98,7 +109,7 @@ class Checkpoints:
         Raises:
             UserError: the checkpoint is missing or damaged.
         """
-        folder = step_folder(self._folder, step)
+        folder = step_folder(self.folder, step)
         problem = _damage(folder)
         if problem is not None:
             raise UserError(
@@ -109,7 +120,7 @@ class Checkpoints:
     def _delete_others(self, step: int) -> None:
         """Deletes what is too old, and what is later than `step` since it had to be passed over."""
         steps = self._steps()
-        sound = steps[: steps.index(step_folder(self._folder, step)) + 1]
+        sound = steps[: steps.index(step_folder(self.folder, step)) + 1]
         stay = set(sound[-self._kept :])
         stay |= {self._named_by(folder) for folder in stay}
         for folder in steps:
@@ -119,12 +130,12 @@ class Checkpoints:
     def _named_by(self, folder: Path) -> Path:
         """The checkpoint that this one names as kept; itself where it cannot be read."""
         try:
-            return step_folder(self._folder, _read_state(folder)[KEPT])
+            return step_folder(self.folder, _read_state(folder)[KEPT])
         except (OSError, *_UNREADABLE):
             return folder
 
     def _steps(self) -> list[Path]:
-        return sorted(self._folder.glob("step-*"))
+        return sorted(self.folder.glob("step-*"))
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
@@ -150,12 +161,19 @@ def _read_state(folder: Path) -> dict[str, Any]:
 def _damage(folder: Path) -> str | None:
     """What is wrong with a checkpoint; None when every file has its checksum."""
     try:
-        for name, checksum in _read_state(folder)["sha256"].items():
+        state = _read_state(folder)
+        if state.pop(_OWN) != _checksum_of(state):
+            return f"{STATE_FILE} has changed"
+        for name, checksum in state["sha256"].items():
             if _checksum(folder / name) != checksum:
                 return f"{name} has changed"
     except (OSError, *_UNREADABLE) as error:
         return str(error)
     return None
+
+
+def _checksum_of(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def _checksum(file: Path) -> str:

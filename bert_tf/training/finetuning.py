@@ -1,6 +1,7 @@
 """`bert-tf finetune` and `bert-tf evaluate`: a pre-trained encoder for one task."""
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from bert_tf.training.evaluations import describe as describe_metrics
 from bert_tf.training.fit import Phase, report, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
+from bert_tf.training.team import Team, assemble
 from bert_tf.training.tensorboard import Scalars
 
 
@@ -38,24 +40,29 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
         UserError: whatever the user can mend, in configuration, data or folder.
         Preempted: SIGTERM ended it.
     """
-    run = RunFolder.start(out, config)
-    with run.in_use():
+    team = assemble(config.train)
+    if config.search and not team.alone:
+        raise UserError(
+            f"train.{next(iter(config.search))} is a list, which several workers cannot search "
+            "together; search on one machine, or take one value"
+        )
+    with team.losses_told(), RunFolder.shared(out, config, team) as run:
         if config.search:
-            metrics = search(run, _run_trial, TASKS[config.task].best_metric_of(config))
+            trial = functools.partial(_run_trial, team=team)
+            metrics = search(run, trial, TASKS[config.task].best_metric_of(config))
         else:
-            metrics = _finetune(run)
-        _predict_tests(run)
+            metrics = _finetune(run, team)
+        team.told_by_chief(lambda: _predict_tests(run))
         return metrics
 
 
-def _run_trial(config: RunConfig, folder: Path) -> dict[str, float]:
+def _run_trial(config: RunConfig, folder: Path, team: Team) -> dict[str, float]:
     """One run of a search: the test files are for the best one only."""
-    run = RunFolder.start(folder, config)
-    with run.in_use():
-        return _finetune(run)
+    with RunFolder.shared(folder, config, team) as run:
+        return _finetune(run, team)
 
 
-def _finetune(run: RunFolder) -> dict[str, float]:
+def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
@@ -64,27 +71,34 @@ def _finetune(run: RunFolder) -> dict[str, float]:
     per_epoch = _steps_per_epoch(task, examples)
     steps = settings.steps or round(settings.epochs * per_epoch)
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
-    encoder = setup.make_encoder(config, tokenizer)
-    model = task.model(encoder)
-    setup.load_initial_weights(config, model)
-    depth.freeze(encoder, settings)
-    task.compile(
-        model,
-        optimizer=setup.make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
-        accumulation_steps=settings.accumulation_steps,
-    )
+    with team.strategy.scope():
+        encoder = setup.make_encoder(config, tokenizer)
+        model = task.model(encoder)
+        setup.load_initial_weights(config, model)
+        depth.freeze(encoder, settings)
+        task.compile(
+            model,
+            optimizer=setup.make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
+            accumulation_steps=settings.accumulation_steps,
+        )
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
     description = describe(model, tokenizer, task.labels)
     train(
         run,
         model,
-        Checkpoints(run.checkpoints, description, settings.checkpoints_kept),
+        Checkpoints(run.checkpoints, description, settings.checkpoints_kept, team.chief),
         [
             Phase(
                 end=steps,
-                batches_from=lambda start: training_batches(
-                    examples, settings.batch_size, settings.seed, start
+                batches_from=lambda start, part, parts: training_batches(
+                    examples,
+                    settings.batch_size,
+                    settings.seed,
+                    start,
+                    part,
+                    parts,
+                    setup.fixed_length(settings),
                 ),
                 evaluate=lambda: _score(task, model, dev),
                 tokens=float(np.mean(examples.lengths)) * settings.batch_size,
@@ -98,13 +112,18 @@ def _finetune(run: RunFolder) -> dict[str, float]:
             keep_best=keep_best,
             patience=settings.early_stopping,
         ),
+        team,
     )
-    metrics = _score(task, model, dev, run.predictions, "dev")
-    if not steps_compete:
-        with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
-            scalars.write(steps, metrics)
-    report(run, metrics)
-    return metrics
+
+    def finish() -> dict[str, float]:
+        metrics = _score(task, model, dev, run.predictions, "dev")
+        if not steps_compete:
+            with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
+                scalars.write(steps, metrics)
+        report(run, metrics)
+        return metrics
+
+    return team.told_by_chief(finish)
 
 
 def _steps_per_epoch(task: Task, examples: Examples) -> int:

@@ -2,17 +2,22 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.progress import say
-from bert_tf.training.callbacks import Evaluate, Log, Save, Stop
+from bert_tf.training.callbacks import Evaluate, Log, Save
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics, describe
+from bert_tf.training.nonfinite import NonFinite
 from bert_tf.training.preemption import Preemption
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.strategies import divided, prepare_fit
+from bert_tf.training.team import Team
 from bert_tf.training.tensorboard import Scalars
 
 
@@ -22,15 +27,18 @@ class Phase:
 
     Attributes:
         end: how many updates of the run are done when it is over.
-        batches_from: the endless dataset of (inputs, targets) from an update of the run on.
+        batches_from: the endless dataset of (inputs, targets) from an update of the run on, given
+            (update, part, parts): of every batch the rows `part::parts`.
         evaluate: gives dev metrics of the model as it is.
         tokens: tokens of a batch, padding left out, on average.
+        together: whether all processes of a team evaluate together; otherwise the chief does.
     """
 
     end: int
-    batches_from: Callable[[int], tf.data.Dataset]
+    batches_from: Callable[[int, int, int], tf.data.Dataset]
     evaluate: Callable[[], Metrics]
     tokens: float
+    together: bool = False
 
 
 def train(
@@ -39,17 +47,19 @@ def train(
     checkpoints: Checkpoints,
     phases: Sequence[Phase],
     evaluations: Evaluations,
+    team: Team,
 ) -> None:
     """Trains the compiled `model` to the end of the last phase, from the newest checkpoint on.
 
-    Afterwards it has the weights that the run ends with.
+    Afterwards it has, in the chief, the weights that the run ends with.
 
     Args:
         run: the run.
-        model: compiled, with its initial weights.
+        model: compiled in the scope of the team's strategy, with its initial weights.
         checkpoints: where its states are.
         phases: in their order.
         evaluations: filled with the results of this sitting and of those before.
+        team: the processes that share the work.
 
     Raises:
         UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
@@ -57,20 +67,25 @@ def train(
     """
     settings, total = run.config.train, phases[-1].end
     # Variables that are made while Keras traces the step have it traced twice.
-    model.optimizer.build(model.trainable_variables)
-    step = checkpoints.restore(model, evaluations)
+    with team.strategy.scope():
+        model.optimizer.build(model.trainable_variables)
+    prepare_fit(model, team.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
+    step = _restore(checkpoints, model, evaluations, team)
     if 0 < step < total and not evaluations.over:
         say(f"resuming {run.path} at step {step} of {total}")
-    log = Log(step, total, settings.log_steps, _tokens(phases), run.logs)
+    faults = run.path if team.chief else None
+    curves = {name: Scalars(run.logs / name if team.chief else None) for name in ("train", "dev")}
+    log = Log(step, total, settings.log_steps, _tokens(phases), curves["train"])
     with (
         contextlib.closing(log),
-        contextlib.closing(Scalars(run.logs / "dev")) as dev,
-        Preemption() as preemption,
+        contextlib.closing(curves["dev"]),
+        Preemption(team) as preemption,
     ):
         for phase in phases:
             if step > phase.end:
                 continue
-            evaluate = Evaluate(step, total, phase.evaluate, evaluations, dev, preemption)
+            score = _evaluator(phase, preemption, team)
+            evaluate = Evaluate(step, total, score, evaluations, curves["dev"], preemption)
             # One that was cut short when the run was stopped.
             if evaluate.evaluate_if_due() or preemption.asked:
                 checkpoints.save(model, step, evaluations)
@@ -87,16 +102,21 @@ def train(
                 preemption,
             )
             model.fit(
-                phase.batches_from(step),
+                divided(team.strategy, functools.partial(phase.batches_from, step)),
                 epochs=1,
                 steps_per_epoch=phase.end - step,
                 shuffle=False,
                 verbose=0,
-                callbacks=[Stop(step, total), log, evaluate, save],
+                callbacks=[
+                    NonFinite(step, total, phase.batches_from, faults, settings.skip_nonfinite),
+                    log,
+                    evaluate,
+                    save,
+                ],
             )
             step = log.step
         preemption.end_if_asked(step)
-    if evaluations.kept(step) != step:
+    if team.chief and evaluations.kept(step) != step:
         checkpoints.load_weights(model, evaluations.kept(step))
 
 
@@ -104,6 +124,27 @@ def report(run: RunFolder, metrics: Metrics) -> None:
     """Writes the final metrics and says them."""
     run.write_metrics(metrics)
     say(f"{run.path}: " + describe(metrics))
+
+
+def _restore(
+    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, team: Team
+) -> int:
+    """The updates done, with the state after them in the model; the same in all processes."""
+    step = checkpoints.restore(model, evaluations)
+    if team.told_by_chief(lambda: step) != step:
+        raise UserError(
+            f"this worker finds another checkpoint in {checkpoints.folder} than the chief; all "
+            "workers need the same folder, on a file system that they share"
+        )
+    return step
+
+
+def _evaluator(phase: Phase, preemption: Preemption, team: Team) -> Callable[[], Metrics | None]:
+    """What evaluates in a phase; it gives None if the process was asked to end in its middle."""
+    if phase.together and not team.alone:
+        # Whoever left would leave the others waiting.
+        return phase.evaluate
+    return lambda: team.told_by_chief(lambda: preemption.attempt(phase.evaluate))
 
 
 def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:

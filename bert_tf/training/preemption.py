@@ -7,6 +7,7 @@ from types import FrameType
 from typing import TypeVar
 
 from bert_tf.progress import say
+from bert_tf.training.team import Team
 
 # What a shell reports of a process that SIGTERM has ended. Not 0: the run is not done, and what
 # waits for it must not begin.
@@ -28,12 +29,17 @@ class Preemption:
 
     In other threads than the main one, which cannot handle signals, it does nothing.
 
+    Args:
+        team: the processes of the run, which end together; None where there is but this one.
+
     Attributes:
-        asked: whether there was one.
+        asked: whether there was one; of a team, whether there was one anywhere when all looked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, team: Team | None = None) -> None:
         self.asked = False
+        self._received = False
+        self._team = None if team is None or team.alone else team
         self._may_leave = False
 
     def __enter__(self) -> "Preemption":
@@ -45,6 +51,11 @@ class Preemption:
     def __exit__(self, *_: object) -> None:
         if self._in_main_thread:
             signal.signal(signal.SIGTERM, self._before)
+
+    def look(self) -> None:
+        """Finds out whether any process of the team was asked to end; all of them do this."""
+        if self._team is not None:
+            self.asked = self._team.any(self._received)
 
     def attempt(self, work: Callable[[], Result]) -> Result | None:
         """What `work` returns, which changes nothing: None if SIGTERM has come in its middle."""
@@ -66,11 +77,16 @@ class Preemption:
             Preempted: a SystemExit with `EXIT_CODE`.
         """
         if self.asked:
+            if self._team is not None:
+                # Others would take the end of this process for a failure.
+                self._team.wait()
             say(f"stopped by SIGTERM; step {step} is saved, start the same command again to go on")
             raise Preempted(EXIT_CODE)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
+        self._received = True
+        if self._team is None:
+            self.asked = True
         if self._may_leave:
             self._may_leave = False
             raise _LeftEarly

@@ -22,6 +22,8 @@ from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.fit import Phase, report, train
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.strategies import divided
+from bert_tf.training.team import Team, assemble
 
 # Batches of the held-out text that an evaluation takes, and of the training text that tell how
 # many tokens a batch has.
@@ -44,26 +46,28 @@ def pretrain(config: RunConfig, out: str | os.PathLike) -> Metrics:
         raise UserError(
             f"train.{next(iter(config.search))} is a list; pre-training takes one value"
         )
-    run = RunFolder.start(out, config)
-    with run.in_use():
-        return _pretrain(run)
+    team = assemble(config.train)
+    with team.losses_told(), RunFolder.shared(out, config, team) as run:
+        return _pretrain(run, team)
 
 
-def _pretrain(run: RunFolder) -> Metrics:
+def _pretrain(run: RunFolder, team: Team) -> Metrics:
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
-    encoder = setup.make_encoder(config, tokenizer)
-    model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
-    parts = _open_parts(run, tokenizer, encoder.config.attention)
+    with team.strategy.scope():
+        encoder = setup.make_encoder(config, tokenizer)
+        model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
+    parts = _open_parts(run, tokenizer, encoder.config.attention, team)
     steps = settings.steps or round(
         settings.epochs / sum(part.share / part.data.steps_per_epoch for part in parts)
     )
-    setup.load_initial_weights(config, model)
-    model.compile(
-        optimizer=setup.make_optimizer(settings, steps),
-        accumulation_steps=settings.accumulation_steps,
-    )
+    with team.strategy.scope():
+        setup.load_initial_weights(config, model)
+        model.compile(
+            optimizer=setup.make_optimizer(settings, steps),
+            accumulation_steps=settings.accumulation_steps,
+        )
     evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)
     with contextlib.ExitStack() as errors:
         for part in parts:
@@ -71,19 +75,30 @@ def _pretrain(run: RunFolder) -> Metrics:
         train(
             run,
             model,
-            Checkpoints(run.checkpoints, describe(model, tokenizer), settings.checkpoints_kept),
-            _phases(parts, steps, model),
+            Checkpoints(
+                run.checkpoints,
+                describe(model, tokenizer),
+                settings.checkpoints_kept,
+                team.chief,
+            ),
+            _phases(parts, steps, model, team),
             evaluations,
+            team,
         )
     _, metrics = evaluations.results[-1]
-    report(run, metrics)
+    team.told_by_chief(lambda: report(run, metrics))
     return metrics
 
 
 def evaluate(model: PreTrainer, batches: tf.data.Dataset) -> Metrics:
-    """Losses and accuracies of both heads on the batches, and the masked LM's perplexity."""
+    """Losses and accuracies of both heads on the batches, and the masked LM's perplexity.
+
+    Args:
+        model: prepared for the devices that have parts of the batches.
+        batches: endless, of which the first twenty are taken.
+    """
     # A model of its own for evaluation would double the memory; the means are the same objects.
-    results = model.evaluate(batches, verbose=0, return_dict=True)
+    results = model.evaluate(batches, steps=_DEV_STEPS, verbose=0, return_dict=True)
     model.reset_metrics()
     metrics = {name: float(value) for name, value in results.items()}
     return metrics | {"perplexity": float(np.exp(metrics["masked_lm_loss"]))}
@@ -97,10 +112,18 @@ class _Part:
     data: PretrainingData | RecordData
 
 
-def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str) -> list[_Part]:
-    """The data of each phase; text is tokenized first."""
+def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team) -> list[_Part]:
+    """The data of each phase; text is tokenized first, by the chief."""
     config, settings = run.config, run.config.train
-    data = open_data(config, run.tokens, tokenizer, attention)
+    data = None
+
+    def open_first() -> None:
+        nonlocal data
+        data = open_data(config, run.tokens, tokenizer, attention)
+
+    team.told_by_chief(open_first)
+    if data is None:
+        open_first()
     if settings.long_length is None:
         return [_Part(1.0, data)]
     predictions = config.data.max_predictions_per_seq
@@ -118,22 +141,34 @@ def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str) -> list[_P
     return [_Part(1 - settings.long_fraction, data), _Part(settings.long_fraction, long_data)]
 
 
-def _phases(parts: list[_Part], steps: int, model: PreTrainer) -> list[Phase]:
+def _phases(parts: list[_Part], steps: int, model: PreTrainer, team: Team) -> list[Phase]:
     phases = []
     for share, part in zip(itertools.accumulate(p.share for p in parts), parts, strict=True):
-        dev = part.data.dev_dataset(_DEV_STEPS)
-        if dev is None:
-            say("no text is held out; the training's next batches are evaluated instead")
-            dev = part.data.dataset(steps).take(_DEV_STEPS)
+        dev = divided(team.strategy, functools.partial(_dev_batches, part.data, steps))
         phases.append(
             Phase(
                 end=round(share * steps),
                 batches_from=part.data.dataset,
                 evaluate=functools.partial(evaluate, model, dev),
                 tokens=_tokens(part.data),
+                together=True,
             )
         )
     return phases
+
+
+def _dev_batches(
+    data: PretrainingData | RecordData, steps: int, part: int, parts: int
+) -> tf.data.Dataset:
+    """What is evaluated, again and again: for one device of several, `part::parts` of each batch.
+
+    After `steps` updates training ends.
+    """
+    dev = data.dev_dataset(_DEV_STEPS, part, parts)
+    if dev is None:
+        say("no text is held out; the training's next batches are evaluated instead")
+        dev = data.dataset(steps, part, parts).take(_DEV_STEPS)
+    return dev.repeat()
 
 
 def _tokens(data: PretrainingData | RecordData) -> float:

@@ -11,6 +11,7 @@ from bert_tf import config as configuration
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import clear_unfinished, locked, make_folder, read_text, write_text
+from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import settle
 
 CONFIG_FILE = "config.yaml"
@@ -74,6 +75,46 @@ class RunFolder:
         if not (path / CONFIG_FILE).is_file():
             raise UserError(f"{path} is not a run folder: it has no {CONFIG_FILE}")
         return cls(path, configuration.load(path / CONFIG_FILE))
+
+    @classmethod
+    @contextlib.contextmanager
+    def shared(
+        cls, path: str | os.PathLike, config: RunConfig, team: Team
+    ) -> Iterator["RunFolder"]:
+        """The run that all processes of a team work on; only the chief starts it, and writes.
+
+        Raises:
+            UserError: as `start` and `in_use`; a worker does not see the folder, or was given
+                another configuration.
+        """
+        with contextlib.ExitStack() as stack:
+
+            def begin() -> None:
+                nonlocal run
+                run = cls.start(path, config)
+                stack.enter_context(run.in_use())
+
+            run = None
+            team.told_by_chief(begin)
+            if run is None:
+                run = cls._of_chief(path, config)
+            yield run
+
+    @classmethod
+    def _of_chief(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
+        """What the chief has started, as another process sees it."""
+        try:
+            run = cls.open(path)
+        except UserError:
+            raise UserError(
+                f"{path} is not the chief's; all workers need the same folder, on a file system "
+                "that they share"
+            ) from None
+        settled, _ = settle(config)
+        changed = configuration.difference(run.config, settled)
+        if changed:
+            raise UserError(f"the chief has another {', '.join(changed)} than this worker")
+        return run
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:

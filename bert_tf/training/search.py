@@ -15,9 +15,9 @@ from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, remove_folder, write_text
 from bert_tf.progress import say
-from bert_tf.training.callbacks import Diverged
 from bert_tf.training.evaluations import rank
 from bert_tf.training.fit import report
+from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.tensorboard import write_trial
 

@@ -35,6 +35,11 @@ def make_tokenizer(run: RunFolder) -> Tokenizer:
     return Tokenizer(run.vocabulary, lower_case=run.config.tokenizer.lower_case)
 
 
+def fixed_length(settings: TrainConfig) -> int | None:
+    """Tokens of every training row where shapes must be known beforehand, as a TPU needs them."""
+    return settings.max_length if settings.strategy == "tpu" else None
+
+
 def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
     """An encoder with new weights; its sizes are the configuration's, or its checkpoint's.
 
@@ -64,7 +69,8 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
                 f"train.{key} {length} is longer than the model's {longest} positions; lower it "
                 f"to {longest}"
             )
-    return Encoder(encoder_config, dtype=_POLICIES[config.train.precision])
+    layout = "unpadded" if fixed_length(config.train) is None else "padded"
+    return Encoder(encoder_config, layout, dtype=_POLICIES[config.train.precision])
 
 
 def load_initial_weights(config: RunConfig, model: keras.Model) -> None:
@@ -90,6 +96,7 @@ def make_optimizer(
         settings.weight_decay,
         clip_norm=settings.gradient_clip,
         rate_factors=rate_factors,
+        skip_nonfinite=settings.skip_nonfinite,
     )
 
 

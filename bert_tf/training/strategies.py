@@ -4,9 +4,11 @@ Every device computes its part of each batch; losses divide by the whole batch, 
 before they are clipped, so that the result does not depend on the number of devices.
 """
 
+import functools
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -14,8 +16,8 @@ import tensorflow as tf
 from bert_tf.config import TrainConfig
 from bert_tf.errors import UserError
 
-# Gives part `part` of `parts` of every batch from a step on: (start, part, parts).
-PartsOfBatches = Callable[[int, int, int], tf.data.Dataset]
+# Gives part `part` of `parts` of every batch, without end: (part, parts).
+PartsOfBatches = Callable[[int, int], tf.data.Dataset]
 
 
 def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
@@ -26,117 +28,166 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
     * multi_worker: this process and the others of the environment variable TF_CONFIG.
     * tpu: the TPU of `train.tpu`, a name or an address; null is the TPU of this machine.
 
-    It must come before anything else of TensorFlow's for multi_worker and tpu.
+    It must come before anything else of TensorFlow's for multi_worker and tpu. A process has one
+    strategy of each kind, since TensorFlow groups devices only once.
 
     Raises:
         UserError: the devices are not there, or the batch cannot be divided among them.
     """
-    strategy = _STRATEGIES[settings.strategy](settings)
+    strategy = _make(settings.strategy, settings.tpu)
     replicas = strategy.num_replicas_in_sync
-    if settings.batch_size % (replicas * settings.accumulation_steps):
-        parts = f"{replicas} devices"
-        if settings.accumulation_steps > 1:
-            parts += f" x {settings.accumulation_steps} accumulation steps"
-        raise UserError(
-            f"train.batch_size {settings.batch_size} cannot be divided among {parts}; choose a "
-            "multiple"
-        )
+    for key in ("batch_size", "long_batch_size"):
+        if (getattr(settings, key, None) or 0) % (replicas * settings.accumulation_steps):
+            parts = f"{replicas} devices"
+            if settings.accumulation_steps > 1:
+                parts += f" x {settings.accumulation_steps} accumulation steps"
+            raise UserError(
+                f"train.{key} {getattr(settings, key)} cannot be divided among {parts}; choose a "
+                "multiple"
+            )
     return strategy
 
 
-def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes."""
-    resolver = strategy.cluster_resolver
-    return resolver is None or resolver.task_id in (None, 0)
+def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:
+    """The batches for `fit`, without end: each device is given its part of every one.
 
-
-def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches, start: int) -> tf.data.Dataset:
-    """The batches from step `start` on, for `fit`: each device is given its part of every one."""
-    if strategy.num_replicas_in_sync == 1:
-        return parts(start, 0, 1)
+    A process makes its part of the batches once, and deals the rows to its devices in turn.
+    """
+    if _is_default(strategy):
+        return parts(0, 1)
 
     def of_this_process(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        replicas = context.num_replicas_in_sync
-        here = replicas // context.num_input_pipelines
-        first = context.input_pipeline_id * here
-        # The strategy deals the elements of this dataset to its devices in turn.
-        own = [parts(start, first + i, replicas) for i in range(here)]
-        return tf.data.Dataset.choose_from_datasets(own, tf.data.Dataset.range(here).repeat())
+        here = context.num_replicas_in_sync // context.num_input_pipelines
+        mine = parts(context.input_pipeline_id, context.num_input_pipelines)
+        if here > 1:
+            # The strategy gives the elements of this dataset to its devices in turn.
+            mine = mine.map(lambda *batch: _dealt(batch, here)).unbatch()
+        # It asks before every step whether there is a next one unless it is told so.
+        return mine.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(of_this_process)
 
 
-def prepare_fit(model: keras.Model, strategy: tf.distribute.Strategy, example: tuple) -> None:
-    """Makes Keras's `fit` work for `model` on many devices.
+def prepare_fit(
+    model: keras.Model, strategy: tf.distribute.Strategy, spec: Callable[[], Any]
+) -> None:
+    """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
 
-    Keras 3.15 asks for it in two places: before training it averages a batch over the devices to
-    build the model from, which fails where they are in several processes, and it reports each
-    process's own metrics, which also assumes that all parts weigh the same. So the model is built
-    here, and metrics are read outside of the devices, where their sums are those of all. To be
-    removed when Keras does so itself (github.com/keras-team/keras, issue 20585).
+    Keras 3.15 asks for it in three places. Before training it averages a batch over the devices to
+    build the model from, which fails where they are in several processes; so the model is built
+    here. It reports each process's own metrics, and supposes that all parts weigh the same; so
+    metrics are read outside of the devices, where their sums are those of all. And for
+    `predict_on_batch` every device computes the whole batch, and all of it is returned; so one
+    device computes it. To be removed when Keras does all this itself (github.com/keras-team/keras,
+    issue 20585).
 
     Args:
         model: compiled in the strategy's scope.
-        strategy: its strategy.
-        example: one batch (inputs, targets), of which only the form matters.
+        strategy: its strategy; nothing is done for that of one device.
+        spec: gives the form (inputs, targets) of a batch.
     """
-    if strategy.num_replicas_in_sync == 1:
+    if _is_default(strategy):
         return
+
+    def zeros(form: tf.TensorSpec) -> tf.Tensor:
+        return tf.zeros([size or 1 for size in form.shape], form.dtype)
+
     with strategy.scope():
-        model._symbolic_build(data_batch=(*example, None))
-        model.optimizer.build(model.trainable_variables)
+        model._symbolic_build(data_batch=(*tf.nest.map_structure(zeros, spec()), None))
     model._maybe_symbolic_build = lambda **_: None
 
-    def make_train_function(force: bool = False) -> None:
+    def steps_of(step: Callable) -> Callable:
         @tf.function(reduce_retracing=True)
-        def train(batches: tf.data.Iterator) -> dict[str, tf.Tensor]:
-            strategy.run(model.train_step, args=(next(batches),))
+        def one(batches: tf.data.Iterator) -> dict[str, tf.Tensor]:
+            strategy.run(step, args=(next(batches),))
             return model.get_metrics_result()
 
-        model.train_function = train
+        return one
 
-    model.make_train_function = make_train_function
+    @tf.function(reduce_retracing=True)
+    def predict(data: list[tuple]) -> Any:
+        ((inputs,),) = data
+        return model(inputs, training=False)
+
+    model.train_function = steps_of(model.train_step)
+    model.test_function = steps_of(model.test_step)
+    model.predict_function = predict
+    # `fit` and the others would make them.
+    for name in ("train", "test", "predict"):
+        setattr(model, f"make_{name}_function", lambda force=False: None)
 
 
-def _one_device(settings: TrainConfig) -> tf.distribute.Strategy:
-    return tf.distribute.get_strategy()
+def _is_default(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this is TensorFlow's strategy of one device, which needs none of all this."""
+    return not isinstance(strategy, _OF_MANY)
 
 
-def _mirrored(settings: TrainConfig) -> tf.distribute.Strategy:
+def _dealt(batch: Any, hands: int) -> Any:
+    """[batch, ...] in any structure -> [hands, batch / hands, ...], the rows dealt out in turn."""
+
+    def deal(rows: tf.Tensor) -> tf.Tensor:
+        each = rows.shape[0] // hands
+        shape = tf.concat([[each, hands], tf.shape(rows)[1:]], 0)
+        dealt = tf.experimental.numpy.swapaxes(tf.reshape(rows, shape), 0, 1)
+        return tf.ensure_shape(dealt, [hands, each, *rows.shape[1:]])
+
+    return tf.nest.map_structure(deal, batch)
+
+
+@functools.cache
+def _make(kind: str, tpu: str | None) -> tf.distribute.Strategy:
+    return {
+        "one_device": tf.distribute.get_strategy,
+        "mirrored": _mirrored,
+        "multi_worker": _multi_worker,
+        "tpu": functools.partial(_tpu, tpu),
+    }[kind]()
+
+
+def _mirrored() -> tf.distribute.Strategy:
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
-def _multi_worker(settings: TrainConfig) -> tf.distribute.Strategy:
+def _multi_worker() -> tf.distribute.Strategy:
     try:
         cluster = json.loads(os.environ["TF_CONFIG"])
-        workers = cluster["cluster"]["worker"]
-        cluster["task"]["index"]
-    except (KeyError, TypeError, ValueError):
+        processes = [
+            each for job in ("chief", "worker") for each in cluster["cluster"].get(job, [])
+        ]
+        task = cluster["task"]
+        known = task["index"] < len(cluster["cluster"][task["type"]])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        known = False
+    if not known:
         raise UserError(
-            "train.strategy multi_worker needs the environment variable TF_CONFIG, such as "
-            '{"cluster": {"worker": ["host1:12345", "host2:12345"]}, '
-            '"task": {"type": "worker", "index": 0}}'
-        ) from None
-    if len(workers) == 1:
-        return tf.distribute.get_strategy()
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-def _tpu(settings: TrainConfig) -> tf.distribute.Strategy:
+            "train.strategy multi_worker needs --workers HOST:PORT HOST:PORT --worker N, or the "
+            'environment variable TF_CONFIG, such as {"cluster": {"worker": ["host1:12345", '
+            '"host2:12345"]}, "task": {"type": "worker", "index": 0}}'
+        )
+    if len(processes) == 1:
+        return _make("mirrored", None)
     try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(settings.tpu or "local")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (RuntimeError, ValueError, tf.errors.OpError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"the workers of TF_CONFIG do not come together: {reason}") from None
+
+
+def _tpu(place: str | None) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(place or "local")
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (ValueError, tf.errors.OpError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"no TPU at {settings.tpu or 'this machine'}: {reason}") from None
+    except (ImportError, OSError, RuntimeError, ValueError, tf.errors.OpError) as error:
+        # A name is looked up in the cloud's own directory, which needs a network.
+        reason = str(error).splitlines()[0].split(". ")[0]
+        raise UserError(f"no TPU at {place or 'this machine'}: {reason}") from None
     return tf.distribute.TPUStrategy(resolver)
 
 
-_STRATEGIES = {
-    "one_device": _one_device,
-    "mirrored": _mirrored,
-    "multi_worker": _multi_worker,
-    "tpu": _tpu,
-}
+_OF_MANY = (
+    tf.distribute.MirroredStrategy,
+    tf.distribute.MultiWorkerMirroredStrategy,
+    tf.distribute.TPUStrategy,
+)

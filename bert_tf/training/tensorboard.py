@@ -12,15 +12,17 @@ class Scalars:
     """Curves over the steps of a run, in a file that is made for the first point.
 
     Args:
-        folder: where the file goes; its name is the curves' in TensorBoard.
+        folder: where the file goes; its name is the curves' in TensorBoard. None writes nothing.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path | None):
         self._folder = folder
         self._writer: tf.summary.SummaryWriter | None = None
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Adds a point to the curve of each metric."""
+        if self._folder is None:
+            return
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(str(self._folder))
         with self._writer.as_default(step=step):

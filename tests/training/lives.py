@@ -53,8 +53,11 @@ class Nursery:
         *argv: str | Path,
         until: Callable[[], bool] | None = None,
         number: int = signal.SIGKILL,
+        strike: Callable[[int], None] | None = None,
     ) -> int:
         """Runs a command of `bert-tf`; the signal `number` ends it once `until` holds.
+
+        With `strike` that is called instead, with the number of the process.
 
         Returns:
             The exit code, negative for a signal.
@@ -65,7 +68,7 @@ class Nursery:
         if until is not None:
             while Path(f"/proc/{pid}/exe").exists() and not until():
                 time.sleep(0.002)
-            os.kill(pid, number)
+            strike(pid) if strike else os.kill(pid, number)
         return int(self._process.stdout.readline())
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ def prepared(load_pretraining, tmp_path, monkeypatch):
     def prepare(*settings):
         given = {}
 
-        def train(run, model, checkpoints, phases, evaluations):
+        def train(run, model, checkpoints, phases, evaluations, team):
             given.update(model=model, phases=phases, evaluations=evaluations)
             evaluations.add(phases[-1].end, {"loss": 1.0})
 
@@ -35,7 +35,7 @@ def prepared(load_pretraining, tmp_path, monkeypatch):
 
 def shapes(phase):
     """Of ids, predictions and next sentence labels in a phase's batches."""
-    inputs, targets = phase.batches_from(0).element_spec
+    inputs, targets = phase.batches_from(0, 0, 1).element_spec
     labels = targets.get("next_sentence_labels")
     return (
         tuple(inputs["input_word_ids"].shape),
@@ -106,7 +106,7 @@ def test_without_next_sentences(prepared):
 def test_a_left_to_right_model_predicts_every_token(prepared):
     given = prepared("model.attention=left_to_right", "data.next_sentence=false")
 
-    inputs, targets = next(iter(given["phases"][0].batches_from(0)))
+    inputs, targets = next(iter(given["phases"][0].batches_from(0, 0, 1)))
     assert targets["masked_lm_ids"].shape == (4, 23)
     real = targets["masked_lm_weights"].numpy() == 1
     np.testing.assert_array_equal(

@@ -1,6 +1,7 @@
 """Runs: what they write, and that an interrupted one ends as an undisturbed one does."""
 
 import json
+import resource
 import shutil
 
 import numpy as np
@@ -10,9 +11,10 @@ from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import reading, tensors
 from bert_tf.errors import UserError
+from bert_tf.report.curves import read_curves
 from bert_tf.training.checkpointing import Checkpoints
-from experiments.curves import read
 from tests import tiny
+from tests.training.lives import last_step
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +134,34 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, loa
     assert reading.newest(run).name == "step-00000006"
 
 
+def test_a_disk_that_is_really_full_is_told_and_the_last_checkpoint_stays(
+    tmp_path, nursery, pretraining_yaml
+):
+    def fill(pid: int) -> None:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (16384, 16384))
+
+    run = tmp_path / "run"
+    command = ["pretrain", pretraining_yaml, "--out", run, "--set", "model.num_hidden_layers=1"]
+    command += ["train.steps=400", "train.checkpoint_steps=4", "train.eval_steps=400"]
+    code = nursery.live(*command, until=lambda: last_step(run) >= 8, strike=fill)
+
+    last_line = nursery.log.read_text().splitlines()[-1]
+    assert code == 2
+    assert "disk is full" in last_line and last_line.startswith("bert-tf: error: ")
+    assert not list(run.rglob("*.unfinished"))
+    stayed = last_step(run)
+    nursery.live(*command, until=lambda: last_step(run) > stayed)
+    assert f"resuming {run} at step {stayed} of 400" in nursery.log.read_text()
+
+
 def test_a_run_folder_holds_what_the_contract_says(finetuned):
     run, metrics = finetuned
     assert metrics.keys() == {"accuracy", "f1", "mcc", "loss"}
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert configuration.load(run / "config.yaml").train.epochs == 8
     assert (run / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
-    assert read(run / "logs" / "dev")["accuracy"][0] == list(range(4, 33, 4))
-    assert "loss" in read(run / "logs" / "train")
+    assert read_curves(run / "logs" / "dev")["accuracy"][0] == list(range(4, 33, 4))
+    assert "loss" in read_curves(run / "logs" / "train")
     predictions = (run / "predictions" / "dev.tsv").read_text().splitlines()
     assert predictions[0] == "index\tprediction"
     assert len(predictions) == 1 + 9

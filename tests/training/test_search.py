@@ -10,7 +10,7 @@ from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.errors import UserError
-from bert_tf.training.callbacks import Diverged
+from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
 from tests import tiny

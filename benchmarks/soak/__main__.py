@@ -1,0 +1,161 @@
+"""Training that is killed, stopped and damaged at random moments ends as if nothing had happened.
+
+    python -m benchmarks.soak                       # every fault 20 times; about an hour
+    python -m benchmarks.soak --times 2 --faults worker_killed chief_killed
+    make soak
+
+Each kind of fault has a pre-training of its own (a tiny one, on this machine; two processes that
+train together for faults of a worker). At random moments the fault is done to it, and the same
+command started again. It must go on from its last sound checkpoint, and end with the same bits in
+weights, optimizer and metrics as a run that was left alone. Started again with the same --out, the
+script goes on after the last kind that was finished.
+"""
+
+import argparse
+import dataclasses
+import json
+import random
+import shutil
+import time
+from pathlib import Path
+
+from benchmarks.soak.faults import FAULTS, Fault
+from benchmarks.soak.runs import CHECKPOINT_STEPS, Run, same, write_experiment
+
+SPACING = 20  # steps in which one fault happens
+LATEST = 60.0  # seconds that a worker comes late
+
+
+@dataclasses.dataclass
+class Result:
+    """What came of one kind of fault.
+
+    Attributes:
+        title: the fault.
+        injected: how often it was done.
+        resumed: how often the run went on from its last sound checkpoint.
+        redone: the most steps that were saved and yet had to be done again.
+        seconds: the longest time until all processes had ended.
+        lost: faults after which the run did not go on, or all if it ended otherwise.
+    """
+
+    title: str
+    injected: int = 0
+    resumed: int = 0
+    redone: int = 0
+    seconds: float = 0.0
+    lost: int = 0
+
+
+def main() -> int:
+    """Prints a table; the exit code is 1 if anything was lost."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=20, help="faults of each kind (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="decides the moments (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("runs/soak"), help="folder (%(default)s)")
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
+    arguments = parser.parse_args()
+    steps = SPACING * (arguments.times + 1)
+    place = arguments.out / f"{arguments.times}-{arguments.seed}"
+    place.mkdir(parents=True, exist_ok=True)
+    yaml = write_experiment(place)
+    results = []
+    for name in arguments.faults:
+        done = place / f"{name}.json"
+        if not done.exists():
+            undisturbed = leave_alone(place, yaml, steps, FAULTS[name].workers)
+            source = random.Random(f"{arguments.seed} {name}")
+            run = Run(yaml, place / name, steps, FAULTS[name].workers)
+            shutil.rmtree(run.folder, ignore_errors=True)
+            result = disturb(run, FAULTS[name], arguments.times, undisturbed, source)
+            done.write_text(json.dumps(dataclasses.asdict(result)))
+        results.append(Result(**json.loads(done.read_text())))
+    print_table(results)
+    return int(any(each.lost or each.injected < arguments.times for each in results))
+
+
+def leave_alone(place: Path, yaml: Path, steps: int, workers: int) -> Path:
+    """The folder of a run to which nothing is done."""
+    run = Run(yaml, place / f"undisturbed-{workers}", steps, workers)
+    if not (run.folder / "metrics.json").exists():
+        shutil.rmtree(run.folder, ignore_errors=True)
+        run.start()
+        codes = run.end()
+        if any(codes):
+            raise SystemExit(f"the undisturbed run ended with {codes}; see {run.log(0)}")
+    return run.folder
+
+
+def disturb(run: Run, fault: Fault, times: int, undisturbed: Path, source: random.Random) -> Result:
+    """Does a fault to a run again and again, and compares how it ends."""
+    result = Result(fault.title)
+    run.start()
+    try:
+        for number in range(times):
+            inject(run, fault, number, source, result)
+        ended = [*run.end()] == [0] * len(run.processes)
+    finally:
+        run.stop()
+    if not ended or not same(run.folder, undisturbed):
+        result.lost = result.injected
+        print(f"{fault.title}: the run ended otherwise; see {run.log(0)}", flush=True)
+    return result
+
+
+def inject(run: Run, fault: Fault, number: int, source: random.Random, result: Result) -> None:
+    """One fault at a random moment, and the start after it."""
+    # A checkpoint has to be there that is not the newest.
+    target = max(number * SPACING + source.randrange(SPACING), 2 * CHECKPOINT_STEPS)
+    delay = source.uniform(0, 0.5)
+    while run.alive() and (not run.saved() or run.saved()[-1] < target):
+        time.sleep(0.005)
+    time.sleep(delay)
+    if not run.alive():
+        print(f"{fault.title}: ended too soon, with {run.end()}; see {run.log(0)}", flush=True)
+        return
+    fault.strike(run)
+    result.injected += 1
+    struck, before = time.monotonic(), run.saved()
+    codes = run.end()
+    seconds = time.monotonic() - struck
+    told = fault.aftermath(run, source)
+    # A checkpoint that the chief was writing may have come to be.
+    sound = run.saved()[: -1 if told else None][-1]
+    late = source.uniform(0, LATEST) if fault.late else 0.0
+    run.start(late)
+    while run.alive() and not run.resumed_at():
+        time.sleep(0.02)
+    resumed = run.resumed_at()
+    right = resumed == sound and all(
+        code in allowed for code, allowed in zip(codes, fault.codes, strict=True)
+    )
+    result.resumed += right
+    result.lost += not right
+    result.redone = max(result.redone, max(before[-1], sound) - resumed)
+    result.seconds = max(result.seconds, seconds)
+    print(
+        f"{fault.title} {number + 1}: {delay:.2f} s after step {target}{told}; "
+        f"ended with {codes} in {seconds:.1f} s; {f'started {late:.0f} s late; ' if late else ''}"
+        f"went on at step {resumed}{'' if right else f', LOST ({sound} was saved)'}",
+        flush=True,
+    )
+
+
+def print_table(results: list[Result]) -> None:
+    """The results, as Markdown."""
+    columns = (
+        "fault",
+        "injected",
+        "resumed",
+        "lost",
+        "saved steps redone, at most",
+        "all processes ended within",
+    )
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    for each in results:
+        cells = (each.title, each.injected, each.resumed, each.lost, each.redone)
+        print(f"| {' | '.join(map(str, cells))} | {each.seconds:.0f} s |")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,136 @@
+"""A tiny pre-training, in one process or in two, that can be started again and again."""
+
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bert_tf.checkpoints import reading, tensors
+
+CHECKPOINT_STEPS = 4
+PATIENCE = 180.0  # seconds after which a process that should end has failed to
+
+WORDS = "the a cat dog bird fish sat ran flew swam on under over mat log tree sea good bad".split()
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS]
+
+
+class Run:
+    """One pre-training, in one process or in two, that can be started again and again.
+
+    Args:
+        yaml: what it does.
+        folder: its run folder.
+        steps: its updates.
+        workers: number of processes.
+    """
+
+    def __init__(self, yaml: Path, folder: Path, steps: int, workers: int):
+        self.folder = folder
+        self._workers = workers
+        strategy = "multi_worker" if workers > 1 else "one_device"
+        settings = [f"train.steps={steps}", f"train.strategy={strategy}"]
+        command = [sys.executable, "-m", "bert_tf", "pretrain", yaml, "--out", folder]
+        self._command = [str(each) for each in (*command, "--set", *settings)]
+        self.processes: list[subprocess.Popen] = []
+
+    def start(self, late: float = 0.0) -> None:
+        """Starts all processes, the chief first and the others so many seconds later."""
+        addresses = [f"localhost:{port}" for port in free_ports(self._workers)]
+        self.processes = []
+        for index in range(self._workers):
+            if index:
+                time.sleep(late)
+            member = ["--workers", *addresses, "--worker", str(index)] if self._workers > 1 else []
+            with open(self.log(index), "w") as log:
+                process = subprocess.Popen(
+                    [*self._command, *member],
+                    stderr=log,
+                    stdout=log,
+                    env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+                )
+            self.processes.append(process)
+
+    def log(self, index: int) -> Path:
+        """What a process said in its last life."""
+        return self.folder.with_name(f"{self.folder.name}-{index}.log")
+
+    def end(self) -> list[int | None]:
+        """The exit codes of all processes; None of one that did not end, and was killed now."""
+        deadline = time.monotonic() + PATIENCE
+        codes: list[int | None] = []
+        for process in self.processes:
+            try:
+                codes.append(process.wait(max(0.1, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                codes.append(None)
+        self.stop()
+        return codes
+
+    def stop(self) -> None:
+        """Kills what is left of the processes."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def saved(self) -> list[int]:
+        """The steps of its checkpoints."""
+        names = [path.name for path in (self.folder / "checkpoints").glob("step-*")]
+        return sorted(int(name.removeprefix("step-")) for name in names)
+
+    def alive(self) -> bool:
+        """Whether no process has ended."""
+        return all(process.poll() is None for process in self.processes)
+
+    def resumed_at(self) -> int:
+        """The step that its last life began with."""
+        told = re.findall(r"resuming .* at step (\d+) of", self.log(0).read_text())
+        return int(told[-1]) if told else 0
+
+
+def same(run: Path, undisturbed: Path) -> bool:
+    """Whether both runs ended with the same bits."""
+    results = []
+    for each in (run, undisturbed):
+        newest = reading.newest(each)
+        files = ("model.safetensors", "optimizer.safetensors")
+        found = {file: tensors.load(newest / file) for file in files}
+        bits = {(file, k): v.tobytes() for file in files for k, v in found[file].items()}
+        results.append((newest.name, bits, (each / "metrics.json").read_text()))
+    return results[0] == results[1]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listened on a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def write_experiment(folder: Path) -> Path:
+    """A tiny pre-training with all that it needs."""
+    source = random.Random(0)
+    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    documents = (
+        "\n".join(" ".join(source.choices(WORDS, k=source.randint(3, 8))) + " ." for _ in range(8))
+        for _ in range(40)
+    )
+    (folder / "corpus.txt").write_text("\n\n".join(documents) + "\n")
+    path = folder / "soak.yaml"
+    path.write_text(
+        "task: pretraining\n"
+        "data: {path: corpus.txt, format: sentence_per_line, dev_fraction: 0.2}\n"
+        "tokenizer: {vocab: vocab.txt}\n"
+        "model: {hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2,"
+        " max_position_embeddings: 32}\n"
+        f"train: {{batch_size: 8, max_length: 32, checkpoint_steps: {CHECKPOINT_STEPS},"
+        " eval_steps: 50, deterministic: true, log_steps: 10}\n"
+    )
+    return path

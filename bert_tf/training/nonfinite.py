@@ -1,0 +1,98 @@
+"""What happens when a loss or a gradient is no longer a number."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+from bert_tf.progress import say
+from bert_tf.training.callbacks import StepCallback
+from bert_tf.training.evaluations import Metrics
+
+# Where so many updates in a row are left out, leaving out does not help.
+_IN_A_ROW = 10
+
+
+class Diverged(UserError):
+    """The loss is no longer a number."""
+
+
+class NonFinite(StepCallback):
+    """Ends training when the loss or the gradient is not finite, or tells what was left out.
+
+    The batch is written down as `nonfinite-step-00001000.npz`, its inputs and targets under their
+    own names.
+
+    Args:
+        start, total: as for `StepCallback`.
+        batches_from: as in `Phase`.
+        folder: where the batch is written; None does not write it.
+        skip: whether the optimizer leaves such updates out, so that training goes on, unless there
+            are ten in a row.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        total: int,
+        batches_from: Callable[[int, int, int], tf.data.Dataset],
+        folder: Path | None,
+        skip: bool,
+    ):
+        super().__init__(start, total)
+        self._batches_from = batches_from
+        self._folder = folder
+        self._skip = skip
+        self._seen = None
+        self._in_a_row = 0
+
+    def on_train_begin(self, logs: Metrics | None = None) -> None:
+        """Notes what came before."""
+        self._seen = int(self.model.optimizer.nonfinite.numpy())
+
+    def after_step(self, logs: Metrics) -> None:
+        """Raises Diverged, with the step and the batch, unless the update was left out."""
+        loss, seen = float(logs["loss"]), int(self.model.optimizer.nonfinite.numpy())
+        if seen == self._seen and math.isfinite(loss):
+            self._in_a_row = 0
+            return
+        self._seen = seen
+        what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
+        if self._skip and self._in_a_row < _IN_A_ROW - 1:
+            self._in_a_row += 1
+            say(f"{what} at step {self.step}; its update is left out")
+            # The means would stay what they are now.
+            self.model.reset_metrics()
+            return
+        raise Diverged(
+            f"{what} at step {self.step}{self._write_batch()}; lower train.learning_rate and start "
+            f"again with another --out{self._other_way()}"
+        )
+
+    def _other_way(self) -> str:
+        if self._skip:
+            return f" ({_IN_A_ROW} updates in a row were not finite)"
+        return ", or set train.skip_nonfinite to true to leave such updates out"
+
+    def _write_batch(self) -> str:
+        """Writes the batch of this step, and says where."""
+        if self._folder is None:
+            return ""
+        path = self._folder / f"nonfinite-step-{self.step:08d}.npz"
+        (batch,) = self._batches_from(self.step - 1, 0, 1).take(1).as_numpy_iterator()
+        with atomic_path(path) as new:
+            np.savez(new, **_named(batch))
+        return f", whose batch is in {path}"
+
+
+def _named(batch: tuple[Any, Any]) -> dict[str, np.ndarray]:
+    """Inputs and targets by name; what has none is called `targets`."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, part in zip(("inputs", "targets"), batch, strict=True):
+        arrays |= part if isinstance(part, dict) else {name: part}
+    return arrays

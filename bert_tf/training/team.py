@@ -1,0 +1,134 @@
+"""The processes that train one model together, each with devices of its own."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import TrainConfig
+from bert_tf.errors import UserError
+from bert_tf.progress import be_quiet
+from bert_tf.training.strategies import make_strategy
+
+Value = TypeVar("Value")
+
+# What comes of working with a process that is gone.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
+# A text as numbers that every device can add up: its bytes, each in a float of 32 bits.
+_BYTES = np.dtype(np.uint8)
+
+
+class Team:
+    """The processes of one run, which take every step together; mostly there is but one.
+
+    All methods but the attributes wait for the other processes, which must call the same ones in
+    the same order.
+
+    Args:
+        strategy: the run's; only `MultiWorkerMirroredStrategy` has several processes.
+
+    Attributes:
+        strategy: the run's.
+        alone: whether this is the only process.
+        chief: whether this is the process that writes.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self.alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        self.chief = self.alone or _is_chief(strategy.cluster_resolver)
+        self.strategy = strategy
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def add_up(numbers: tf.Tensor) -> tf.Tensor:
+            here = len(strategy.extended.worker_devices)
+
+            def on_replica() -> tf.Tensor:
+                replica = tf.distribute.get_replica_context()
+                # One device speaks for its process.
+                speaks = tf.equal(replica.replica_id_in_sync_group % here, 0)
+                said = tf.where(speaks, numbers, tf.zeros_like(numbers))
+                return replica.all_reduce(tf.distribute.ReduceOp.SUM, said)
+
+            return strategy.experimental_local_results(strategy.run(on_replica))[0]
+
+        self._add_up = add_up
+
+    def any(self, flag: bool) -> bool:
+        """Whether `flag` is true in any process."""
+        return flag if self.alone else bool(self._sum([flag])[0])
+
+    def wait(self) -> None:
+        """Comes back once every process has come here."""
+        self.any(False)
+
+    def told_by_chief(self, make: Callable[[], Value]) -> Value:
+        """What `make` gives in the chief, which alone calls it; in the others, as JSON gives it.
+
+        Raises:
+            UserError: in all processes, what `make` raises.
+        """
+        if self.alone:
+            return make()
+        value, words = None, {}
+        if self.chief:
+            try:
+                value = make()
+                words = {"value": value}
+            except UserError as error:
+                words = {"error": str(error)}
+        told = json.loads(self._text_of_chief(json.dumps(words)))
+        if "error" in told:
+            raise UserError(told["error"])
+        return value if self.chief else told["value"]
+
+    @contextlib.contextmanager
+    def losses_told(self) -> Iterator[None]:
+        """While this process works with the others: raises a UserError when one of them is gone."""
+        try:
+            yield
+        except _LOST as error:
+            if self.alone:
+                raise
+            raise UserError(
+                "another worker is gone; start all of them again with the same command to go on "
+                "from the last checkpoint"
+            ) from error
+
+    def _text_of_chief(self, text: str) -> str:
+        mine = np.frombuffer(text.encode() if self.chief else b"", _BYTES)
+        everyone = np.zeros(int(self._sum([len(mine)])[0]), np.float32)
+        everyone[: len(mine)] = mine
+        return self._sum(everyone).astype(_BYTES).tobytes().decode()
+
+    def _sum(self, numbers: np.ndarray | list) -> np.ndarray:
+        """float32 [n], the same n in every process -> their sums."""
+        return self._add_up(np.asarray(numbers, np.float32)).numpy()
+
+
+def assemble(settings: TrainConfig) -> Team:
+    """The processes that `train.strategy` names; only the chief says what happens.
+
+    It must come before anything else of TensorFlow's.
+
+    Raises:
+        UserError: as `make_strategy`.
+    """
+    team = Team(make_strategy(settings))
+    if not team.chief:
+        be_quiet()
+    return team
+
+
+def _is_chief(cluster: tf.distribute.cluster_resolver.ClusterResolver) -> bool:
+    if cluster.task_type == "chief":
+        return True
+    has_chief = "chief" in cluster.cluster_spec().jobs
+    return not has_chief and (cluster.task_type, cluster.task_id) == ("worker", 0)

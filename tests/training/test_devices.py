@@ -1,0 +1,222 @@
+"""The same run on one device, on several and in two processes: the same losses and weights."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import reading, tensors
+from bert_tf.report.curves import read_curves
+from tests import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SETTINGS = ["train.log_steps=1", "train.batch_size=8", "train.checkpoints_kept=100"]
+SETTINGS += ["model.attention_probs_dropout_prob=0.0", "model.num_hidden_layers=1"]
+PRETRAIN = ["train.steps=4", "train.checkpoint_steps=2", "train.eval_steps=100"]
+FINETUNE = ["train.epochs=2", "train.checkpoint_steps=4", "train.eval_steps=100"]
+IN_PARTS = "train.accumulation_steps=2"
+ROWS, STEPS = 32, 8  # of the fine-tuning
+
+
+@pytest.fixture(scope="module")
+def commands(pretraining_yaml, tmp_path_factory):
+    """Makes commands that write below the folder `place`."""
+    finetuning_yaml = tiny.write_finetuning(tmp_path_factory.mktemp("finetuning"))
+
+    def command(place, kind, strategy, *settings):
+        yaml, own = {
+            "pretrain": (pretraining_yaml, PRETRAIN),
+            "finetune": (finetuning_yaml, FINETUNE),
+        }[kind]
+        name = "_".join([kind, strategy, *(["parts"] if IN_PARTS in settings else [])])
+        chosen = [*SETTINGS, *own, f"train.strategy={strategy}", *settings]
+        return [kind, str(yaml), "--out", str(place / name), "--set", *chosen]
+
+    return command
+
+
+def start(devices, commands, place, **environment):
+    """Starts a process with virtual devices that runs commands."""
+    file = place / "commands.json"
+    file.write_text(json.dumps(commands))
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.training.on_devices", str(devices), str(file)],
+        cwd=ROOT,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(*processes):
+    """What each process tells of each command."""
+    try:
+        told = [process.communicate(timeout=250) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, (_, err) in zip(processes, told, strict=True):
+        assert process.returncode == 0, err[-4000:]
+    return [json.loads(out.splitlines()[-1]) for out, _ in told]
+
+
+def run_two_workers(commands, place):
+    """What the chief and the worker tell of each command."""
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            each.bind(("localhost", 0))
+        workers = [f"localhost:{each.getsockname()[1]}" for each in (one, other)]
+    processes = []
+    for index in (0, 1):
+        task = {"type": "worker", "index": index}
+        config = json.dumps({"cluster": {"worker": workers}, "task": task})
+        processes.append(start(1, commands, place, TF_CONFIG=config))
+    return finish(*processes)
+
+
+def result(run):
+    """All that is in the last checkpoint."""
+    folder = reading.newest(run)
+    return tensors.load(folder / "model.safetensors") | tensors.load(
+        folder / "optimizer.safetensors"
+    )
+
+
+def assert_equal(run, other):
+    """The same bits."""
+    found, expected = result(run), result(other)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].tobytes() == value.tobytes(), name
+    assert (run / "metrics.json").read_text() == (other / "metrics.json").read_text()
+
+
+def assert_close(run, other):
+    """The same losses and metrics of every step, and weights."""
+    for kind in ("train", "dev"):
+        found, expected = read_curves(run / "logs" / kind), read_curves(other / "logs" / kind)
+        assert found.keys() == expected.keys() and "loss" in found
+        for name, (steps, values) in expected.items():
+            assert list(found[name][0]) == list(steps)
+            np.testing.assert_allclose(found[name][1], values, rtol=1e-5, atol=1e-5, err_msg=name)
+    found, expected = result(run), result(other)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if not name.startswith("random/"):
+            np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-5, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def two(commands, tmp_path_factory):
+    """The folder of runs on one device and on two, of which the last is also taken up again."""
+    place = tmp_path_factory.mktemp("two")
+    several = commands(place, "finetune", "mirrored")
+    again = several.copy()
+    again[3] = str(place / "again")
+    finish(
+        start(
+            2,
+            [
+                commands(place, "pretrain", "one_device", IN_PARTS),
+                commands(place, "pretrain", "mirrored", IN_PARTS),
+                commands(place, "finetune", "one_device"),
+                several,
+                ["cut", several[3], again[3], "4"],
+                again,
+            ],
+            place,
+        )
+    )
+    return place
+
+
+def test_two_devices_pre_train_as_one(two):
+    assert_close(two / "pretrain_mirrored_parts", two / "pretrain_one_device_parts")
+
+
+def test_two_devices_fine_tune_as_one(two):
+    assert_close(two / "finetune_mirrored", two / "finetune_one_device")
+
+
+def test_a_run_on_two_devices_is_taken_up_again(two):
+    assert_equal(two / "again", two / "finetune_mirrored")
+
+
+def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, tmp_path):
+    command = commands(tmp_path, "finetune", "multi_worker")
+    again = command.copy()
+    again[3] = str(tmp_path / "again")
+    chief, worker = run_two_workers([command, ["cut", command[3], again[3], "4"], again], tmp_path)
+
+    run = tmp_path / "finetune_multi_worker"
+    assert_equal(run, two / "finetune_mirrored")
+    assert_equal(tmp_path / "again", run)
+    for of_chief, of_worker in zip(chief, worker, strict=True):
+        assert any("checkpoints" in path for path in of_chief["written"])
+        assert of_worker["written"] == []
+    assert len(list((run / "logs" / "train").iterdir())) == 1
+    # Batches are made ahead, so that there may be more than were used.
+    used = [told[0]["rows"][:STEPS] for told in (chief, worker)]
+    for epoch in (slice(0, STEPS // 2), slice(STEPS // 2, STEPS)):
+        seen = [row for batches in used for batch in batches[epoch] for row in batch]
+        assert sorted(seen) == list(range(ROWS))
+    assert {len(batch) for batches in used for batch in batches} == {4}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_two_workers_pre_train_as_two_devices(two, commands, tmp_path):
+    run_two_workers([commands(tmp_path, "pretrain", "multi_worker", IN_PARTS)], tmp_path)
+
+    assert_equal(tmp_path / "pretrain_multi_worker_parts", two / "pretrain_mirrored_parts")
+
+
+@pytest.fixture(scope="module")
+def four(commands, tmp_path_factory):
+    """The folder of runs on one device and on four."""
+    place = tmp_path_factory.mktemp("four")
+    cases = [
+        commands(place, kind, strategy, *parts)
+        for strategy in ("one_device", "mirrored")
+        for kind in ("pretrain", "finetune")
+        for parts in ((), (IN_PARTS,))
+    ]
+    finish(start(4, cases, place))
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("parts", ["", "_parts"])
+@pytest.mark.parametrize("kind", ["pretrain", "finetune"])
+def test_four_devices_train_as_one(four, kind, parts):
+    assert_close(four / f"{kind}_mirrored{parts}", four / f"{kind}_one_device{parts}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["train.strategy=multi_worker"], "needs --workers HOST:PORT HOST:PORT --worker N, or"),
+        (["train.strategy=tpu", "train.tpu=nowhere"], "no TPU at nowhere: "),
+        (["train.strategy=tpu"], "no TPU at this machine: "),
+        (["train.strategy=mirrored", "train.batch_size=7"], "7 cannot be divided among 2 devices"),
+        (
+            ["train.strategy=mirrored", "train.batch_size=6", IN_PARTS],
+            "6 cannot be divided among 2 devices x 2 accumulation steps; choose a multiple",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_devices_that_are_not_there_are_told(commands, tmp_path, settings, message):
+    process = start(2, [[*commands(tmp_path, "finetune", "mirrored"), *settings]], tmp_path)
+    _, err = process.communicate(timeout=120)
+
+    assert process.returncode == 2
+    assert message in err.splitlines()[-1]

@@ -1,0 +1,108 @@
+"""A loss or a gradient that is no number ends the run with its batch, or is left out on request."""
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf import AdamW, training
+from bert_tf import config as configuration
+from bert_tf.data.batching import EncodedRows
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.training.nonfinite import Diverged
+from tests import tiny
+from tests.training.test_runs import weights
+
+SETTINGS = ["train.epochs=2", "train.checkpoint_steps=2", "model.num_hidden_layers=1"]
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a fine-tuning of eight steps, with settings."""
+    path = tiny.write_finetuning(tmp_path)
+    return lambda *settings: configuration.load(path, [*SETTINGS, *settings])
+
+
+@pytest.fixture
+def spoil(monkeypatch):
+    """Makes the loss of batches in which the word numbered `word` stands no number."""
+
+    def spoil(word):
+        part_loss = EncoderModel.part_loss
+
+        def spoilt(self, x, *others):
+            has = keras.ops.any(x["input_word_ids"] == word)
+            return part_loss(self, x, *others) * keras.ops.where(has, np.nan, 1.0)
+
+        monkeypatch.setattr(EncoderModel, "part_loss", spoilt)
+
+    return spoil
+
+
+@pytest.fixture
+def spoil_a_row(monkeypatch, spoil):
+    """The same for batches with a row that only some have: the sixth of the training data."""
+    take = EncodedRows.take
+    marker = len(tiny.VOCABULARY) - 1
+
+    def mark(self, rows):
+        inputs = take(self, rows)
+        ids = inputs["input_word_ids"]
+        ids[ids == marker] = 1
+        if len(self.lengths) == 32:
+            ids[rows == 5, 1] = marker
+        return inputs
+
+    monkeypatch.setattr(EncodedRows, "take", mark)
+    spoil(marker)
+    return marker
+
+
+def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
+    run = tmp_path / "run"
+    with pytest.raises(Diverged) as told:
+        training.finetune(load(), run)
+
+    (written,) = run.glob("nonfinite-step-*.npz")
+    step = int(written.stem.removeprefix("nonfinite-step-"))
+    assert 1 <= step <= 4
+    assert f"the loss is nan at step {step}, whose batch is in {written}; lower" in str(told.value)
+    assert "set train.skip_nonfinite to true" in str(told.value)
+    batch = np.load(written)
+    assert batch["input_word_ids"].shape[0] == batch["targets"].shape[0] == 8
+    assert (batch["input_word_ids"] == spoil_a_row).sum() == 1
+
+
+def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row, tmp_path, capsys):
+    run = tmp_path / "run"
+    with pytest.raises(Diverged):
+        training.finetune(load(), run)
+    metrics = training.finetune(load("train.skip_nonfinite=true"), run)
+
+    told = capsys.readouterr().err
+    assert told.count("its update is left out") == 2  # once in each epoch
+    assert np.isfinite(metrics["loss"])
+    found = weights(run)
+    assert found["optimizer/0"] == 8
+    assert all(np.isfinite(value).all() for value in found.values())
+
+
+def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
+    spoil(2)  # [CLS]
+    with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):
+        training.finetune(load("train.skip_nonfinite=true", "train.epochs=4"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("clip_norm", [None, 1.0])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_update_is_left_out_as_a_whole(clip_norm, bad):
+    optimizer = AdamW(0.1, clip_norm=clip_norm, skip_nonfinite=True)
+    variables = [keras.Variable(np.ones(2, "float32")) for _ in range(2)]
+    optimizer.apply([np.ones(2, "float32")] * 2, variables)
+    before = [each.numpy() for each in [*variables, *optimizer.variables[2:]]]
+    optimizer.apply([np.array([bad, 1], "float32"), np.ones(2, "float32")], variables)
+
+    for each, value in zip([*variables, *optimizer.variables[2:]], before, strict=True):
+        np.testing.assert_array_equal(each.numpy(), value)
+    assert (int(optimizer.iterations), int(optimizer.nonfinite)) == (2, 1)
+    optimizer.apply([np.ones(2, "float32")] * 2, variables)
+    assert (variables[0].numpy() < before[0]).all()

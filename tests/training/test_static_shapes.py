@@ -1,0 +1,118 @@
+"""Every training step is one XLA program whose shapes are known, which is what TPUs run.
+
+No TPU is needed for that: the strategy `tpu` is replaced, what else it asks for stays.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import config as configuration
+from bert_tf import training
+from bert_tf.training import finetuning, pretraining, team
+from tests import tiny, tiny_questions, tiny_tags
+from tests.tasks.tiny_texts import pairs, write_config, write_lines
+
+SETTINGS = ["train.strategy=tpu", "train.precision=bfloat16", "model.num_hidden_layers=1"]
+
+
+class Prepared(BaseException):
+    """All is ready for training."""
+
+
+@pytest.fixture
+def prepared(monkeypatch, tmp_path):
+    """The model of a configuration, and the batches that it would be trained on."""
+
+    def prepare(path, *settings):
+        given = {}
+
+        def train(run, model, checkpoints, phases, *_):
+            given.update(model=model, batches=phases[0].batches_from(0, 0, 1))
+            raise Prepared
+
+        monkeypatch.setattr(team, "make_strategy", lambda _: tf.distribute.get_strategy())
+        for module in (finetuning, pretraining):
+            monkeypatch.setattr(module, "train", train)
+        config = configuration.load(path, [*SETTINGS, *settings])
+        start = training.pretrain if config.task == "pretraining" else training.finetune
+        with pytest.raises(Prepared):
+            start(config, tmp_path / "run")
+        return given["model"], given["batches"]
+
+    return prepare
+
+
+def check_compiles(model, batches):
+    """Trains a little with the compiled step; must-compile fails on whatever XLA does not know."""
+    for spec in tf.nest.flatten(batches.element_spec):
+        assert spec.shape.is_fully_defined()
+    model.optimizer.build(model.trainable_variables)
+    step = tf.function(model.train_step, jit_compile=True)
+    losses, traced = [], set()
+    for batch in batches.take(3):
+        losses.append(float(step(batch)["loss"]))
+        traced.add(step.experimental_get_tracing_count())
+        model.reset_metrics()
+
+    # Not once more for another batch.
+    assert len(traced) == 1
+    assert np.isfinite(losses).all() and len(set(losses)) == 3
+    assert int(model.optimizer.iterations) == 3
+
+
+def test_classification(prepared, tmp_path):
+    check_compiles(*prepared(tiny.write_finetuning(tmp_path), "train.accumulation_steps=2"))
+
+
+slow = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param([], marks=slow),
+        pytest.param(["train.accumulation_steps=2", "train.optimizer=lamb"], marks=slow),
+        pytest.param(["train.skip_nonfinite=true", "train.gradient_clip=null"], marks=slow),
+        pytest.param(["model.attention=left_to_right", "data.next_sentence=false"], marks=slow),
+    ],
+)
+def test_pre_training(prepared, pretraining_yaml, settings):
+    check_compiles(*prepared(pretraining_yaml, *settings))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_regression(prepared, tmp_path):
+    lines = [f"{a}\t{b}\t{float(c)}" for a, b, c in pairs(32)]
+    for name in ("train", "dev"):
+        write_lines(tmp_path / f"{name}.tsv", ["one\tother\tlabel", *lines])
+    data = "path: ., format: tsv, text_columns: [one, other]"
+    check_compiles(*prepared(write_config(tmp_path, "regression", data)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_question_answering(prepared, tmp_path):
+    check_compiles(*prepared(tiny_questions.write_finetuning(tmp_path)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("settings", [[], ["model.features=last", "model.lstm_units=4"]])
+def test_token_classification(prepared, tmp_path, settings):
+    check_compiles(*prepared(tiny_tags.write_tagging(tmp_path), *settings))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_multiple_choice(prepared, tmp_path):
+    for name in ("train", "dev"):
+        rows = [
+            {"context": a, "choices": [b, tiny.WORDS[i % 5]], "label": i % 2}
+            for i, (a, b, _) in enumerate(pairs(24))
+        ]
+        write_lines(tmp_path / f"{name}.jsonl", map(json.dumps, rows))
+    check_compiles(*prepared(write_config(tmp_path, "multiple_choice", "path: ., format: jsonl")))
