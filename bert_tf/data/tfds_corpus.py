@@ -96,4 +96,4 @@ def _text_feature(name: str, builder: Any) -> str:
     if len(texts) == 1:
         return texts[0]
     kind = "several features of text" if texts else "no feature of text"
-    raise UserError(f"{name} has {kind}, none named text, among {', '.join(features)}")
+    raise UserError(f"{name} has {kind}, none named text, among {', '.join(sorted(features))}")

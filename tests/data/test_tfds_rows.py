@@ -76,7 +76,9 @@ def test_mistakes_are_told_in_one_line(mock, monkeypatch):
         read_tfds("glue/mnli", "train", ("text",), "label")
     with pytest.raises(UserError, match="the feature 'idx' is not a text"):
         read_tfds("glue/mnli", "train", ("idx",), "label")
-    with pytest.raises(UserError, match="TFDS cannot give no_such_set, split train: ") as error:
+    with pytest.raises(
+        UserError, match="TFDS knows no data set no_such_set; check data.path"
+    ) as error:
         read_tfds("no_such_set", "train", ("text",), "label")
     assert "\n" not in str(error.value)
     rows_with(monkeypatch, [], label=None)

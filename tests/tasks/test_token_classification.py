@@ -44,6 +44,7 @@ def test_a_tagger_learns(trained):
         assert [(each.words, each.tags) for each in written] == expected
 
 
+@pytest.mark.slow
 def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained):
     folder, _ = trained
     settings = ["model.features=last", "model.lstm_units=8", f"init.checkpoint={folder / 'run'}"]

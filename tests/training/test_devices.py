@@ -145,6 +145,7 @@ def test_two_devices_fine_tune_as_one(two):
     assert_close(two / "finetune_mirrored", two / "finetune_one_device")
 
 
+@pytest.mark.slow
 def test_a_run_on_two_devices_is_taken_up_again(two):
     assert_equal(two / "again", two / "finetune_mirrored")
 

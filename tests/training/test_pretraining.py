@@ -176,6 +176,7 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
     assert variables["optimizer/0"] == 8  # its count of updates
 
 
+@pytest.mark.slow
 def test_without_held_out_text_the_next_batches_are_evaluated(tmp_path, capsys):
     path = tiny.write_pretraining(tmp_path)
     config = configuration.load(path, ["data.dev_fraction=0", "train.steps=2"])

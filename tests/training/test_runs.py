@@ -115,6 +115,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, load_pretraining):
     config = load_pretraining()
     run = tmp_path / "run"
