@@ -77,6 +77,7 @@ def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml, kills):
     check_equal(run, tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 @kills_few_and_many
 def test_fine_tuning_that_keeps_the_best(tmp_path, nursery, kills):
     path = tiny.write_finetuning(tmp_path)
