@@ -3,7 +3,6 @@
 import datetime
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +31,8 @@ def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
 
     Args:
         runs: run folders.
-        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it.
+        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it,
+            from which nothing is deleted: it may be that of the runs.
 
     Raises:
         UserError: a run is none or not finished, `out` is of another kind or cannot be written.
@@ -45,7 +45,6 @@ def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
         write_text(out, to_html(_TITLE, _intro(), sections))
     else:
         pictures = out.with_suffix("")
-        shutil.rmtree(pictures, ignore_errors=True)
         for number, section in enumerate(sections):
             if section.picture:
                 with atomic_path(pictures / picture_name(number)) as new:

@@ -65,8 +65,8 @@ class RunFacts:
         if metrics is None:
             raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
         benchmark = benchmark_of(run.config)
-        best = run.path / "trials"
-        logs = run.logs if not best.is_dir() else _first_logs(best)
+        trials = run.path / "trials"
+        logs = _first_logs(trials) if trials.is_dir() else run.logs
         return cls(
             name=run.path.resolve().name,
             config=run.config,
@@ -96,7 +96,7 @@ class RunFacts:
 
 
 def _first_logs(trials: Path) -> Path:
-    return next(iter(sorted(trials.iterdir()))) / "logs"
+    return min(trials.iterdir()) / "logs"
 
 
 def _repeated(path: Path, metric: str) -> Repeated | None:

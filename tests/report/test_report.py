@@ -106,6 +106,14 @@ def test_markdown_has_its_pictures_beside_it(cola, tmp_path):
     assert "| my_cola | 45.7 ± 1.2 | 2 x 8 |" in text
 
 
+def test_a_page_named_like_the_folder_of_the_runs_deletes_nothing(cola, tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "precious").write_text("a run")
+    report([cola], tmp_path / "runs.md")
+    assert (tmp_path / "runs" / "precious").read_text() == "a run"
+    assert (tmp_path / "runs" / "0.png").is_file()
+
+
 def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
     assert cli.main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
     assert "must end in .md or .html" in capsys.readouterr().err
