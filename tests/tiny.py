@@ -2,9 +2,26 @@
 
 import random
 from pathlib import Path
+from typing import Any
+
+from bert_tf.models import EncoderConfig
 
 WORDS = "the a cat dog bird fish sat ran flew swam on under over mat log tree sea good bad".split()
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "##s", *WORDS]
+
+
+def encoder_config(hidden_size: int = 8, **changes: Any) -> EncoderConfig:
+    """A small encoder of the tiny language; its weights are large, so that outputs differ."""
+    sizes = {
+        "vocab_size": len(VOCABULARY),
+        "hidden_size": hidden_size,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 2 * hidden_size,
+        "max_position_embeddings": 32,
+        "initializer_range": 0.5,
+    }
+    return EncoderConfig(**sizes | changes)
 
 
 def write_vocabulary(folder: Path) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from bert_tf import cli
 from bert_tf.checkpoints import conversion
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
 from export import __main__ as export_command
 from tests import tiny, tiny_questions, tiny_tags
@@ -74,14 +74,7 @@ def checkpoint(tmp_path_factory):
     """What stands for BERT-base."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    config = EncoderConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
+    config = tiny.encoder_config(16, initializer_range=0.02)
     folder = tmp_path_factory.mktemp("docs") / "bert-base-uncased"
     conversion.save(PreTrainer(Encoder(config)), folder, "huggingface", tokenizer)
     return folder

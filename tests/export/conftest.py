@@ -11,7 +11,6 @@ import tensorflow as tf
 import export
 from bert_tf.models import (
     Encoder,
-    EncoderConfig,
     MultipleChoice,
     PreTrainer,
     SequenceClassifier,
@@ -52,15 +51,7 @@ def models(tokenizer) -> Callable[[str], keras.Model]:
         make, _ = FAMILIES[family]
         if make not in made:
             keras.utils.set_random_seed(7)
-            config = EncoderConfig(
-                vocab_size=tokenizer.vocab_size,
-                hidden_size=16,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=32,
-                max_position_embeddings=32,
-                initializer_range=0.5,
-            )
+            config = tiny.encoder_config(16)
             made[make] = make(Encoder(config))
         return made[make]
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 import export
-from bert_tf.models import Encoder, EncoderConfig, MultipleChoice
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.models import Encoder, MultipleChoice
+from bert_tf.text import Preprocessor
 from tests import tiny
 
 CONTEXTS = ["the cat sat .", "", "dogs ran\N{SNOWMAN}"]
@@ -15,21 +15,8 @@ CHOICES = [["on the mat", "fish", ""], ["a bird flew", "the sea " * 40, "good"],
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
-
-
-@pytest.fixture(scope="module")
 def model() -> MultipleChoice:
-    config = EncoderConfig(
-        vocab_size=len(tiny.VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
+    config = tiny.encoder_config()
     return MultipleChoice(Encoder(config))
 
 

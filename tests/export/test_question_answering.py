@@ -16,7 +16,7 @@ from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, SpanClassifier
+from bert_tf.models import Encoder, SpanClassifier
 from bert_tf.text import Tokenizer
 from export.run import export_run
 from tests import tiny, tiny_questions
@@ -28,15 +28,7 @@ SETTINGS = {"max_length": 24, "stride": 8, "max_question_length": 4}
 @pytest.fixture(scope="module")
 def model() -> SpanClassifier:
     keras.utils.set_random_seed(1)
-    config = EncoderConfig(
-        vocab_size=len(tiny.VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.8,
-    )
+    config = tiny.encoder_config(initializer_range=0.8)
     return SpanClassifier(Encoder(config))
 
 

@@ -7,8 +7,8 @@ import tensorflow_text  # noqa: F401
 
 import export
 from bert_tf import config as configuration
-from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.models import Encoder, SequenceClassifier
+from bert_tf.text import Preprocessor
 from export.texts import TextService
 from tests import tiny
 from tests.tasks.tiny_texts import write_config
@@ -17,21 +17,8 @@ TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
-
-
-@pytest.fixture(scope="module")
 def model() -> SequenceClassifier:
-    config = EncoderConfig(
-        vocab_size=len(tiny.VOCABULARY),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
+    config = tiny.encoder_config()
     return SequenceClassifier(Encoder(config), num_classes=1)
 
 

@@ -15,9 +15,8 @@ from bert_tf import config as configuration
 from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
-from bert_tf.models import Encoder, EncoderConfig, FeatureTagger, TokenClassifier
+from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
 from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
-from bert_tf.text import Tokenizer
 from tests import tiny, tiny_tags
 
 TEXTS = ["the cat sat on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x U.S.", "a fish, " * 40]
@@ -25,23 +24,8 @@ OUTPUTS = {"words", "labels", "starts", "ends", "scores"}
 ENTITY_OUTPUTS = {"entities", "types", "starts", "ends", "scores"}
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
-
-
 def encoder() -> Encoder:
-    return Encoder(
-        EncoderConfig(
-            vocab_size=len(tiny.VOCABULARY),
-            hidden_size=8,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=16,
-            max_position_embeddings=32,
-            initializer_range=0.8,
-        )
-    )
+    return Encoder(tiny.encoder_config(initializer_range=0.8))
 
 
 @pytest.fixture(scope="module")

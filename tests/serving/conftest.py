@@ -15,7 +15,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 import export
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, MultipleChoice, SequenceClassifier
+from bert_tf.models import Encoder, MultipleChoice, SequenceClassifier
 from bert_tf.text import Tokenizer
 from serving import bodies
 from tests import tiny
@@ -29,15 +29,7 @@ def exports(tmp_path_factory) -> dict[str, Path]:
     """Name -> SavedModel."""
     keras.utils.set_random_seed(3)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    config = EncoderConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
+    config = tiny.encoder_config(num_hidden_layers=1)
     folder = tmp_path_factory.mktemp("served")
     models = {
         "reviews": SequenceClassifier(Encoder(config), 2),
