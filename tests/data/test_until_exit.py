@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import numpy as np
 import tensorflow as tf
@@ -17,6 +19,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_a_program_ends_although_its_datasets_read_ahead():
     root = Path(__file__).resolve().parents[2]
     # With a plain numpy_function this waits for ever, five times out of six.

@@ -66,14 +66,10 @@ def assert_all_same(found, expected):
         assert_same(found[signature], outputs, tolerance=1e-5)
 
 
-@pytest.mark.parametrize(
-    "families",
-    [["classification", "nsp"], pytest.param(SERVED, marks=pytest.mark.slow)],
-    ids=["two", "all"],
-)
-def test_several_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path, families):
+@pytest.mark.slow
+def test_all_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path):
     asked = {}
-    for family in families:
+    for family in SERVED:
         moved = tmp_path / "moved" / f"the {family}"
         shutil.copytree(exported(family), moved)
         requests = {
@@ -85,8 +81,8 @@ def test_several_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_p
     path.write_bytes(pickle.dumps(asked))
     subprocess.run([sys.executable, "-I", "-c", _ASK, path], check=True, cwd=tmp_path)
     found = pickle.loads(path.read_bytes())
-    assert found.keys() == set(families)
-    for family in families:
+    assert found.keys() == set(SERVED)
+    for family in SERVED:
         assert_all_same(found[family], answers(loaded(family)))
 
 

@@ -14,13 +14,13 @@ from tests.export.conftest import FAMILIES
 
 CASES = [
     ("classification", {}),
-    ("token_classification", {}),
+    ("nsp", {}),
     *(
         pytest.param(family, settings, marks=pytest.mark.slow)
         for family in FAMILIES
         for settings in ({}, {"freeze": True})
         if not (family == "hub" and settings)
-        and (family, settings) not in [("classification", {}), ("token_classification", {})]
+        and (family, settings) not in [("classification", {}), ("nsp", {})]
     ),
 ]
 

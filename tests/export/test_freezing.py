@@ -48,11 +48,11 @@ def test_answers_stay_the_same(loaded, family):
 
 @pytest.mark.parametrize(
     ("family", "output"),
-    [("mlm", "probabilities")]
+    [("classification", "probabilities")]
     + [
         pytest.param(*each, marks=pytest.mark.slow)
         for each in (
-            ("classification", "probabilities"),
+            ("mlm", "probabilities"),
             ("nsp", "is_next"),
             ("embedding", "embedding"),
             ("regression", "score"),

@@ -7,8 +7,8 @@ import tensorflow as tf
 from tests.export.conftest import FAMILIES
 from tests.export.requests import assert_same, in_session, request
 
-# In these a model of windows is asked by a service that works on texts in groups.
-NESTED = [("mlm", True), ("token_classification", False)]
+# In this one a model of windows is asked by a service that works on texts in groups.
+NESTED = [("mlm", True)]
 OTHERS = [
     pytest.param(family, freeze, marks=pytest.mark.slow)
     for family in FAMILIES

@@ -33,9 +33,7 @@ BANNED = ("PyFunc", "Xla", "Table", "Lookup")
 FAST = [
     ("classification", {}),
     ("classification", {"freeze": True}),
-    ("mlm", {"freeze": True, "precision": "bfloat16"}),
     ("token_classification", {}),
-    ("hub", {}),
 ]
 OTHERS = [
     pytest.param(family, settings, marks=pytest.mark.slow)

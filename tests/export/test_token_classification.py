@@ -172,6 +172,7 @@ def test_labels_that_are_no_tags_have_no_entities(model, tokenizer, tmp_path):
         export.save(model, tokenizer, tmp_path / "no", labels=["O", "B-A"])
 
 
+@pytest.mark.slow
 def test_a_feature_tagger_is_served_too(tokenizer, tmp_path):
     model = FeatureTagger(encoder(), 5, features="sum_all", lstm_units=4)
     out = export.save(model, tokenizer, tmp_path / "features", labels=tiny_tags.LABELS)

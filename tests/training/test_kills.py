@@ -15,8 +15,7 @@ from tests.training.lives import Nursery, last_step
 
 TRAINING = ["train.deterministic=true", "train.checkpoint_steps=2", "train.checkpoints_kept=2"]
 
-MANY = [pytest.mark.slow, pytest.mark.timeout(1800)]
-kills_few_and_many = pytest.mark.parametrize("kills", [2, pytest.param(12, marks=MANY)])
+KILLS = 12
 
 
 def result(run: Path) -> tuple[dict[str, float], dict[str, np.ndarray]]:
@@ -36,14 +35,12 @@ def check_equal(run: Path, undisturbed: Path) -> None:
     assert not list(run.rglob("*.unfinished"))
 
 
-def kill_at_random(
-    nursery: Nursery, command: list, run: Path, steps: int, kills: int, seed: int
-) -> int:
+def kill_at_random(nursery: Nursery, command: list, run: Path, steps: int, seed: int) -> int:
     """Starts the command until it ends by itself; how often it was killed before that."""
     source = random.Random(seed)
     killed = 0
-    for number in range(kills):
-        target = source.randrange(number * steps // kills, (number + 1) * steps // kills)
+    for number in range(KILLS):
+        target = source.randrange(number * steps // KILLS, (number + 1) * steps // KILLS)
         moment = None
 
         def now(target=target) -> bool:
@@ -59,8 +56,9 @@ def kill_at_random(
     return killed
 
 
-@kills_few_and_many
-def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml, kills):
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml):
     settings = [
         *TRAINING,
         "train.steps=60",
@@ -72,21 +70,21 @@ def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml, kills):
     assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
 
     run = tmp_path / "killed"
-    assert kill_at_random(nursery, [*command, run], run, 60, kills, seed=kills) >= kills - 1
+    assert kill_at_random(nursery, [*command, run], run, 60, seed=0) >= KILLS - 1
 
     check_equal(run, tmp_path / "undisturbed")
 
 
 @pytest.mark.slow
-@kills_few_and_many
-def test_fine_tuning_that_keeps_the_best(tmp_path, nursery, kills):
+@pytest.mark.timeout(1800)
+def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
     path = tiny.write_finetuning(tmp_path)
     settings = [*TRAINING, "train.epochs=15", "train.keep=best", "model.num_hidden_layers=1"]
     command = ["finetune", path, "--set", *settings, "--out"]
     assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
 
     run = tmp_path / "killed"
-    assert kill_at_random(nursery, [*command, run], run, 60, kills, seed=kills) >= kills - 1
+    assert kill_at_random(nursery, [*command, run], run, 60, seed=0) >= KILLS - 1
 
     check_equal(run, tmp_path / "undisturbed")
     assert reading.kept(run).name == reading.kept(tmp_path / "undisturbed").name

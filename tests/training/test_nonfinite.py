@@ -72,6 +72,7 @@ def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
     assert (batch["input_word_ids"] == spoil_a_row).sum() == 1
 
 
+@pytest.mark.slow
 def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row, tmp_path, capsys):
     run = tmp_path / "run"
     with pytest.raises(Diverged):

