@@ -91,5 +91,4 @@ def _step(prefix: Path) -> int:
 
 
 def _damaged(prefix: Path, error: object) -> UserError:
-    words = " ".join(str(error).split())
-    return UserError(f"checkpoint is damaged: {prefix} ({words}); copy it again")
+    return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

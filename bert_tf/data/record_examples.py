@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.data.order import Order, Part, PoolCache, random_generator
 from bert_tf.data.record_format import LABELS, RecordFormat
@@ -93,7 +92,7 @@ class RecordExamples:
         records = self._files[file].read(first, last)
         try:
             block = self.format.parse(records)
-        except tf.errors.InvalidArgumentError:
+        except ValueError:
             wrong = first + self._first_unlike(records)
             raise UserError(
                 f"{path}, record {wrong + 1} is no example like the first of {self.name}, with "
@@ -122,6 +121,6 @@ class RecordExamples:
         for number, record in enumerate(records):
             try:
                 self.format.parse([record])
-            except tf.errors.InvalidArgumentError:
+            except ValueError:
                 return number
         raise AssertionError("together they fail, one by one they do not")

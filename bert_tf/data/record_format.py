@@ -86,8 +86,10 @@ class RecordFormat:
             `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
             but for the weights in float32, and `next_sentence_labels` int32 [records].
 
+        Integers beyond 32 bits become the nearest of 32, which nothing takes for an id.
+
         Raises:
-            tf.errors.InvalidArgumentError: an example lacks a feature or has another length.
+            ValueError: one is no example, lacks a feature or has another length.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()
@@ -97,11 +99,14 @@ class RecordFormat:
             )
             for name, size in sizes.items()
         }
-        with tf.device("/CPU:0"):
-            parsed = tf.io.parse_example(tf.constant(records, tf.string), spec)
+        try:
+            with tf.device("/CPU:0"):
+                parsed = tf.io.parse_example(tf.constant(records, tf.string), spec)
+        # The latter where TensorFlow quotes the record's bytes in its message.
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+            raise ValueError("not examples of this format") from error
         found = {name: parsed[names.get(name, name)].numpy() for name in sizes}
-        found = {k: v if v.dtype == np.float32 else v.astype(np.int32) for k, v in found.items()}
-        return {name: found[name].reshape(-1, *size) for name, size in sizes.items()}
+        return {name: _narrow(found[name]).reshape(-1, *size) for name, size in sizes.items()}
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         """One example, each array without a batch axis, for `parse` to read."""
@@ -115,3 +120,10 @@ class RecordFormat:
             features[names.get(name, name)] = tf.train.Feature(**kind)
         made = tf.train.Example(features=tf.train.Features(feature=features))
         return made.SerializeToString(deterministic=True)
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    if values.dtype == np.float32:
+        return values
+    limits = np.iinfo(np.int32)
+    return np.clip(values, limits.min, limits.max).astype(np.int32)

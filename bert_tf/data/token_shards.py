@@ -94,10 +94,24 @@ class TokenShards:
         """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start.
 
         Raises:
-            UserError: a file is missing or has changed since it was written.
+            UserError: a file is missing, has changed since it was written, or holds what no corpus
+                of this vocabulary is made to.
         """
-        tokens, sentences, documents = (self._load(shard, array) for array in ARRAYS)
-        return tokens, Documents(sentences.astype(np.int64), documents.astype(np.int64))
+        tokens = self._load(shard, "tokens")
+        sentences, documents = (
+            self._load(shard, array).astype(np.int64) for array in ("sentences", "documents")
+        )
+        starts = {
+            "sentences": (sentences, len(tokens)),
+            "documents": (documents, len(sentences) - 1),
+        }
+        for array, (firsts, end) in starts.items():
+            if not _are_starts(firsts, end):
+                raise _changed(self.folder / shard.file(array), "it goes beyond what there is")
+        if tokens.size and not 0 <= tokens.min() <= tokens.max() < len(self.vocabulary):
+            path = self.folder / shard.file("tokens")
+            raise _changed(path, f"an id is not below {len(self.vocabulary)}")
+        return tokens, Documents(sentences, documents)
 
     def _load(self, shard: Shard, array: str) -> np.ndarray:
         self._check_size(shard, array)
@@ -106,7 +120,13 @@ class TokenShards:
             digest = hashlib.file_digest(handle, "sha256").hexdigest()
         if digest != shard.files[array]["sha256"]:
             raise _changed(path, "its SHA-256 differs")
-        return np.load(path, mmap_mode="r")
+        try:
+            found = np.load(path, mmap_mode="r")
+        except Exception as error:  # whatever NumPy's reader of headers, Python's own, meets
+            raise _changed(path, f"not an array: {error}") from None
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise _changed(path, f"{found.ndim} axes of {found.dtype}")
+        return found
 
     def _check_size(self, shard: Shard, array: str) -> None:
         path = self.folder / shard.file(array)
@@ -126,6 +146,16 @@ class TokenShards:
         if hashlib.sha256(text.encode()).hexdigest() != sha256:
             raise _changed(path, "its SHA-256 differs")
         return read_vocabulary(path)
+
+
+def _are_starts(firsts: np.ndarray, end: int) -> bool:
+    """Whether these are the places, counted from 0, where parts begin, of which none is empty."""
+    return (
+        len(firsts) > 0
+        and firsts[0] == 0
+        and firsts[-1] == end
+        and bool((np.diff(firsts) > 0).all())
+    )
 
 
 def _changed(path: Path, how: str) -> UserError:

@@ -40,8 +40,7 @@ class Model:
         try:
             loaded = tf.saved_model.load(path)
         except _DAMAGE as error:
-            words = " ".join(str(error).split())
-            raise UserError(f"SavedModel is damaged: {path} ({words}); export it again") from None
+            raise UserError(f"SavedModel is damaged: {path} ({error}); export it again") from None
         if signature not in loaded.signatures:
             known = ", ".join(loaded.signatures)
             raise UserError(f"{path} has no signature {signature!r}; it has {known}")

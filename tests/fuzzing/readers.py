@@ -1,0 +1,335 @@
+"""Every reader of what users are given by others, with good files of its format to damage."""
+
+import copy
+import dataclasses
+import hashlib
+import json
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from bert_tf import config
+from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
+from bert_tf.data import choices, conll, glue, squad, tables
+from bert_tf.data.crc32c import masked_crc32c
+from bert_tf.data.record_data import RecordData
+from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
+from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import read_vocabulary
+from tests import tiny
+from tests.checkpoints import tiny_models
+from tests.data import counting
+from tests.fuzzing.damage import damaged, one_damaged
+
+Files = dict[str, bytes]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """One format.
+
+    Attributes:
+        good: the files of a folder, by their names.
+        damaged: makes them into damaged ones.
+        read: reads all that is in the folder.
+    """
+
+    good: Files
+    damaged: st.SearchStrategy[Files]
+    read: Callable[[Path], Any]
+
+
+def of_file(name: str, content: bytes, words: str, read: Callable[[Path], Any]) -> Reader:
+    """A reader of one file; `words` of its format are parted by spaces."""
+    files = {name: content}
+    pieces = [word.encode() for word in words.split()]
+    return Reader(files, one_damaged(files, pieces), lambda folder: read(folder / name))
+
+
+def readers(scratch: Path) -> dict[str, Reader]:
+    """All of them by name; good files that code must write are made in the folder `scratch`."""
+    return {
+        "yaml": _yaml(),
+        "vocabulary": of_file(
+            "vocab.txt", "\n".join(tiny.VOCABULARY).encode(), "[CLS] ## [UNK]", read_vocabulary
+        ),
+        "tfrecord": _records(scratch),
+        "token shards": _shards(scratch),
+        "safetensors": _safetensors(scratch),
+        "Hugging Face": _folder("huggingface_heads/BertForSequenceClassification"),
+        "Hugging Face, sharded": _folder("huggingface_heads/sharded"),
+        "bert_tf": _native(scratch),
+        "TF1": _folder("google_tiny_classifier"),
+        "TF1, whole": _named_tensors(scratch),
+        "Model Garden": _folder("model_garden_tiny_encoder"),
+        "TF Hub": _folder("tf_hub_tiny"),
+        "squad": of_file("dev.json", _SQUAD, '{ } [ ] : , "id" null true 1', _read_squad),
+        "conll": of_file("train.txt", _CONLL, "-DOCSTART- O B-x I-x E-x S-x -", conll.read_conll),
+        "tsv": of_file("train.tsv", _TSV, "text label", _read_table("tsv")),
+        "csv": of_file("train.csv", _CSV, 'text label " "" ,', _read_table("csv")),
+        "jsonl": of_file("train.jsonl", _JSON_LINES, "{ } : null [] true", _read_table("jsonl")),
+        "GLUE": _glue(),
+        "codah": of_file("train.tsv", _CODAH, "0 3 4", lambda p: choices.read_choices(p, "codah")),
+        "swag": of_file("train.csv", _SWAG, 'label "', lambda p: choices.read_choices(p, "swag")),
+    }
+
+
+_YAML = """\
+task: question_answering
+data: {path: squad, format: squad, train: train.json}
+tokenizer: {vocab: vocab.txt, lower_case: true}
+model: {hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2}
+train:
+  epochs: 2
+  batch_size: 32
+  learning_rate: [5e-5, 3e-5]
+  precision: "bfloat16"
+"""
+_YAML_WORDS = (
+    "base: run.yaml",
+    "&a",
+    "*a",
+    "!!python/object/apply:os.system [touch x]",
+    "<<: ",
+    "? ",
+    "- ",
+    ": ",
+    "{",
+    "}",
+    "|",
+    ">",
+    "---",
+    "%YAML 1.1",
+    "task: classification",
+    "null",
+    "0x",
+    "train.",
+)
+
+
+def _yaml() -> Reader:
+    files = {"run.yaml": _YAML.encode()}
+    words = [word.encode() for word in _YAML_WORDS]
+    return Reader(files, one_damaged(files, words), lambda f: config.load(f / "run.yaml"))
+
+
+_CONTEXT = "Ann met Bob in the café at noon. 😀"
+_SQUAD = json.dumps(
+    {
+        "version": "v2.0",
+        "data": [
+            {
+                "title": "A",
+                "paragraphs": [
+                    {
+                        "context": _CONTEXT,
+                        "qas": [
+                            {
+                                "id": "1",
+                                "question": "Whom did Ann meet?",
+                                "answers": [{"text": "Bob", "answer_start": 8}],
+                            },
+                            {
+                                "id": "2",
+                                "question": "When?",
+                                "is_impossible": True,
+                                "answers": [],
+                            },
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+    ensure_ascii=False,
+).encode()
+_CONLL = b"-DOCSTART- -X- O O\n\nAnn NNP I-NP B-PER\nmet VBD I-VP O\n\nOslo NNP I-NP B-LOC\n"
+_TSV = "text\tlabel\na good film\tgood\na “bad” film\tbad\n".encode()
+_CSV = b'text,label\n"a good, film",good\n"a ""bad"" film",bad\n'
+_JSON_LINES = b'{"text": "a good film", "label": "good"}\n{"text": "no\\u00e9", "label": 1}\n'
+_GLUE = {
+    "cola": b"gj04\t1\t\tThe cat sat.\ngj04\t0\t*\tCat the sat.\n",
+    "sst2": b"sentence\tlabel\na fine film\t1\na poor one\t0\n",
+    "mrpc": b"Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tAn old dog\tA dog\n",
+    "qqp": b"id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tWho?\tWhom?\t1\n",
+    "stsb": b"index\tsentence1\tsentence2\tscore\n0\tA dog\tA cat\t2.500\n",
+    "mnli": b"index\tsentence1\tsentence2\tgold_label\n0\tA dog\tA cat\tneutral\n1\ta\tb\t-\n",
+}
+_CODAH = b"i\tThe dog\tbarks\tflies\treads\tcooks\t0\no\tI am\ta\tb\tc\td\t3\n"
+_SWAG = (
+    b"sent1,sent2,ending0,ending1,ending2,ending3,label\n"
+    b'"A man, tall",He,"sits, then",runs,eats,sleeps,1\n'
+)
+
+
+def _read_squad(path: Path) -> list:
+    return [question.answer_bytes() for question in squad.read_squad(path)]
+
+
+def _read_table(file_format: str) -> Callable[[Path], list]:
+    return lambda path: list(tables.read_table(path, file_format, ["text"], ["label"]))
+
+
+def _glue() -> Reader:
+    files = {f"{name}.tsv": content for name, content in _GLUE.items()}
+
+    def read(folder: Path) -> None:
+        for name in _GLUE:
+            rows = glue.read_glue(folder / f"{name}.tsv", name)
+            if name == "stsb":
+                rows.numbers()
+            elif rows.labels is not None:
+                rows.class_ids(rows.all_classes())
+
+    return Reader(files, one_damaged(files, [b"label", b"sentence", b"sentence1", b"-"]), read)
+
+
+_NUMPY = (b"|O", b"<f8", b"'shape': (9999999999,)", b"True", b"__reduce__", b"<M8[us]")
+
+
+def _records(scratch: Path) -> Reader:
+    """Damaged files, and records that are damaged but have the right checksums."""
+    path = next((tiny_models.FIXTURES / "google_tfrecords").glob("*tfrecord*"))
+    folder = scratch / "records"
+    folder.mkdir()
+    vocabulary = tiny.write_vocabulary(folder)
+    tokenizer_ = Tokenizer(vocabulary)
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    record = content[12 : 12 + length]
+    max_length = len(
+        tf.train.Example.FromString(record).features.feature["input_ids"].int64_list.value
+    )
+
+    def read(folder: Path) -> None:
+        data = RecordData(folder / "a.tfrecord", 1, max_length, tokenizer_, next_sentence=False)
+        with data.explained_errors():
+            for _ in data.dataset().take(1):
+                pass
+
+    whole = damaged(record, [b"input_ids", b"masked_lm_ids", b"\x0a", b"\x1a"])
+    framed = st.lists(whole, min_size=1, max_size=2).map(
+        lambda records: {"a.tfrecord": b"".join(map(_framed, records))}
+    )
+    files = {"a.tfrecord": content}
+    return Reader(files, one_damaged(files) | framed, read)
+
+
+def _framed(record: bytes) -> bytes:
+    length = struct.pack("<Q", len(record))
+    sums = [struct.pack("<I", masked_crc32c([part])[0]) for part in (length, record)]
+    return length + sums[0] + record + sums[1]
+
+
+def _shards(scratch: Path) -> Reader:
+    """Damaged files, and arrays that are damaged but whose size and sum the manifest tells."""
+    counting.shards(scratch / "shards", [[3, 4], [5]], shard_tokens=100)
+    files = _files_in(scratch / "shards")
+    manifest = json.loads(files[MANIFEST])
+
+    def told(name: str, content: bytes) -> Files:
+        entry = copy.deepcopy(manifest)
+        for array, file in entry[TRAIN][0]["files"].items():
+            if name.endswith(f".{array}.npy"):
+                file |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        return {**files, name: content, MANIFEST: json.dumps(entry).encode()}
+
+    arrays = [name for name in files if name.endswith(".npy")]
+    lying = st.sampled_from(arrays).flatmap(
+        lambda name: damaged(files[name], _NUMPY).map(lambda content: told(name, content))
+    )
+
+    def read(folder: Path) -> None:
+        shards = TokenShards(folder)
+        for shard in shards.parts[TRAIN]:
+            tokens, _ = shards.load(shard)
+            tokens.sum()
+
+    return Reader(files, one_damaged(files, [b"null", b"[]", b"{}", b'"files"']) | lying, read)
+
+
+def _safetensors(scratch: Path) -> Reader:
+    """Damaged files, and headers that are damaged but have the right length."""
+    path = scratch / "good.safetensors"
+    tensors.save(path, {"a": np.ones([2, 3], np.float32), "b": np.arange(4)})
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    header, numbers = content[8 : 8 + length], content[8 + length :]
+    words = [b'"F64"', b'"BOOL"', b"data_offsets", b"shape", b"[]", b"__metadata__", b"1e3", b"{}"]
+    lying = damaged(header, words).map(
+        lambda new: {"a.safetensors": struct.pack("<Q", len(new)) + new + numbers}
+    )
+    files = {"a.safetensors": content}
+
+    def read(folder: Path) -> None:
+        found = tensors.open_file(folder / "a.safetensors")
+        for name in found.shapes:
+            found.read(name)
+
+    return Reader(files, one_damaged(files) | lying, read)
+
+
+def _named_tensors(scratch: Path) -> Reader:
+    """Checkpoints of TensorFlow that are sound, but whose tensors are others."""
+    fixture = tiny_models.FIXTURES / "google_tiny_classifier"
+    opened = tf_files.open_prefix(fixture / "bert_model.ckpt")
+    arrays = {name: opened.read(name) for name in opened.shapes}
+    shapes = st.lists(st.integers(0, 9), max_size=3)
+    dtypes = st.sampled_from(["float32", "float64", "int8", "bool", "complex64", "float16"])
+    other = st.tuples(shapes, dtypes).map(lambda form: np.zeros(*form)) | st.just(
+        np.array([b"text"])
+    )
+    changes = st.dictionaries(st.sampled_from(sorted(arrays)), other | st.none(), max_size=3)
+    strangers = st.dictionaries(st.text(max_size=8), other, max_size=2)
+
+    def written(change: tuple[dict, dict]) -> Files:
+        kept = {name: array for name, array in {**arrays, **change[0]}.items() if array is not None}
+        kept |= {name: array for name, array in change[1].items() if name.isprintable() and name}
+        folder = Path(tempfile.mkdtemp(dir=scratch))
+        if kept:
+            tf_files.write_named(folder / "bert_model.ckpt", kept)
+        found = _files_in(folder)
+        shutil.rmtree(folder)
+        return found | {"bert_config.json": (fixture / "bert_config.json").read_bytes()}
+
+    made = st.tuples(changes, strangers).map(written)
+    return Reader(written(({}, {})), made, read_checkpoint)
+
+
+def _checkpoint(files: Files) -> Reader:
+    words = [b'"hidden_size"', b'"weight_map"', b'"bert_tf"', b"null", b"true", b"[]", b"{}"]
+    return Reader(files, one_damaged(files, words), read_checkpoint)
+
+
+def _folder(fixture: str) -> Reader:
+    return _checkpoint(_files_in(tiny_models.FIXTURES / fixture))
+
+
+def _native(scratch: Path) -> Reader:
+    vocabulary = Tokenizer(tiny_models.PIECES)
+    conversion.save(tiny_models.make("classifier"), scratch / "native", "bert_tf", vocabulary)
+    return _checkpoint(_files_in(scratch / "native"))
+
+
+def _files_in(folder: Path) -> Files:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "expected.npz"
+    }
+
+
+def read_checkpoint(folder: Path) -> None:
+    """All tensors that a model would be given, and the tokenizer."""
+    checkpoint = reading.find(folder)
+    for name in checkpoint.tensors.shapes:
+        checkpoint.tensors.read(name)
+    if (folder / "vocab.txt").exists():
+        tokenizer.read_tokenizer(folder)

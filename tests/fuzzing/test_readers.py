@@ -1,0 +1,59 @@
+"""Whatever stands in a file, reading it gives a result or one line that says what is wrong.
+
+It takes no process down, no longer than seconds, no more than some memory, runs nothing, writes
+nothing, and opens nothing outside the folder that it was given.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READERS = (
+    "yaml",
+    "vocabulary",
+    "tfrecord",
+    "token shards",
+    "safetensors",
+    "Hugging Face",
+    "Hugging Face, sharded",
+    "bert_tf",
+    "TF1",
+    "TF1, whole",
+    "Model Garden",
+    "TF Hub",
+    "squad",
+    "conll",
+    "tsv",
+    "csv",
+    "jsonl",
+    "GLUE",
+    "codah",
+    "swag",
+)
+
+
+def fuzz(folder: Path, inputs: int, *readers: str) -> str:
+    """What is printed of so many inputs for each of the readers, or for all of them."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzzing.run", str(inputs), folder, *readers],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{folder}: {done.stderr[-4000:]}"
+    return done.stdout
+
+
+def test_every_reader_is_given_some(tmp_path):
+    told = fuzz(tmp_path, 40)
+    assert [line.partition(":")[0] for line in told.splitlines()] == list(READERS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("reader", READERS)
+def test_ten_thousand_inputs_each(tmp_path, reader):
+    print(fuzz(tmp_path, 10_000, reader))
