@@ -70,7 +70,8 @@ def _bert_tf(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
     run = folder / f"run-{seed}"
-    settings = task.overrides(arguments.checkpoint, seed)
+    data = task.without_test(folder.resolve() / "data")
+    settings = task.overrides(arguments.checkpoint, seed, data)
     began = time.monotonic()
     subprocess.run(
         [

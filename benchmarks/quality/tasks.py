@@ -37,15 +37,24 @@ class QualityTask:
     settings: dict[str, float]
     train_rows: int | None = None
 
-    def overrides(self, checkpoint: str, seed: int) -> list[str]:
-        """The settings of one run of bert_tf."""
+    def overrides(self, checkpoint: str, seed: int, folder: Path) -> list[str]:
+        """The settings of one run of bert_tf, on the data that `without_test` put in `folder`."""
         settings = {f"train.{key}": value for key, value in self.settings.items()}
-        settings |= {"data.path": self.folder, "init.checkpoint": checkpoint, "train.seed": seed}
-        # Both sides predict the held-out rows once, at the end.
-        settings["train.eval_steps"] = 1_000_000
+        settings |= {"data.path": folder, "init.checkpoint": checkpoint, "train.seed": seed}
+        # Both sides predict the held-out rows once, at the end, and nothing else.
+        settings |= {"train.eval_steps": 1_000_000, "data.test": ""}
         if self.train_rows is not None:
             settings["data.train_rows"] = self.train_rows
         return [f"{key}={value}" for key, value in settings.items()]
+
+    def without_test(self, folder: Path) -> Path:
+        """`folder`, made to hold links to the files for training and for the held-out rows."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in self.folder.iterdir():
+            link = folder / file.name
+            if "test" not in file.name and not link.exists():
+                link.symlink_to(file)
+        return folder
 
     def rows(self) -> dict[str, Any]:
         """What transformers trains on and predicts: family, labels, train and dev rows."""
