@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -72,6 +73,8 @@ def _bert_tf(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
     run = folder / f"run-{seed}"
+    # One that was stopped would go on, and its time be too short.
+    shutil.rmtree(run, ignore_errors=True)
     data = task.without_test(folder.resolve() / "data")
     settings = task.overrides(arguments.checkpoint, seed, data)
     took = _timed("bert_tf", "finetune", task.config, "--out", run, "--set", *settings)
