@@ -3,6 +3,7 @@
 A torch file is a pickle. It is opened only by torch's own reader of nothing but tensors.
 """
 
+import os
 from pathlib import Path
 
 from bert_tf.checkpoints import plain_json, tensors
@@ -37,7 +38,8 @@ def _shards(index: Path) -> list[str]:
     for shard in shards:
         if shard in (".", "..") or "/" in shard or "\\" in shard or "\0" in shard:
             raise UserError(f"{index} names a file outside its folder: {shard!r}")
-        if not (index.parent / shard).is_file():
+        # Path.is_file raises an error for a name that is too long.
+        if not os.path.isfile(index.parent / shard):
             raise UserError(f"{index} names {shard}, which is not there; copy it too")
     return shards
 

@@ -43,6 +43,26 @@ class Shard:
     tokens: int
     files: dict[str, dict[str, int | str]]
 
+    @classmethod
+    def read(cls, entry: dict) -> "Shard":
+        """The shard of an entry that anybody may have written.
+
+        Raises:
+            TypeError: a field is missing, unknown or not of its kind.
+            ValueError: the name is none of a file in the folder.
+            KeyError: an array's file is not told of.
+        """
+        shard = cls(**entry)
+        counts = (shard.documents, shard.sentences, shard.tokens)
+        told = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
+        if not all(type(count) is int for count in (*counts, *(size for size, _ in told))):
+            raise TypeError("a number is none")
+        if not all(isinstance(text, str) for text in (shard.name, *(sha256 for _, sha256 in told))):
+            raise TypeError("a name or a sum is no text")
+        if shard.name != os.path.basename(shard.name) or "\0" in shard.name:
+            raise ValueError(f"{shard.name!r} is no name of a file")
+        return shard
+
     def file(self, array: str) -> str:
         """The name of the file that holds `array`."""
         return f"{self.name}.{array}.npy"
@@ -79,7 +99,7 @@ class TokenShards:
             self.lower_case = bool(manifest["lower_case"])
             self.dev_fraction = float(manifest["dev_fraction"])
             self.parts = {
-                part: tuple(Shard(**entry) for entry in manifest[part]) for part in (TRAIN, DEV)
+                part: tuple(Shard.read(entry) for entry in manifest[part]) for part in (TRAIN, DEV)
             }
             for shard in self.parts[TRAIN] + self.parts[DEV]:
                 for array in ARRAYS:
