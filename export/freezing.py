@@ -15,6 +15,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
+from export import optimizing
 
 # Names of precisions -> Keras's policies.
 PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -39,7 +40,10 @@ class ServedModel:
     def __init__(self, model: keras.Model, freeze: bool = False):
         self._model = model
         self._constants = _Constants(model) if freeze else None
-        self._forward = self.function(functools.partial(model, training=False))
+
+    @functools.cached_property
+    def _forward(self) -> Callable[[Any], Any]:
+        return self.function(functools.partial(self._model, training=False))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -72,8 +76,11 @@ class ServedModel:
                 dtypes may matter.
         """
 
+        if self._constants is not None:
+            self._constants.readers += 1
+
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
-        @tf.function(autograph=False, experimental_attributes={"_noinline": True})
+        @tf.function(autograph=False, experimental_attributes={optimizing.KEPT_APART: True})
         def shared(inputs: Any) -> Any:
             if self._constants is None:
                 return compute(inputs)
@@ -95,8 +102,11 @@ class ServedModel:
 class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
-    Each constant is the result of a function of its own, so that the file holds it once even where
-    several functions read it; TensorFlow dissolves these functions when it loads the graph.
+    Where several functions read them each constant is the result of a function of its own, so that
+    the file holds it once; TensorFlow dissolves these functions when it loads the graph.
+
+    Attributes:
+        readers: how many functions read them; it is set before any of them is traced, and decides.
     """
 
     def __init__(self, model: keras.Model):
@@ -108,15 +118,21 @@ class _Constants(keras.StatelessScope):
                 f"weights of {size / 1e9:.1f} GB are too many to freeze, a graph holds 2 GB; "
                 "freeze in bfloat16, or do not freeze"
             )
+        self.readers = 0
+        self._constants = {
+            key: functools.partial(tf.constant, array) for key, array in arrays.items()
+        }
         self._functions = {
-            key: tf.function(functools.partial(tf.constant, array), autograph=False)
-            for key, array in arrays.items()
+            key: tf.function(constant, autograph=False) for key, constant in self._constants.items()
         }
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
         """The constant, in the graph that is being built."""
-        function = self._functions.get(id(variable))
-        return None if function is None else function.get_concrete_function()()
+        if id(variable) not in self._functions:
+            return None
+        if self.readers == 1:
+            return self._constants[id(variable)]()
+        return self._functions[id(variable)].get_concrete_function()()
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:

@@ -7,7 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  its ops are in the graph that is loaded again
 
-from export import model_card, warmup
+from export import model_card, optimizing, warmup
 from export.model_card import Origin
 from export.service import Service, Signature, Tensors, endpoint, traced
 
@@ -31,6 +31,7 @@ def write(service: Service, folder: Path, origin: Origin) -> None:
         attributes |= _assets(service, Path(texts))
         root = tf.train.Checkpoint(**attributes)
         tf.saved_model.save(root, str(folder), signatures=functions)
+    optimizing.spare(folder)
     answers = _ask(folder, signatures)
     extra = folder / "assets.extra"
     extra.mkdir()

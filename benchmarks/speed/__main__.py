@@ -30,7 +30,7 @@ WORKS = {
     "pretrain-long": (4, 512, 1.3, 1.3),
 }
 SERVING = ("encode", "classify")
-PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden")
+PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
 # A difference between outputs above this is not noise of the precision.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1}
 
@@ -118,6 +118,8 @@ def _entries(work: str, precision: str, peers: list[str]) -> list[tuple[str, dic
         known["openvino"] = [("openvino_runtime", {"name": "OpenVINO"})]
         if precision == "float32":
             known["onnx"] = [("onnx_runtime", {"name": "ONNX Runtime"})]
+    if work in ("encode", "finetune"):
+        known["keras_hub"] = [("keras_hub", {"name": "KerasHub"})]
     if work == "encode":
         known["compiled"] = [("pytorch", {"name": "PyTorch, compiled", "compiled": True})]
         known["model_garden"] = [("model_garden", {"name": "Model Garden"})]

@@ -17,9 +17,6 @@ def map_in_chunks(
 ) -> Any:
     """`function` of all rows, a bounded number of them at a time.
 
-    Where all rows fit one chunk there is no loop, so that a frozen graph's weights stay constants
-    on that path, which is the usual one.
-
     Args:
         function: gives tensors [rows, ...] whose other axes do not depend on the rows at hand; it
             must take a batch of no rows.
@@ -30,31 +27,25 @@ def map_in_chunks(
     shape = tf.shape(next(iter(inputs.values())))
     rows, per_chunk = shape[0], tf.maximum(max_tokens // tf.maximum(shape[1], 1), 1)
 
-    # One trace, for both paths and for what the outputs are.
-    traced = tf.function(function, autograph=False).get_concrete_function(
+    # No rows are a chunk too, which tells what the other axes are.
+    chunks = tf.maximum(-(-rows // per_chunk), 1)
+
+    # What the outputs are.
+    outputs = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
     )
-    outputs = tf.nest.flatten(traced.structured_outputs)
+    arrays = [
+        tf.TensorArray(each.dtype, size=chunks, infer_shape=False, element_shape=each.shape)
+        for each in tf.nest.flatten(outputs.structured_outputs)
+    ]
 
-    def whole() -> list[tf.Tensor]:
-        return tf.nest.flatten(traced(inputs))
+    def step(chunk: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
+        here = slice(chunk * per_chunk, tf.minimum((chunk + 1) * per_chunk, rows))
+        part = tf.nest.flatten(function({name: each[here] for name, each in inputs.items()}))
+        return chunk + 1, [a.write(chunk, v) for a, v in zip(arrays, part, strict=True)]
 
-    def chunked() -> list[tf.Tensor]:
-        chunks = -(-rows // per_chunk)
-        arrays = [
-            tf.TensorArray(each.dtype, size=chunks, infer_shape=False, element_shape=each.shape)
-            for each in outputs
-        ]
-
-        def step(chunk: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
-            here = slice(chunk * per_chunk, tf.minimum((chunk + 1) * per_chunk, rows))
-            part = tf.nest.flatten(traced({name: each[here] for name, each in inputs.items()}))
-            return chunk + 1, [a.write(chunk, v) for a, v in zip(arrays, part, strict=True)]
-
-        _, arrays = tf.while_loop(
-            lambda chunk, _: chunk < chunks, step, (tf.constant(0), arrays), parallel_iterations=1
-        )
-        return [each.concat() for each in arrays]
-
-    results = tf.cond(rows <= per_chunk, whole, chunked)
-    return tf.nest.pack_sequence_as(traced.structured_outputs, results)
+    _, arrays = tf.while_loop(
+        lambda chunk, _: chunk < chunks, step, (tf.constant(0), arrays), parallel_iterations=1
+    )
+    results = [each.concat() for each in arrays]
+    return tf.nest.pack_sequence_as(outputs.structured_outputs, results)

@@ -25,35 +25,30 @@ def map_in_groups(
     texts = dict(texts)
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends, rows = tf.cumsum(sizes), tf.size(sizes)
-    # One trace, for both paths and for what the outputs are.
-    traced = tf.function(function, autograph=False).get_concrete_function(
+    before = tf.concat([tf.zeros([1], tf.int64), ends], axis=0)
+
+    # What the outputs are.
+    outputs = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None], tf.string) for name in texts}
     )
-    outputs = tf.nest.flatten(traced.structured_outputs)
-
-    def whole() -> list[tf.Tensor]:
-        return tf.nest.flatten(traced(texts))
-
-    def grouped() -> list[tf.Tensor]:
-        arrays = [
-            tf.TensorArray(
-                each.dtype, 0, dynamic_size=True, infer_shape=False, element_shape=each.shape
-            )
-            for each in outputs
-        ]
-
-        def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
-            before = ends[start] - sizes[start]
-            fitting = tf.searchsorted(ends, [before + max_bytes], side="right")[0]
-            stop = tf.maximum(fitting, start + 1)
-            part = tf.nest.flatten(traced({name: each[start:stop] for name, each in texts.items()}))
-            place = arrays[0].size()
-            return stop, [a.write(place, v) for a, v in zip(arrays, part, strict=True)]
-
-        _, arrays = tf.while_loop(
-            lambda start, _: start < rows, step, (tf.constant(0), arrays), parallel_iterations=1
+    arrays = [
+        tf.TensorArray(
+            each.dtype, 0, dynamic_size=True, infer_shape=False, element_shape=each.shape
         )
-        return [each.concat() for each in arrays]
+        for each in tf.nest.flatten(outputs.structured_outputs)
+    ]
 
-    results = tf.cond(tf.reduce_sum(sizes) <= max_bytes, whole, grouped)
-    return tf.nest.pack_sequence_as(traced.structured_outputs, results)
+    def is_more(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tf.Tensor:
+        # No rows are a group too, which tells what the other axes are.
+        return (start < rows) | (arrays[0].size() == 0)
+
+    def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
+        fitting = tf.searchsorted(ends, [before[start] + max_bytes], side="right")[0]
+        stop = tf.minimum(tf.maximum(fitting, start + 1), rows)
+        part = tf.nest.flatten(function({name: each[start:stop] for name, each in texts.items()}))
+        place = arrays[0].size()
+        return stop, [a.write(place, v) for a, v in zip(arrays, part, strict=True)]
+
+    _, arrays = tf.while_loop(is_more, step, (tf.constant(0), arrays), parallel_iterations=1)
+    results = [each.concat() for each in arrays]
+    return tf.nest.pack_sequence_as(outputs.structured_outputs, results)

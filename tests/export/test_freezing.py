@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 import export
 from bert_tf.errors import UserError
@@ -80,6 +80,38 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
         exact = weight.numpy()
         assert data.count(exact.astype(ml_dtypes.bfloat16).tobytes()) == 1
         assert data.count(exact.tobytes()) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "functions"),
+    [("classification", 6), pytest.param("mlm", 9, marks=pytest.mark.slow)],
+)
+def test_few_functions_hold_the_weights_and_the_optimizer_spares_them(exported, family, functions):
+    """TensorFlow gives each that reaches them a copy when it loads the graph."""
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((exported(family, **FAST) / "saved_model.pb").read_bytes())
+    library = {
+        each.signature.name: each for each in saved.meta_graphs[0].graph_def.library.function
+    }
+    calls = {
+        name: {attr.func.name for node in each.node_def for attr in node.attr.values()}
+        for name, each in library.items()
+    }
+    reaching = {name for name, each in library.items() if "_noinline" in each.attr}
+    assert reaching and all(library[name].attr["_tf_data_function"].b for name in reaching)
+    options = [
+        config_pb2.ConfigProto.FromString(node.attr["config_proto"].s)
+        for each in library.values()
+        for node in each.node_def
+        if "f" in node.attr and node.attr["f"].func.name in reaching
+    ]
+    assert options
+    assert all(each.graph_options.rewrite_options.disable_tfg_optimizer for each in options)
+    before: set[str] = set()
+    while before != reaching:
+        before = set(reaching)
+        reaching |= {name for name, called in calls.items() if called & reaching}
+    assert len(reaching) == functions
 
 
 def test_a_plain_export_keeps_its_weights_in_variables(exported, models):

@@ -1,0 +1,88 @@
+"""KerasHub's backbone and classifier on TensorFlow, from the weights of transformers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.speed import inputs
+from benchmarks.speed.turns import Job, serve
+
+_NAMES = {
+    "input_word_ids": "token_ids",
+    "input_mask": "padding_mask",
+    "input_type_ids": "segment_ids",
+}
+
+
+def prepare(settings: dict[str, Any]) -> Job:
+    """The job that `settings` asks for: encode or finetune."""
+    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    return {"encode": encode, "finetune": finetune}[settings["work"]](settings)
+
+
+def encode(settings: dict[str, Any]) -> Job:
+    """Token ids to the last layer, without padding."""
+    backbone = _backbone(settings, settings["precision"])
+    batch = _renamed(inputs.full_batch(settings["batch"], settings["length"], 30522))
+    tensors = {name: tf.constant(value) for name, value in batch.items()}
+    function = tf.function(lambda each: tf.cast(backbone(each)["sequence_output"], tf.float32))
+    last = []
+
+    def step() -> None:
+        last[:] = [function(tensors)]
+
+    return Job(step, lambda: last[0].numpy())
+
+
+def finetune(settings: dict[str, Any]) -> Job:
+    """One update of a classifier; every batch has another length."""
+    import keras
+    import keras_hub
+
+    mixed = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[settings["precision"]]
+    model = keras_hub.models.BertTextClassifier(
+        _backbone(settings, mixed), num_classes=2, preprocessor=None
+    )
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    model.make_train_function()
+    spec = tf.TensorSpec([settings["batch"], None], tf.int32)
+    dataset = tf.data.Dataset.from_generator(
+        lambda: _endless(settings["batch"]),
+        output_signature=(dict.fromkeys(_NAMES.values(), spec), tf.TensorSpec([None], tf.int32)),
+    )
+    iterator = iter(dataset.prefetch(2))
+
+    def step() -> None:
+        tf.nest.map_structure(np.asarray, model.train_function(iterator))
+
+    return Job(step)
+
+
+def _backbone(settings: dict[str, Any], dtype: str) -> Any:
+    import keras_hub
+
+    return keras_hub.models.BertBackbone.from_preset(settings["weights"], dtype=dtype)
+
+
+def _renamed(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {_NAMES[name]: value for name, value in batch.items()}
+
+
+def _endless(batch: int) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+    seed = 0
+    while True:
+        values = inputs.padded_batch(batch, 30522, seed)
+        labels = values.pop("labels")
+        yield _renamed(values), labels
+        seed += 1
+
+
+if __name__ == "__main__":
+    serve(prepare)

@@ -1,0 +1,43 @@
+"""What TensorFlow's graph optimizer is spared of a model with frozen weights.
+
+A process that loads a graph optimizes each function twice, with whatever calls it and again when it
+is called itself, and every pass copies it, weights and all. For the model's function one round is
+enough; the passes that look for memory to save, and those that go through MLIR, find nothing there
+and take most.
+"""
+
+from pathlib import Path
+
+from google.protobuf.message import Message
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2, saved_model_pb2
+
+# What `freezing` says of the model's function.
+KEPT_APART = "_noinline"
+# Functions with this are optimized only when they are called (tensorflow/core/grappler/optimizers,
+# meta_optimizer.cc).
+_LATER = "_tf_data_function"
+
+
+def spare(folder: Path) -> None:
+    """Changes a SavedModel: functions that are `KEPT_APART` are optimized as said above."""
+    path = folder / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    library = saved.meta_graphs[0].graph_def.library
+    apart = {each.signature.name for each in library.function if KEPT_APART in each.attr}
+    for function in library.function:
+        if function.signature.name in apart:
+            function.attr[_LATER].b = True
+        for node in function.node_def:
+            # Looking an attribute up would add it.
+            if "f" in node.attr and node.attr["f"].func.name in apart:
+                node.attr["config_proto"].s = _options().SerializeToString(deterministic=True)
+    path.write_bytes(saved.SerializeToString(deterministic=True))
+
+
+def _options() -> Message:
+    options = config_pb2.ConfigProto(allow_soft_placement=True)
+    rewriting = options.graph_options.rewrite_options
+    rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    rewriting.disable_tfg_optimizer = True
+    rewriting.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+    return options
