@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.model_garden import make_encoder
 from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.progress import say
@@ -226,19 +227,7 @@ def _our_outputs(
 
 def model_garden(config: EncoderConfig, layout: str) -> Found:
     """The largest difference from `BertEncoderV2`."""
-    from official.nlp.modeling import networks
-
-    peer = networks.BertEncoderV2(
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        num_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
-        max_sequence_length=config.max_position_embeddings,
-        type_vocab_size=config.type_vocab_size,
-        inner_dim=config.intermediate_size,
-        inner_activation=_tanh_gelu if config.hidden_act == "gelu_new" else _erf_gelu,
-        norm_first=False,
-    )
+    peer = make_encoder(config)
     data = {name: tf.constant(value) for name, value in batch().items()}
     inputs = {name: data[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
     peer(inputs)
@@ -256,15 +245,6 @@ def model_garden(config: EncoderConfig, layout: str) -> Found:
         reading.find(folder).fill(encoder)
         ours = tf.function(lambda: _layers(encoder, data))()
     return {OUTPUTS: max(map(_difference, ours, expected))}
-
-
-# Named functions: Model Garden writes the activation's name into its configuration.
-def _erf_gelu(x: tf.Tensor) -> tf.Tensor:
-    return tf.nn.gelu(x, approximate=False)
-
-
-def _tanh_gelu(x: tf.Tensor) -> tf.Tensor:
-    return tf.nn.gelu(x, approximate=True)
 
 
 def _layers(encoder: Encoder, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from benchmarks.model_garden import make_encoder
 from benchmarks.speed import inputs
 from benchmarks.speed.turns import Job, serve
 from bert_tf.checkpoints import conversion, reading
@@ -13,26 +14,13 @@ from bert_tf.checkpoints import conversion, reading
 
 def prepare(settings: dict[str, Any]) -> Job:
     """Token ids to the last layer, without padding; it knows no other work."""
-    from official.nlp.modeling import networks
-
     tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if settings["precision"] == "bfloat16":
         import tf_keras
 
         tf_keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    config = reading.find(settings["weights"]).encoder
-    peer = networks.BertEncoderV2(
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        num_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
-        max_sequence_length=config.max_position_embeddings,
-        type_vocab_size=config.type_vocab_size,
-        inner_dim=config.intermediate_size,
-        inner_activation=lambda x: tf.nn.gelu(x, approximate=False),
-        norm_first=False,
-    )
+    peer = make_encoder(reading.find(settings["weights"]).encoder)
     batch = inputs.full_batch(settings["batch"], settings["length"], 30522)
     tensors = {name: tf.constant(value) for name, value in batch.items()}
     peer(tensors)

@@ -171,7 +171,8 @@ def _trained(run: RunFolder) -> tuple[Task, keras.Model]:
     tokenizer = setup.make_tokenizer(run)
     task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
     task.remember(run.read_metrics() or {})
-    model = checkpoint.description.build()
+    # In its precision, or the metrics would be others than those of its training.
+    model = checkpoint.description.build(dtype=setup.POLICIES[run.config.train.precision])
     checkpoint.fill(model)
     return task, model
 

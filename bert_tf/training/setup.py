@@ -16,7 +16,7 @@ from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
-_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
 
 
@@ -70,7 +70,7 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
                 f"to {longest}"
             )
     layout = "unpadded" if fixed_length(config.train) is None else "padded"
-    return Encoder(encoder_config, layout, dtype=_POLICIES[config.train.precision])
+    return Encoder(encoder_config, layout, dtype=POLICIES[config.train.precision])
 
 
 def load_initial_weights(config: RunConfig, model: keras.Model) -> None:

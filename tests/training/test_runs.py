@@ -112,7 +112,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     assert metrics["accuracy"] == max(accuracies)
     moments = tensors.load(reading.newest(tmp_path / "run") / "optimizer.safetensors").values()
     assert (len(tiny.VOCABULARY), 16) not in {each.shape for each in moments}
-    assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-2)
+    assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
 @pytest.mark.slow
