@@ -39,7 +39,7 @@ def run(program: str, work: Callable[[], None], stopped: str) -> int:
     """
 
     def say(message: str) -> None:
-        print(f"{program}: {' '.join(message.splitlines())}", file=sys.stderr)
+        print(f"{program}: {message}", file=sys.stderr)
 
     try:
         work()

@@ -14,11 +14,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from export import optimizing
-
-# Names of precisions -> Keras's policies.
-PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 # A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
 _MOST_BYTES = 2**31 - 2**26
@@ -80,7 +78,7 @@ class ServedModel:
             self._constants.readers += 1
 
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
-        @tf.function(autograph=False, experimental_attributes={optimizing.KEPT_APART: True})
+        @tf.function(autograph=False, experimental_attributes=optimizing.ATTRIBUTES)
         def shared(inputs: Any) -> Any:
             if self._constants is None:
                 return compute(inputs)
@@ -147,9 +145,9 @@ def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
     """
     if precision is None:
         return model
-    if precision not in PRECISIONS:
-        raise UserError(f"unknown precision {precision!r}; choose {' or '.join(PRECISIONS)}")
-    policy = PRECISIONS[precision]
+    if precision not in POLICIES:
+        raise UserError(f"unknown precision {precision!r}; choose {' or '.join(POLICIES)}")
+    policy = POLICIES[precision]
     if model.dtype_policy.name == policy:
         return model
     copy = describe(model).build(dtype=policy)

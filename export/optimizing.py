@@ -11,26 +11,24 @@ from pathlib import Path
 from google.protobuf.message import Message
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2, saved_model_pb2
 
-# What `freezing` says of the model's function.
-KEPT_APART = "_noinline"
-# Functions with this are optimized only when they are called (tensorflow/core/grappler/optimizers,
-# meta_optimizer.cc).
-_LATER = "_tf_data_function"
+# Of a function that is kept apart from its callers, and optimized only when it is called itself
+# (tensorflow/core/grappler/optimizers/meta_optimizer.cc).
+_APART = "_noinline"
+ATTRIBUTES = {_APART: True, "_tf_data_function": True}
 
 
 def spare(folder: Path) -> None:
-    """Changes a SavedModel: functions that are `KEPT_APART` are optimized as said above."""
+    """Changes a SavedModel: functions with `ATTRIBUTES` are optimized as said above."""
     path = folder / "saved_model.pb"
     saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    options = _options().SerializeToString(deterministic=True)
     library = saved.meta_graphs[0].graph_def.library
-    apart = {each.signature.name for each in library.function if KEPT_APART in each.attr}
+    apart = {each.signature.name for each in library.function if _APART in each.attr}
     for function in library.function:
-        if function.signature.name in apart:
-            function.attr[_LATER].b = True
         for node in function.node_def:
             # Looking an attribute up would add it.
             if "f" in node.attr and node.attr["f"].func.name in apart:
-                node.attr["config_proto"].s = _options().SerializeToString(deterministic=True)
+                node.attr["config_proto"].s = options
     path.write_bytes(saved.SerializeToString(deterministic=True))
 
 

@@ -1,13 +1,14 @@
 """KerasHub's backbone and classifier on TensorFlow, from the weights of transformers."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from benchmarks.speed import inputs
+from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
+from bert_tf.config.kinds import POLICIES
 
 _NAMES = {
     "input_word_ids": "token_ids",
@@ -42,27 +43,18 @@ def finetune(settings: dict[str, Any]) -> Job:
     import keras
     import keras_hub
 
-    mixed = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[settings["precision"]]
     model = keras_hub.models.BertTextClassifier(
-        _backbone(settings, mixed), num_classes=2, preprocessor=None
+        _backbone(settings, POLICIES[settings["precision"]]), num_classes=2, preprocessor=None
     )
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=False,
     )
-    model.make_train_function()
-    spec = tf.TensorSpec([settings["batch"], None], tf.int32)
-    dataset = tf.data.Dataset.from_generator(
-        lambda: _endless(settings["batch"]),
-        output_signature=(dict.fromkeys(_NAMES.values(), spec), tf.TensorSpec([None], tf.int32)),
+    batches = endless(
+        lambda seed: _renamed(inputs.padded_batch(settings["batch"], 30522, seed)), ("labels",)
     )
-    iterator = iter(dataset.prefetch(2))
-
-    def step() -> None:
-        tf.nest.map_structure(np.asarray, model.train_function(iterator))
-
-    return Job(step)
+    return training(model, batches)
 
 
 def _backbone(settings: dict[str, Any], dtype: str) -> Any:
@@ -72,16 +64,7 @@ def _backbone(settings: dict[str, Any], dtype: str) -> Any:
 
 
 def _renamed(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {_NAMES[name]: value for name, value in batch.items()}
-
-
-def _endless(batch: int) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-    seed = 0
-    while True:
-        values = inputs.padded_batch(batch, 30522, seed)
-        labels = values.pop("labels")
-        yield _renamed(values), labels
-        seed += 1
+    return {_NAMES.get(name, name): value for name, value in batch.items()}
 
 
 if __name__ == "__main__":

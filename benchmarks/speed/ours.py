@@ -1,20 +1,18 @@
 """bert_tf: the exported graph in serving, Keras's `fit` step in training."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 import bert_tf
 import export
 from benchmarks.speed import inputs
+from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
 from bert_tf.checkpoints import reading
-
-_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+from bert_tf.config.kinds import POLICIES
 
 
 def prepare(settings: dict[str, Any]) -> Job:
@@ -74,10 +72,8 @@ def finetune(settings: dict[str, Any]) -> Job:
     model = _load(bert_tf.SequenceClassifier, settings)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer=_optimizer(), loss=loss)
-    batches = _endless(
-        lambda seed: inputs.padded_batch(settings["batch"], 30522, seed), ("labels",)
-    )
-    return _training(model, batches)
+    batches = endless(lambda seed: inputs.padded_batch(settings["batch"], 30522, seed), ("labels",))
+    return training(model, batches)
 
 
 def pretrain(settings: dict[str, Any]) -> Job:
@@ -86,12 +82,12 @@ def pretrain(settings: dict[str, Any]) -> Job:
     model.compile(optimizer=_optimizer())
     size = settings["batch"], settings["length"], 30522
     targets = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
-    return _training(model, _endless(lambda seed: inputs.pretraining_batch(*size, seed), targets))
+    return training(model, endless(lambda seed: inputs.pretraining_batch(*size, seed), targets))
 
 
 def _load(kind: type, settings: dict[str, Any]) -> Any:
     encoder = bert_tf.Encoder(
-        reading.find(settings["weights"]).encoder, dtype=_POLICIES[settings["precision"]]
+        reading.find(settings["weights"]).encoder, dtype=POLICIES[settings["precision"]]
     )
     model = encoder if kind is bert_tf.Encoder else kind(encoder)
     reading.find(settings["weights"]).fill(model)
@@ -100,34 +96,6 @@ def _load(kind: type, settings: dict[str, Any]) -> Any:
 
 def _optimizer() -> bert_tf.AdamW:
     return bert_tf.AdamW(1e-5)
-
-
-def _training(model: Any, batches: Iterator[tuple]) -> Job:
-    model.make_train_function()
-    dataset = tf.data.Dataset.from_generator(
-        lambda: batches, output_signature=_signature(next(batches))
-    )
-    iterator = iter(dataset.prefetch(2))
-
-    def step() -> None:
-        tf.nest.map_structure(np.asarray, model.train_function(iterator))
-
-    return Job(step)
-
-
-def _signature(batch: tuple) -> Any:
-    return tf.nest.map_structure(
-        lambda each: tf.TensorSpec([each.shape[0], *[None] * (each.ndim - 1)], each.dtype), batch
-    )
-
-
-def _endless(batch: Any, targets: tuple[str, ...]) -> Iterator[tuple]:
-    seed = 0
-    while True:
-        values = batch(seed)
-        y = {name: values.pop(name) for name in targets}
-        yield values, y if len(y) > 1 else y[targets[0]]
-        seed += 1
 
 
 _WORKS = {"encode": encode, "classify": classify, "finetune": finetune, "pretrain": pretrain}

@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
+from bert_tf.config.kinds import POLICIES
 from bert_tf.data.batching import Examples, training_batches
 from bert_tf.errors import UserError
 from bert_tf.progress import say
@@ -172,7 +173,7 @@ def _trained(run: RunFolder) -> tuple[Task, keras.Model]:
     task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
     task.remember(run.read_metrics() or {})
     # In its precision, or the metrics would be others than those of its training.
-    model = checkpoint.description.build(dtype=setup.POLICIES[run.config.train.precision])
+    model = checkpoint.description.build(dtype=POLICIES[run.config.train.precision])
     checkpoint.fill(model)
     return task, model
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
+from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
@@ -16,7 +17,6 @@ from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
 
 

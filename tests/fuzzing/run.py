@@ -105,6 +105,7 @@ class Watch:
 
     def __init__(self, folder: Path):
         self._folder, self._on = os.path.realpath(folder), False
+        self._done: list[str] = []
         sys.addaudithook(self._hook)
 
     def __enter__(self) -> None:
@@ -112,19 +113,25 @@ class Watch:
 
     def __exit__(self, *exception: Any) -> None:
         self._on = False
+        # A reader that expects any exception has taken it for damage.
+        assert not self._done, self._done
 
     def _hook(self, event: str, arguments: tuple) -> None:
         if not self._on:
             return
         if event.startswith(_FORBIDDEN):
-            raise AssertionError(f"a reader did {event} {arguments}")
+            self._refuse(f"a reader did {event} {arguments}")
         if event == "open" and isinstance(arguments[0], str | bytes):
             path, mode = os.path.realpath(os.fsdecode(arguments[0])), arguments[1]
-            is_inside = path.startswith(self._folder)
+            is_inside = f"{path}{os.sep}".startswith(f"{self._folder}{os.sep}")
             # Python's own modules are imported late.
             is_module = path.startswith((sys.prefix, sys.base_prefix)) or path.endswith(".py")
             if not is_inside and not is_module or mode not in (None, "r", "rb"):
-                raise AssertionError(f"a reader opened {path} ({mode})")
+                self._refuse(f"a reader opened {path} ({mode})")
+
+    def _refuse(self, what: str) -> None:
+        self._done.append(what)
+        raise AssertionError(what)
 
 
 def in_use(what: str) -> int:

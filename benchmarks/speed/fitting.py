@@ -1,0 +1,41 @@
+"""Steps of Keras's `fit` for whoever is a compiled Keras model."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.speed.turns import Job
+
+
+def training(model: Any, batches: Iterator[tuple]) -> Job:
+    """One update a step, from batches that `endless` makes."""
+    model.make_train_function()
+    dataset = tf.data.Dataset.from_generator(
+        lambda: batches, output_signature=_signature(next(batches))
+    )
+    iterator = iter(dataset.prefetch(2))
+
+    def step() -> None:
+        tf.nest.map_structure(np.asarray, model.train_function(iterator))
+
+    return Job(step)
+
+
+def _signature(batch: tuple) -> Any:
+    return tf.nest.map_structure(
+        lambda each: tf.TensorSpec([each.shape[0], *[None] * (each.ndim - 1)], each.dtype), batch
+    )
+
+
+def endless(
+    batch: Callable[[int], dict[str, np.ndarray]], targets: tuple[str, ...]
+) -> Iterator[tuple]:
+    """Pairs of inputs and targets of `batch(0)`, `batch(1)`, …; a single target is given alone."""
+    seed = 0
+    while True:
+        values = batch(seed)
+        y = {name: values.pop(name) for name in targets}
+        yield values, y if len(y) > 1 else y[targets[0]]
+        seed += 1
