@@ -58,9 +58,14 @@ def finetune(settings: dict[str, Any]) -> Job:
 
 
 def _backbone(settings: dict[str, Any], dtype: str) -> Any:
+    import keras
     import keras_hub
 
-    return keras_hub.models.BertBackbone.from_preset(settings["weights"], dtype=dtype)
+    backbone = keras_hub.models.BertBackbone.from_preset(settings["weights"], dtype=dtype)
+    # It has the tanh form of GELU, whatever the checkpoint says.
+    for layer in backbone.transformer_layers:
+        layer._feedforward_intermediate_dense.activation = keras.activations.gelu
+    return backbone
 
 
 def _renamed(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
