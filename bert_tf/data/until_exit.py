@@ -48,8 +48,10 @@ def map_until_exit(
         return tf.ensure_shape(flag, [])
 
     # An exception would not do: it is one bad element, and tf.data goes on to read the next.
+    # One at a time is said, as tf.data runs a map of which nothing is said in several threads.
     calls = dataset.map(
-        lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False)
+        lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False),
+        num_parallel_calls=1,
     )
     results = calls.take_while(goes_on).map(lambda _, *results: results)
     return results.apply(tf.data.experimental.assert_cardinality(dataset.cardinality()))
