@@ -15,7 +15,7 @@ from bert_tf.checkpoints.description import Description, describe, vocabulary_ha
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
-from bert_tf.progress import say
+from bert_tf.progress import say, warn
 from bert_tf.text import Tokenizer
 
 _FORMATS: dict[str, ModuleType] = {
@@ -49,7 +49,7 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike, to: str) 
     say("; ".join((*said, *report.notes)))
     vocabulary = checkpoint.read_vocabulary()
     if vocabulary is None:
-        say(f"warning: {source} has no vocabulary, and so {destination} has none")
+        warn(f"{source} has no vocabulary, and so {destination} has none")
     _write(Path(destination), to, weights, checkpoint.description, vocabulary)
 
 
@@ -112,11 +112,12 @@ def _supplement(
         plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: unsaid})
     for name in _ARITHMETIC:
         if name in unsaid.get("encoder", {}):
-            say(
-                f"warning: {form.READER} will compute with {name} {getattr(said.encoder, name)}, "
+            warn(
+                f"{form.READER} will compute with {name} {getattr(said.encoder, name)}, "
                 f"where the model has {unsaid['encoder'][name]}; only bert_tf reads that back"
             )
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
-    own = sorted({name.split("/")[0] for name in weights if name not in rows})
+    layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
+    own = sorted({name.split("/")[0] for name in layers})
     if own:
-        say(f"warning: {form.READER} has no place for {', '.join(own)}; only bert_tf reads it back")
+        warn(f"{form.READER} has no place for {', '.join(own)}; only bert_tf reads it back")

@@ -13,7 +13,7 @@ from bert_tf.models import EncoderConfig
 # The key of another format's configuration under which we keep what that format cannot say.
 EXTRA_KEY = "bert_tf"
 
-_WORDS = {int: "a whole number", float: "a number", str: "a text"}
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 _SHOWN = 60
 
 

@@ -22,7 +22,7 @@ def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, .
         "embeddings/position_embeddings": (config.max_position_embeddings, hidden),
         "embeddings/token_type_embeddings": (config.type_vocab_size, hidden),
         **layer_norm("embeddings/layer_norm"),
-        **linear("pooler", hidden, hidden),
+        **linear("pooler", config.output_size, config.output_size),
     }
     for n in range(layers):
         shapes |= linear(f"layer_{n}/attention/query_key_value", hidden, 3 * hidden)

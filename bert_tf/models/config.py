@@ -32,7 +32,7 @@ _PUBLISHED = [
 _PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary in _PUBLISHED}
 
 ACTIVATIONS = ("gelu", "gelu_new")
-ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left")
+ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +53,11 @@ class EncoderConfig:
         type_vocab_size: number of segments.
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every layer normalization.
-        attention: "bidirectional", or "left_to_right" / "right_to_left" for the paper's
-            ablations (section 5.1).
+        attention: "bidirectional", or for the paper's ablations (section 5.1) "left_to_right",
+            "right_to_left", or "side_by_side": an encoder of each of the two, both of these sizes,
+            whose vectors are laid end to end.
+        bilstm: whether a bidirectional LSTM, as wide as what it reads, follows the last block (the
+            same section).
 
     Raises:
         UserError: a size is not positive, the heads do not divide the hidden size, or a name is
@@ -74,6 +77,7 @@ class EncoderConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     attention: str = "bidirectional"
+    bilstm: bool = False
 
     def __post_init__(self) -> None:
         """Checks that the sizes fit together."""
@@ -86,11 +90,18 @@ class EncoderConfig:
                 f"hidden_size {self.hidden_size} is not a multiple of "
                 f"num_attention_heads {self.num_attention_heads}"
             )
+        if self.bilstm and self.output_size % 2:
+            raise UserError(f"a BiLSTM needs an even hidden_size, not {self.hidden_size}")
         for rate in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, rate) < 1:
                 raise UserError(f"{rate} must be in [0, 1), not {getattr(self, rate)}")
         _check_name("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_name("attention", self.attention, ATTENTION_DIRECTIONS)
+
+    @property
+    def output_size(self) -> int:
+        """Width of the vectors that come out."""
+        return self.hidden_size * (2 if self.attention == "side_by_side" else 1)
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "EncoderConfig":

@@ -52,16 +52,27 @@ class Encoder(keras.Model):
     Returns a dict, zero wherever the mask is 0:
 
     - `sequence_output`: [batch, seq_len, hidden], the last block's output;
-    - `pooled_output`: [batch, hidden], tanh of a linear map of the first token;
-    - `encoder_outputs`: list of [batch, seq_len, hidden], one for each block.
+    - `pooled_output`: [batch, hidden], tanh of a linear map of the first token, or of what has
+      read the whole row where not every token has;
+    - `encoder_outputs`: list of [batch, seq_len, hidden], one for each block, and one for the
+      BiLSTM if there is one.
+
+    `hidden` is `config.output_size`.
 
     Args:
         config: the sizes.
         layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
             static shapes (XLA, TPU). The numbers are the same.
+        with_pooler: whether there is a `pooled_output`.
     """
 
-    def __init__(self, config: EncoderConfig, layout: str = "unpadded", **kwargs: Any):
+    def __init__(
+        self,
+        config: EncoderConfig,
+        layout: str = "unpadded",
+        with_pooler: bool = True,
+        **kwargs: Any,
+    ):
         kwargs.setdefault("name", "encoder")
         trainable = kwargs.pop("trainable", True)
         super().__init__(**kwargs)
@@ -98,36 +109,49 @@ class Encoder(keras.Model):
             )
             for index in range(config.num_hidden_layers)
         ]
-        self.pooler = Linear(
-            config.hidden_size, "tanh", config.initializer_range, name="pooler", **policy
-        )
+        self.pooler = self.right_to_left = self.bilstm = None
+        if with_pooler:
+            self.pooler = Linear(
+                config.output_size, "tanh", config.initializer_range, name="pooler", **policy
+            )
         self.build({name: (None, None) for name in INPUTS})
         # Only now are there layers that it can be passed on to.
         self.trainable = trainable
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
         """Creates all weights; their shapes depend on the configuration alone."""
-        hidden = self.config.hidden_size
+        config = self.config
         self.embeddings.build((None,))
         for block in self.blocks:
-            block.build((None, hidden))
-        self.pooler.build((None, hidden))
+            block.build((None, config.hidden_size))
+        # These two are made here, so that their weights are named after this encoder.
+        if config.attention == "side_by_side":
+            other = dataclasses.replace(config, attention="right_to_left", bilstm=False)
+            self.right_to_left = Encoder(
+                other, self.layout, False, name="right_to_left", dtype=self.dtype_policy
+            )
+        if config.bilstm:
+            units, policy = config.output_size // 2, {"dtype": self.dtype_policy}
+            lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
+            self.bilstm = keras.layers.Bidirectional(lstm, name="bilstm", **policy)
+            self.bilstm.build((None, None, config.output_size))
+        if self.pooler is not None:
+            self.pooler.build((None, config.output_size))
         self.built = True
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
         """The shape of `sequence_output`, which `summary` shows where the encoder is a layer."""
-        return (None, None, self.config.hidden_size)
+        return (None, None, self.config.output_size)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
         """See the class."""
         encoded = self.encode(inputs, training=training)
-        encoder_outputs = [encoded.restore(index) for index in range(self.config.num_hidden_layers)]
-        return {
-            "sequence_output": encoder_outputs[-1],
-            "pooled_output": self.pool(encoded, inputs["input_mask"]),
-            "encoder_outputs": encoder_outputs,
-        }
+        encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
+        outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pool(encoded, inputs["input_mask"])
+        return outputs
 
     def encode(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens."""
@@ -141,20 +165,43 @@ class Encoder(keras.Model):
             layout.flatten(type_ids),
             training=training,
         )
-        bias = attention_bias(layout.key_mask, self.config.attention)
+        one_of_two = self.right_to_left is not None
+        direction = "left_to_right" if one_of_two else self.config.attention
+        bias = attention_bias(layout.key_mask, direction)
         layers = []
         for block in self.blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
+        if one_of_two:
+            other = self.right_to_left.encode(inputs, training=training)
+            embeddings = tf.concat([embeddings, other.embeddings], axis=-1)
+            layers = [tf.concat(pair, axis=-1) for pair in zip(layers, other.layers, strict=True)]
+        if self.bilstm is not None:
+            rows = layout.restore(layers[-1])
+            rows = self.bilstm(rows, mask=tf.not_equal(mask, 0), training=training)
+            layers.append(layout.flatten(rows))
         return Encoded(embeddings, layers, layout)
 
     def pool(self, encoded: Encoded, input_mask: tf.Tensor) -> tf.Tensor:
-        """[batch, hidden] from the first token of each row; zero where that is masked."""
+        """[batch, hidden] from what has read the whole of each row; zero where its start is masked.
+
+        That is the first token, as in the paper, unless it could see nothing but itself: going
+        from left to right it is the last one, and where there are both ways, half of each.
+        """
         first = tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
-        pooled = self.pooler(encoded.select(first))
+        one_way, two_ways = self.config.attention == "left_to_right", self._has_two_ways()
+        read = encoded.select(_last_places(input_mask) if one_way or two_ways else first)
+        if two_ways:
+            half = self.config.output_size // 2
+            read = tf.concat([read[:, :half], encoded.select(first)[:, half:]], axis=-1)
+        pooled = self.pooler(read)
         # A batch without rows may come without columns too.
         real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
+
+    def _has_two_ways(self) -> bool:
+        """Whether half of each vector has been read from the left, and half from the right."""
+        return self.bilstm is not None or self.right_to_left is not None
 
     def _check_length(self, word_ids: tf.Tensor) -> None:
         """Raises UserError when a row is known to be longer than there are positions."""
@@ -188,10 +235,21 @@ class Encoder(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same encoder."""
-        return super().get_config() | {"config": self.config.to_dict(), "layout": self.layout}
+        return super().get_config() | {
+            "config": self.config.to_dict(),
+            "layout": self.layout,
+            "with_pooler": self.pooler is not None,
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Encoder":
         """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
         return cls(EncoderConfig(**fields.pop("config")), **fields)
+
+
+def _last_places(input_mask: tf.Tensor) -> tf.Tensor:
+    """int32 [batch, 1]: the last token of each row; 0 where there is none."""
+    places = tf.range(tf.shape(input_mask)[1])
+    real = tf.where(tf.not_equal(input_mask, 0), places, 0)
+    return tf.maximum(tf.reduce_max(real, axis=1, keepdims=True), 0)

@@ -37,7 +37,7 @@ class FeatureTagger(WeightedModel):
         lstm_units: width of the LSTM in each direction; the paper's is 768.
 
     Raises:
-        UserError: unknown features, or fewer layers than they need.
+        UserError: unknown features, fewer layers than they need, or an encoder with a BiLSTM.
     """
 
     def __init__(
@@ -57,6 +57,8 @@ class FeatureTagger(WeightedModel):
         needed = {"second_to_last": 2, "sum_last_four": 4, "concat_last_four": 4}.get(features, 1)
         if layers < needed:
             raise UserError(f"features {features} need {needed} layers; the encoder has {layers}")
+        if encoder.config.bilstm:
+            raise UserError("features have a BiLSTM of their own; leave out model.bilstm")
         encoder.trainable = False
         self.features = features
         policy = {"dtype": self.dtype_policy}
@@ -78,7 +80,7 @@ class FeatureTagger(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the weights of the LSTMs and of the classifier."""
-        hidden, units = self.encoder.config.hidden_size, self.head["lstm_units"]
+        hidden, units = self.encoder.config.output_size, self.head["lstm_units"]
         width = 4 * hidden if self.features == "concat_last_four" else hidden
         self.lstms[0].build((None, None, width))
         self.lstms[1].build((None, None, 2 * units))

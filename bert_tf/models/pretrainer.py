@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.layers.linear import Linear
 from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.models.encoder import Encoder
@@ -29,6 +30,9 @@ class PreTrainer(WeightedModel):
     Args:
         encoder: the encoder.
         next_sentence: whether there is a next sentence head.
+
+    Raises:
+        UserError: the encoder has what is added after pre-training only.
     """
 
     def __init__(self, encoder: Encoder, next_sentence: bool = True, **kwargs: Any):
@@ -38,6 +42,11 @@ class PreTrainer(WeightedModel):
         head = {"next_sentence": next_sentence}
         super().__init__(encoder, head, prefixes, uses_pooler=next_sentence, **kwargs)
         config = encoder.config
+        if config.bilstm or config.attention == "side_by_side":
+            raise UserError(
+                "a BiLSTM, and encoders side by side, are made of what is pre-trained without; "
+                "leave out model.bilstm and pre-train each direction by itself"
+            )
         policy = {"dtype": self.dtype_policy}
         self.masked_lm = MaskedLMHead(
             config.hidden_act,

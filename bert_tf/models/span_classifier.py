@@ -48,7 +48,7 @@ class SpanClassifier(EncoderModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
-        self.span.build((None, self.encoder.config.hidden_size))
+        self.span.build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:

@@ -51,8 +51,8 @@ class TokenClassifier(WeightedModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
-        self.dropout.build((None, self.encoder.config.hidden_size))
-        self.classifier.build((None, self.encoder.config.hidden_size))
+        self.dropout.build((None, self.encoder.config.output_size))
+        self.classifier.build((None, self.encoder.config.output_size))
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:

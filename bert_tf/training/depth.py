@@ -21,20 +21,29 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
             f"train.frozen_layers {frozen} is more than the model's {len(encoder.blocks)} layers; "
             "lower it"
         )
-    for layer in (encoder.embeddings, *encoder.blocks[:frozen]):
-        layer.trainable = False
+    for each in _ways(encoder).values():
+        for layer in (each.embeddings, *each.blocks[:frozen]):
+            layer.trainable = False
 
 
 def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float]:
     """What the learning rate of each layer is multiplied by, for `BertOptimizer`.
 
-    The pooler and the head learn at the full rate, the last block at `train.layer_decay` times
-    that, the block below it at the square, and so on down to the embeddings.
+    What stands above the blocks learns at the full rate, the last block at `train.layer_decay`
+    times that, the block below it at the square, and so on down to the embeddings.
     """
     if settings.layer_decay == 1:
         return {}
-    downwards = [*reversed(encoder.blocks), encoder.embeddings]
     return {
-        f"{encoder.name}/{layer.name}/": settings.layer_decay**depth
-        for depth, layer in enumerate(downwards, start=1)
+        f"{path}/{layer.name}/": settings.layer_decay**depth
+        for path, each in _ways(encoder).items()
+        for depth, layer in enumerate((*reversed(each.blocks), each.embeddings), start=1)
     }
+
+
+def _ways(encoder: Encoder) -> dict[str, Encoder]:
+    """The encoder by the path of its weights, and where there is one beside it that one too."""
+    ways = {encoder.name: encoder}
+    if encoder.right_to_left is not None:
+        ways[f"{encoder.name}/{encoder.right_to_left.name}"] = encoder.right_to_left
+    return ways

@@ -36,3 +36,10 @@ def test_the_six_sizes():
         sizes.append(size)
     wide = [(12, 1024, 16), (24, 1024, 16)]
     assert sorted(sizes) == sorted([(3, 768, 12), (6, 768, 3), (6, 768, 12), (12, 768, 12), *wide])
+
+
+@pytest.mark.parametrize("task", ["mnli", "qnli", "mrpc", "sst2", "squad"])
+def test_the_last_row_of_table_5_is_fine_tuned_with_a_bilstm(task):
+    config = configuration.load(FOLDER.parent / "bilstm" / f"{task}.yaml")
+    assert config.model.bilstm
+    assert config.init.checkpoint.endswith("base_left_to_right")

@@ -1,5 +1,7 @@
 """The encoder as a Keras model: sizes, names, layouts, saving, precision."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -72,6 +74,61 @@ def test_a_one_way_encoder_looks_only_that_way(direction, seen):
     after = encoder(inputs | {"input_word_ids": tf.constant(ids)})["sequence_output"].numpy()
     np.testing.assert_array_equal(before[0, seen], after[0, seen])
     assert not np.allclose(before[0, place], after[0, place])
+
+
+WAYS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
+
+
+def one_way_and_more(attention: str, bilstm: bool, layout: str = "unpadded") -> Encoder:
+    sizes = SMALL.to_dict() | {"attention": attention, "bilstm": bilstm, "initializer_range": 0.5}
+    return Encoder(EncoderConfig(**sizes), layout)
+
+
+@pytest.mark.parametrize("bilstm", [False, True])
+@pytest.mark.parametrize("attention", WAYS)
+def test_the_pooled_output_has_read_every_token(attention, bilstm):
+    length = 5
+    # The first row as it is; in each other one token is another. Two are padding.
+    ids = np.tile(np.arange(1, 8), (1 + length, 1))
+    ids[1 + np.arange(length), np.arange(length)] += 10
+    pooled = one_way_and_more(attention, bilstm)(
+        {
+            "input_word_ids": tf.constant(ids),
+            "input_mask": tf.constant(np.tile(np.arange(7) < length, (1 + length, 1)).astype(int)),
+            "input_type_ids": tf.zeros_like(ids),
+        }
+    )["pooled_output"].numpy()
+    assert pooled.shape[1] == (16 if attention == "side_by_side" else 8)
+    assert (np.abs(pooled[1:] - pooled[0]).max(axis=1) > 1e-4).all()
+
+
+@pytest.mark.parametrize("bilstm", [False, True])
+@pytest.mark.parametrize("attention", WAYS)
+def test_padding_changes_nothing_in_either_layout(attention, bilstm):
+    unpadded = one_way_and_more(attention, bilstm)
+    padded = one_way_and_more(attention, bilstm, "padded")
+    padded.set_weights(unpadded.get_weights())
+    expected = unpadded(batch())
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(padded(batch())[name], expected[name], rtol=0, atol=1e-5)
+    middle = {name: value[1:2, :4] for name, value in batch().items()}
+    alone = unpadded(middle)
+    np.testing.assert_allclose(alone["pooled_output"][0], expected["pooled_output"][1], atol=1e-5)
+    np.testing.assert_allclose(
+        alone["sequence_output"][0], expected["sequence_output"][1, :4], atol=1e-5
+    )
+
+
+def test_side_by_side_is_both_ways_end_to_end():
+    both = one_way_and_more("side_by_side", bilstm=False)
+    left = Encoder(dataclasses.replace(both.config, attention="left_to_right"), with_pooler=False)
+    left.set_weights(both.get_weights()[: len(left.weights)])
+    halves = [left(batch()), both.right_to_left(batch())]
+    joined = tf.concat([each["sequence_output"] for each in halves], axis=-1)
+    np.testing.assert_allclose(both(batch())["sequence_output"], joined, atol=1e-5)
+    for layer, outputs in enumerate(both(batch())["encoder_outputs"]):
+        joined = tf.concat([each["encoder_outputs"][layer] for each in halves], axis=-1)
+        np.testing.assert_allclose(outputs, joined, atol=1e-5)
 
 
 def test_a_classifier_learns_by_plain_fit():

@@ -1,0 +1,91 @@
+"""Lays a left-to-right and a right-to-left pre-training side by side, to be fine-tuned as one.
+
+    python -m experiments.pretraining.side_by_side runs/left_to_right runs/right_to_left --out both
+    bert-tf finetune experiments/glue/sst2.yaml --out runs/sst2 --set init.checkpoint=both
+
+Each token's vector is then what both say of it, end to end, as in ELMo (paper, section 5.1).
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from bert_tf import command
+from bert_tf.checkpoints import native, reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.description import ENCODER
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+from bert_tf.models import Encoder
+from bert_tf.progress import say
+
+WAYS = ("left_to_right", "right_to_left")
+
+
+def main() -> int:
+    """Writes the checkpoint; returns the exit code, see `bert_tf.command`."""
+
+    def work() -> None:
+        parser = command.Parser(description=__doc__.splitlines()[0])
+        for way in WAYS:
+            parser.add_argument(way, type=Path, help=f"a {way.replace('_', '-')} pre-training")
+        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+        given = parser.parse_args()
+        join(given.left_to_right, given.right_to_left, given.out)
+
+    return command.run("side_by_side", work, "stopped")
+
+
+def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
+    """Writes the new folder `out`, in our format: an encoder without a pooler, and its vocabulary.
+
+    Raises:
+        UserError: one of the two is no checkpoint, goes the other way, or has another size or
+            vocabulary; `out` exists.
+    """
+    left, right = _open(left_to_right, WAYS[0]), _open(right_to_left, WAYS[1])
+    for field, value in left.encoder.to_dict().items():
+        other = getattr(right.encoder, field)
+        if field != "attention" and value != other:
+            raise UserError(
+                f"{field} is {value} in {left_to_right}, and {other} in {right_to_left}; they must "
+                "be of one size"
+            )
+    vocabulary = left.read_vocabulary()
+    if vocabulary is None or vocabulary != right.read_vocabulary():
+        raise UserError(
+            f"{left_to_right} and {right_to_left} do not have one vocabulary; pre-train both with "
+            "the same tokenizer.vocab"
+        )
+    if out.exists():
+        raise UserError(f"{out} exists already; choose another place for the output")
+    weights = {}
+    for checkpoint, place in ((left, "encoder/"), (right, "encoder/right_to_left/")):
+        # Neither pooler has read what both say; a new one is learned with the task.
+        half = Encoder(checkpoint.encoder, with_pooler=False)
+        checkpoint.fill(half)
+        for name, variable in weight_names(half).items():
+            weights[name.replace("encoder/", place, 1)] = variable.numpy()
+    description = dataclasses.replace(
+        left.description,
+        model=ENCODER,
+        head={},
+        encoder=dataclasses.replace(left.encoder, attention="side_by_side"),
+        labels=(),
+    )
+    with atomic_path(out) as new:
+        new.mkdir()
+        native.write_weights(new, weights, description, vocabulary)
+    say(f"{out}: {left_to_right} and {right_to_left}, {len(weights)} weights")
+
+
+def _open(path: Path, way: str) -> Checkpoint:
+    checkpoint = reading.find(path)
+    if checkpoint.encoder.attention != way:
+        raise UserError(f"{path} reads {checkpoint.encoder.attention}, where {way} is wanted")
+    return checkpoint
+
+
+if __name__ == "__main__":
+    sys.exit(main())
