@@ -14,6 +14,7 @@ import bert_tf
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
 from bert_tf.progress import say
+from bert_tf.report.ablations import find_ablations
 from bert_tf.report.curves import draw_curves
 from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
 from bert_tf.report.runs import RunFacts
@@ -26,8 +27,9 @@ _CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
     """Writes a page on finished runs: a table for each benchmark, and the curves of training.
 
-    Results over several seeds are mean ± standard deviation. Everything is on dev data unless the
-    table says otherwise.
+    Runs that differ in their pre-training, their size or the activations they read are set beside
+    each other as in the paper's tables 5, 6 and 7 and its figure 4. Results over several seeds are
+    mean ± standard deviation. Everything is on dev data unless the table says otherwise.
 
     Args:
         runs: run folders.
@@ -54,12 +56,15 @@ def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
 
 
 def _sections(facts: Sequence[RunFacts]) -> list[Section]:
-    """One for each benchmark, in the order in which the runs came."""
-    benchmarks = {each.benchmark.title: each.benchmark for each in facts}
-    return [
-        _section([each for each in facts if each.benchmark == benchmark])
+    """One for each benchmark, in the order in which the runs came, and then the ablations."""
+    ablations = find_ablations(facts)
+    others = [each for each in facts if not any(each is one for one in ablations.shown)]
+    benchmarks = {each.benchmark.title: each.benchmark for each in others}
+    sections = [
+        _section([each for each in others if each.benchmark == benchmark])
         for benchmark in benchmarks.values()
     ]
+    return sections + ablations.sections
 
 
 def _section(facts: Sequence[RunFacts]) -> Section:

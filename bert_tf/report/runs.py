@@ -10,6 +10,7 @@ from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 from bert_tf.report.curves import Curves, read_curves
+from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of
 from bert_tf.training.run_folder import RunFolder
 
@@ -43,6 +44,7 @@ class RunFacts:
         metrics: on its dev data.
         repeated: the same over several seeds, if it was run so.
         curves: what it logged while training ("train") and evaluating ("dev").
+        origin: the pre-training that it started from, if that was one of bert_tf or none.
     """
 
     name: str
@@ -52,6 +54,7 @@ class RunFacts:
     metrics: dict[str, float]
     repeated: Repeated | None
     curves: dict[str, Curves]
+    origin: Origin | None = None
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> "RunFacts":
@@ -67,27 +70,33 @@ class RunFacts:
         benchmark = benchmark_of(run.config)
         trials = run.path / "trials"
         logs = _first_logs(trials) if trials.is_dir() else run.logs
+        encoder = reading.find(run.path).encoder
         return cls(
             name=run.path.resolve().name,
             config=run.config,
-            encoder=reading.find(run.path).encoder,
+            encoder=encoder,
             benchmark=benchmark,
             metrics=metrics,
             repeated=_repeated(run.path / "summary.tsv", benchmark.metrics[0]),
             curves={kind: read_curves(logs / kind) for kind in ("train", "dev")},
+            origin=origin_of(run.config, encoder),
         )
 
+    def value(self, metric: str) -> float | None:
+        """A metric, shares in percent: the mean over the seeds where there are several."""
+        value = self.metrics.get(metric)
+        if self.repeated is not None:
+            value = self.repeated.means.get(metric, value)
+        return None if value is None else self.scale(metric) * value
+
     def shown(self, metric: str) -> str:
-        """A metric for a table: shares in percent, with the deviation where there is one."""
-        value, deviation = self.metrics.get(metric), None
-        if self.repeated is not None and metric in self.repeated.means:
-            value = self.repeated.means[metric]
-            deviation = self.repeated.deviations.get(metric)
+        """The same for a table, with the deviation where there is one."""
+        value = self.value(metric)
         if value is None:
             return ""
-        scale = self.scale(metric)
-        text = f"{scale * value:.1f}"
-        return text if deviation is None else f"{text} ± {scale * deviation:.1f}"
+        deviation = self.repeated and self.repeated.deviations.get(metric)
+        text = f"{value:.1f}"
+        return text if deviation is None else f"{text} ± {self.scale(metric) * deviation:.1f}"
 
     def scale(self, metric: str) -> float:
         """What a metric is multiplied with to be in percent: SQuAD's are already."""
