@@ -12,7 +12,7 @@ READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 DOCS_READY := .venv/docs-ready
 
-.PHONY: demo test test-all soak lint bench docs clean
+.PHONY: demo test test-all soak paper-small lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
@@ -30,6 +30,10 @@ test-all: $(READY)
 # Injects faults into tiny runs, an hour of them, and tells what was lost: make soak ARGS="--times 2"
 soak: $(READY)
 	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+# A small version of every table of the paper, some hours: make paper-small ARGS="--help"
+paper-small: $(READY)
+	$(BIN)/python -m experiments.small $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@
 Each token's vector is then what both say of it, end to end, as in ELMo (paper, section 5.1).
 """
 
+import argparse
 import dataclasses
 import sys
 from pathlib import Path
@@ -26,15 +27,17 @@ WAYS = ("left_to_right", "right_to_left")
 def main() -> int:
     """Writes the checkpoint; returns the exit code, see `bert_tf.command`."""
 
-    def work() -> None:
-        parser = command.Parser(description=__doc__.splitlines()[0])
-        for way in WAYS:
-            parser.add_argument(way, type=Path, help=f"a {way.replace('_', '-')} pre-training")
-        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
-        given = parser.parse_args()
+    parser = command.Parser(
+        prog="python -m experiments.pretraining.side_by_side", description=__doc__.splitlines()[0]
+    )
+    for way in WAYS:
+        parser.add_argument(way, type=Path, help=f"a {way.replace('_', '-')} pre-training")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+
+    def work(given: argparse.Namespace) -> None:
         join(given.left_to_right, given.right_to_left, given.out)
 
-    return command.run("side_by_side", work, "stopped")
+    return command.run("side_by_side", parser, None, work, "stopped")
 
 
 def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:

@@ -1,6 +1,6 @@
 """Writes novels and WikiText as one corpus, a sentence a line, a blank line between documents.
 
-    python -m experiments.pretraining.small.corpus --novels novels --wikitext wikitext2/train.txt \\
+    python -m experiments.small.corpus --novels novels --wikitext wikitext2/train.txt \\
         --out corpus.txt
 
 An article is one document; a novel is cut into documents of the size of a chapter, so that some of
