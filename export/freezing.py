@@ -1,9 +1,11 @@
 """The model inside an export: one function that all signatures call, its weights frozen or not.
 
-A frozen model needs no variables: its weights are constants in the precision it computes in, which
-the kernels of some CPUs lay out once instead of on every call.
+The weights are stored in the precision the model computes in, so that no call has to convert them.
+A frozen model needs no variables: its weights are constants, which the kernels of some CPUs lay out
+once instead of on every call.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +40,9 @@ class ServedModel:
     def __init__(self, model: keras.Model, freeze: bool = False):
         self._model = model
         self._constants = _Constants(model) if freeze else None
+        self._stored = None
+        if not freeze and model.compute_dtype != model.variable_dtype:
+            self._stored = _Stored(model)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -47,9 +52,11 @@ class ServedModel:
         return getattr(self._model, name)
 
     @property
-    def weights(self) -> list[keras.Variable]:
-        """The variables that the graph reads."""
-        return self._model.weights if self._constants is None else []
+    def variables(self) -> list[tf.Variable]:
+        """What the graph reads its weights from."""
+        if self._stored is not None:
+            return self._stored.variables
+        return [weight.value for weight in self._model.weights] if self._constants is None else []
 
     def facts(self) -> dict[str, Any]:
         """What a model card tells."""
@@ -80,9 +87,7 @@ class ServedModel:
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
         @tf.function(autograph=False, experimental_attributes=optimizing.ATTRIBUTES)
         def shared(inputs: Any) -> Any:
-            if self._constants is None:
-                return compute(inputs)
-            with self._constants:
+            with self._constants or self._stored or contextlib.nullcontext():
                 return compute(inputs)
 
         def call(inputs: Any) -> Any:
@@ -95,6 +100,27 @@ class ServedModel:
             return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), outputs)
 
         return call
+
+
+class _Stored(keras.StatelessScope):
+    """Within this scope Keras's variables have the values of `variables`.
+
+    Attributes:
+        variables: matrices in the dtype that the model computes in, vectors as they are.
+    """
+
+    def __init__(self, model: keras.Model):
+        super().__init__()
+        self._by_weight = {
+            id(weight): tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
+            for weight in model.weights
+        }
+        self.variables = list(self._by_weight.values())
+
+    def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
+        """What stands for a weight; None for any other variable."""
+        stored = self._by_weight.get(id(variable))
+        return None if stored is None else stored.read_value()
 
 
 class _Constants(keras.StatelessScope):

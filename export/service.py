@@ -54,7 +54,7 @@ class Service:
         self, model: ServedModel | None, tokenizer: Tokenizer, labels: tuple[str, ...] = ()
     ):
         self.model = model
-        self.weights = [] if model is None else [weight.value for weight in model.weights]
+        self.weights = [] if model is None else model.variables
         self.vocabulary, self.labels = tokenizer.vocabulary, labels
 
     @staticmethod

@@ -53,9 +53,9 @@ def pretraining_batch(batch: int, length: int, vocabulary: int, seed: int) -> di
     }
 
 
-def texts(vocabulary: Path, rows: int, seed: int = 0) -> list[str]:
+def texts(vocabulary: str | Path, rows: int, seed: int = 0) -> list[str]:
     """Texts of words of one piece each, so many that the tokens are like MRPC's pairs."""
-    pieces = vocabulary.read_text(encoding="utf-8").splitlines()
+    pieces = Path(vocabulary).read_text(encoding="utf-8").splitlines()
     words = [piece for piece in pieces if piece.isascii() and piece.isalpha()]
     random = np.random.default_rng([3, seed])
     return [" ".join(random.choice(words, size=n - 2)) for n in lengths(rows, seed)]

@@ -47,5 +47,9 @@ def map_in_chunks(
     _, arrays = tf.while_loop(
         lambda chunk, _: chunk < chunks, step, (tf.constant(0), arrays), parallel_iterations=1
     )
-    results = [each.concat() for each in arrays]
+    # A loop's arrays forget their shapes.
+    results = [
+        tf.ensure_shape(array.concat(), [None, *each.shape[1:]])
+        for array, each in zip(arrays, tf.nest.flatten(outputs.structured_outputs), strict=True)
+    ]
     return tf.nest.pack_sequence_as(outputs.structured_outputs, results)

@@ -73,6 +73,7 @@ class WordTagger:
         def of_words(values: tf.Tensor) -> tf.RaggedTensor:
             shape = tf.concat([splits[-1:], tf.shape(values)[2:]], axis=0)
             found = tf.scatter_nd(words[:, None], tf.boolean_mask(values, chosen), shape)
+            found = tf.ensure_shape(found, [None, *values.shape[2:]])
             return tf.RaggedTensor.from_row_splits(found, tf.cast(splits, tf.int64), validate=False)
 
         return [of_words(values) for values in of_windows]

@@ -35,7 +35,8 @@ def program(tmp_path_factory):
 def ask(program, folder, signature, inputs):
     """What the program prints, as name -> (shape, values as texts)."""
     given = [f"{name}={text}" for name, texts in inputs.items() for text in texts]
-    libraries = sorted(OPS.glob("_*wordpiece_tokenizer.so"))
+    # The regular expressions are for words.
+    libraries = sorted([*OPS.glob("_*wordpiece_tokenizer.so"), OPS / "_regex_split_ops.so"])
     done = subprocess.run(
         [program, folder, signature, *libraries, "--", *given],
         capture_output=True,

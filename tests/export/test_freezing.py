@@ -61,10 +61,26 @@ def test_answers_stay_the_same(loaded, family):
 )
 def test_in_bfloat16_answers_are_close(loaded, family, output):
     plain = answers(loaded(family))["serving_default"][output]
-    fast = answers(loaded(family, **FAST))["serving_default"][output]
-    # Eight bits of precision, through two layers of weights far larger than BERT's.
-    np.testing.assert_allclose(fast, plain, atol=0.05 * np.abs(plain).max())
-    assert not np.array_equal(fast, plain)
+    for options in (FAST, {"precision": "bfloat16"}):
+        fast = answers(loaded(family, **options))["serving_default"][output]
+        # Eight bits of precision, through two layers of weights far larger than BERT's.
+        np.testing.assert_allclose(fast, plain, atol=0.05 * np.abs(plain).max())
+        assert not np.array_equal(fast, plain)
+
+
+@pytest.mark.parametrize("family", ["classification", pytest.param("mlm", marks=pytest.mark.slow)])
+def test_a_plain_export_stores_its_matrices_in_the_serving_precision(
+    exported, loaded, models, family
+):
+    stored = {2: "bfloat16", 1: "float32"}
+    weights = loaded(family, precision="bfloat16").weights
+    assert all(each.dtype.name == stored[min(2, each.shape.rank)] for each in weights)
+    sizes = [
+        sum(file.stat().st_size for file in (exported(family, **options) / "variables").iterdir())
+        for options in ({}, {"precision": "bfloat16"})
+    ]
+    matrices = sum(w.numpy().size for w in models(family).weights if w.ndim > 1)
+    assert sizes[0] - sizes[1] > 1.9 * matrices
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ FOR_TEXTS, FOR_CHUNKS = 768, 1280
 _ASK = """
 import json, resource, sys
 import tensorflow as tf, tensorflow_text
+from tests.export.peak import peak_mib
 
 def now():
     pages = int(open("/proc/self/statm").read().split()[1])
@@ -45,7 +46,7 @@ before = now()
 for text, times, rows in requests:
     for name in loaded.signatures:
         ask(name, text * times, rows)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - before)
+print(peak_mib() - before)
 """
 
 

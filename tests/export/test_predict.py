@@ -142,7 +142,13 @@ def test_every_family_is_asked(exported, loaded, tmp_path, family, capsys):
     found = answered(capsys.readouterr().out)
     outputs = loaded(family).signatures["serving_default"].structured_outputs
     assert len(found) == 70 and found[0].keys() == outputs.keys()
-    assert all(each == found[0] for each in found)
+    for name, first in found[0].items():
+        same = [each[name] for each in found]
+        if isinstance(np.ravel(first)[0], np.floating):
+            # The rows of a batch go different ways through the kernels.
+            np.testing.assert_allclose(same, [first] * 70, atol=1e-6)
+        else:
+            assert same == [first] * 70
 
 
 @pytest.mark.slow

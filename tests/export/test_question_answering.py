@@ -172,16 +172,17 @@ def test_a_thousand_questions_are_answered_at_once(loaded):
 
 # Loads the model, asks about a megabyte, and prints by how much memory grew, in MiB.
 _MEGABYTE = """
-import resource, sys
+import sys
 import tensorflow as tf, tensorflow_text
+from tests.export.peak import peak_mib
 answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 question = tf.constant(["cat"])
 answer(question=question, context=tf.constant(["a cat"]))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_mib()
 context = sys.argv[2] * (2**20 // len(sys.argv[2].encode()))
 found = answer(question=question, context=tf.constant([context]))
 print(len(found["answer"][0].numpy()))
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+print(peak_mib() - before)
 """
 
 

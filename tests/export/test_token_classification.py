@@ -184,13 +184,14 @@ def test_a_feature_tagger_is_served_too(tokenizer, tmp_path):
 
 # Loads the model, asks about a megabyte, and prints by how much memory grew, in MiB.
 _MEGABYTE = """
-import resource, sys
+import sys
 import tensorflow as tf, tensorflow_text
+from tests.export.peak import peak_mib
 answer = tf.saved_model.load(sys.argv[1]).signatures[sys.argv[2]]
 answer(text=tf.constant(["a cat"]))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_mib()
 found = answer(text=tf.constant([sys.argv[3] * (2**20 // len(sys.argv[3].encode()))]))
-print(found["starts"].shape[1], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+print(found["starts"].shape[1], peak_mib() - before)
 """
 
 

@@ -1,0 +1,166 @@
+"""What was measured: kept in files, shown as tables and as a picture."""
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from benchmarks.speed.works import PRECISIONS, WORKS
+from bert_tf.files import atomic_path, write_text
+
+OURS = "bert_tf"
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One contestant.
+
+    Attributes:
+        name: what it is called.
+        seconds: of each step.
+        memory: the peak of its process in GiB.
+    """
+
+    name: str
+    seconds: list[float]
+    memory: float
+
+    @property
+    def median(self) -> float:
+        """Seconds of a step."""
+        return statistics.median(self.seconds)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is bert_tf."""
+        return self.name.startswith(OURS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """All contestants of one work in one precision, measured side by side.
+
+    Attributes:
+        work: its name in `WORKS`.
+        precision: the precision.
+        contestants: ours first.
+        share_of_peak: share of the machine's measured peak of matrix products that our fastest
+            reaches; None where that was not measured.
+    """
+
+    work: str
+    precision: str
+    contestants: list[Measured]
+    share_of_peak: float | None = None
+
+    def save(self, folder: Path) -> None:
+        """Writes it into the folder."""
+        write_text(
+            self.path(folder, self.work, self.precision), json.dumps(dataclasses.asdict(self))
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "Result":
+        """Reads what `save` wrote."""
+        fields = json.loads(path.read_text())
+        contestants = [Measured(**each) for each in fields.pop("contestants")]
+        return cls(contestants=contestants, **fields)
+
+    @staticmethod
+    def path(folder: Path, work: str, precision: str) -> Path:
+        """Where `save` writes it."""
+        return folder / f"{work}-{precision}.json"
+
+    def ratio(self, each: Measured, peer: str | None = None) -> float | None:
+        """How many times as fast as the fastest peer, or as the one of that name, it is."""
+        peers = [p for p in self.contestants if not p.is_ours and peer in (None, p.name)]
+        return min(p.median for p in peers) / each.median if peers else None
+
+    @property
+    def ours(self) -> Measured:
+        """The faster one of ours."""
+        return min((e for e in self.contestants if e.is_ours), key=lambda each: each.median)
+
+    def table(self) -> Table:
+        """Every contestant with its ratio to the fastest peer."""
+        work = WORKS[self.work]
+        title = f"{self.work}, {self.precision}, batch {work.batch}"
+        table = Table("contestant", "ms", "quartiles", "sequences/s", "GiB", "ratio")
+        table.title = title + (f" x {work.length}" if work.length else "")
+        for each in self.contestants:
+            low, high = np.percentile(each.seconds, [25, 75]) * 1e3
+            ratio = self.ratio(each)
+            table.add_row(
+                each.name,
+                f"{each.median * 1e3:.1f}",
+                f"{low:.1f}-{high:.1f}",
+                f"{work.batch / each.median:.2f}",
+                f"{each.memory:.2f}",
+                "" if ratio is None else f"{ratio:.2f}",
+            )
+        return table
+
+
+def summary(results: Sequence[Result]) -> Table:
+    """A line for every goal: ours, the fastest peer, their ratio and what it should be."""
+    table = Table("work", "precision", "ours/s", "beside", "theirs/s", "ratio", "goal", "memory")
+    for result in results:
+        work, ours = WORKS[result.work], result.ours
+        number = PRECISIONS.index(result.precision)
+        peers = [each for each in result.contestants if not each.is_ours]
+        if not peers:
+            continue
+        best = min(peers, key=lambda each: each.median)
+        goals = [(best, work.of_best[number])]
+        if work.of_pytorch is not None:
+            goals += [(p, work.of_pytorch[number]) for p in peers if p.name == "PyTorch"]
+        least = min(each.memory for each in peers)
+        for peer, goal in goals:
+            ratio = peer.median / ours.median
+            table.add_row(
+                result.work,
+                result.precision,
+                f"{work.batch / ours.median:.2f}",
+                peer.name,
+                f"{work.batch / peer.median:.2f}",
+                f"{ratio:.2f}",
+                f"{goal:.2f}" + ("" if ratio >= goal else " missed"),
+                f"{ours.memory:.2f} of {least:.2f} GiB",
+            )
+        if result.share_of_peak is not None:
+            share = result.share_of_peak
+            goal = "0.75" + ("" if share >= 0.75 else " missed")
+            table.add_row(
+                result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", goal, ""
+            )
+    return table
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """A PNG with the sequences a second of every contestant, one panel for each work."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        len(results), 1, figsize=(7, 0.5 + 1.9 * len(results)), layout="constrained", squeeze=False
+    )
+    for panel, result in zip(panels[:, 0], results, strict=True):
+        batch = WORKS[result.work].batch
+        names = [each.name for each in result.contestants]
+        rates = [batch / each.median for each in result.contestants]
+        quartiles = np.array([np.percentile(e.seconds, [75, 25]) for e in result.contestants])
+        spread = np.abs(batch / quartiles.T - np.array(rates))
+        colours = ["C1" if each.is_ours else "C0" for each in result.contestants]
+        panel.barh(names, rates, xerr=spread, color=colours, ecolor="0.3")
+        panel.invert_yaxis()
+        panel.set_title(f"{result.work}, {result.precision}: sequences/s", fontsize="medium")
+        panel.tick_params(labelsize="small")
+    with atomic_path(path) as new:
+        figure.savefig(new, format="png", dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,62 @@
+"""What is measured, for whom, and how fast it should be."""
+
+import dataclasses
+
+PRECISIONS = ("float32", "bfloat16")
+# (layers, hidden size, heads) of the weights that the works compute with.
+SHAPES = {"base": (12, 768, 12), "small": (6, 384, 12)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """A row of the table.
+
+    Attributes:
+        job: the function of the contestants' modules.
+        batch: rows of a step.
+        length: tokens of each row; None for texts and rows of MRPC's lengths.
+        shape: the weights' shape, one of `SHAPES`.
+        of_best: goals of the ratio to the fastest peer, for float32 and bfloat16.
+        of_pytorch: the same to PyTorch; None where there is no other goal.
+    """
+
+    job: str
+    batch: int
+    length: int | None
+    shape: str
+    of_best: tuple[float, float]
+    of_pytorch: tuple[float, float] | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it answers, so that there are outputs to compare, rather than trains."""
+        return self.job in ("encode", "classify")
+
+
+WORKS = {
+    "encode": Work("encode", 8, 128, "base", (1.05, 1.05), (1.10, 1.25)),
+    "classify": Work("classify", 32, None, "base", (1.6, 1.8)),
+    "latency": Work("classify", 1, None, "base", (1.1, 1.1)),
+    "finetune": Work("finetune", 32, None, "base", (1.5, 1.5)),
+    "finetune-small": Work("finetune", 32, None, "small", (1.5, 1.5)),
+    "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3)),
+    "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3)),
+}
+PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
+
+
+def entries(work: Work, precision: str, peers: list[str]) -> list[tuple[str, dict]]:
+    """The modules that do a work in a precision, ours first, and what each is told besides."""
+    ours = [("ours", {"name": "bert_tf", "frozen": False})]
+    known = {"pytorch": ("pytorch", {"name": "PyTorch"})}
+    if work.serves:
+        ours.append(("ours", {"name": "bert_tf, frozen", "frozen": True}))
+        known["openvino"] = ("openvino_runtime", {"name": "OpenVINO"})
+        if precision == "float32":
+            known["onnx"] = ("onnx_runtime", {"name": "ONNX Runtime"})
+    if work.job in ("encode", "finetune"):
+        known["keras_hub"] = ("keras_hub", {"name": "KerasHub"})
+    if work.job == "encode":
+        known["compiled"] = ("pytorch", {"name": "PyTorch, compiled", "compiled": True})
+        known["model_garden"] = ("model_garden", {"name": "Model Garden"})
+    return ours + [known[peer] for peer in peers if peer in known]
