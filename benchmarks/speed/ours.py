@@ -25,25 +25,30 @@ def prepare(settings: dict[str, Any]) -> Job:
 def encode(settings: dict[str, Any]) -> Job:
     """Token ids to the last layer, without padding."""
     encoder = _load(bert_tf.Encoder, settings)
-    batch = inputs.full_batch(settings["batch"], settings["length"], 30522)
+    tensors = {}
+
+    def resize(batch: int, length: int) -> None:
+        made = inputs.full_batch(batch, length, 30522)
+        tensors.update({name: tf.constant(value) for name, value in made.items()})
+
+    resize(settings["batch"], settings["length"])
 
     def last_layer(**features: tf.Tensor) -> tf.Tensor:
         return tf.cast(encoder.encode(features).restore(), tf.float32)
 
     function = tf.function(last_layer).get_concrete_function(
-        **{name: tf.TensorSpec([None, None], tf.int32, name) for name in batch}
+        **{name: tf.TensorSpec([None, None], tf.int32, name) for name in tensors}
     )
     if settings.get("frozen"):
         from tensorflow.python.framework import convert_to_constants
 
         function = convert_to_constants.convert_variables_to_constants_v2(function)
-    tensors = {name: tf.constant(value) for name, value in batch.items()}
     last = []
 
     def step() -> None:
         last[:] = tf.nest.flatten(function(**tensors))
 
-    return Job(step, lambda: last[0].numpy())
+    return Job(step, lambda: last[0].numpy(), resize)
 
 
 def classify(settings: dict[str, Any]) -> Job:

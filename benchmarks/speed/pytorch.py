@@ -30,14 +30,17 @@ def prepare(settings: dict[str, Any]) -> Job:
 def encode(settings: dict[str, Any]) -> Job:
     """Token ids to the last layer, without padding."""
     model = _load(transformers.BertModel, settings)
-    batch = _tensors(inputs.full_batch(settings["batch"], settings["length"], 30522))
-    last = []
+    batch, last = {}, []
+
+    def resize(rows: int, length: int) -> None:
+        batch.update(_tensors(inputs.full_batch(rows, length, 30522)))
 
     def step() -> None:
         with torch.inference_mode():
             last[:] = [model(**batch).last_hidden_state]
 
-    return Job(step, lambda: last[0].float().numpy())
+    resize(settings["batch"], settings["length"])
+    return Job(step, lambda: last[0].float().numpy(), resize)
 
 
 def classify(settings: dict[str, Any]) -> Job:
@@ -129,10 +132,15 @@ def converted(settings: dict[str, Any], run: Callable[[dict[str, np.ndarray]], n
         settings: as for `prepare`.
         run: takes int64 arrays under the names of `Traceable.forward`, gives its output.
     """
-    last = []
+    last, resize = [], None
     if settings["work"] == "encode":
-        batch = _tensors(inputs.full_batch(settings["batch"], settings["length"], 30522))
-        arrays = {name: value.numpy().astype(np.int64) for name, value in batch.items()}
+        arrays = {}
+
+        def resize(rows: int, length: int) -> None:
+            batch = _tensors(inputs.full_batch(rows, length, 30522))
+            arrays.update({name: value.numpy().astype(np.int64) for name, value in batch.items()})
+
+        resize(settings["batch"], settings["length"])
 
         def step() -> None:
             last[:] = [run(arrays)]
@@ -144,7 +152,7 @@ def converted(settings: dict[str, Any], run: Callable[[dict[str, np.ndarray]], n
             encoded = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
             last[:] = [run({name: encoded[name] for name in _NAMES.values()})]
 
-    return Job(step, lambda: np.asarray(last[0], np.float32))
+    return Job(step, lambda: np.asarray(last[0], np.float32), resize)
 
 
 def example() -> dict[str, torch.Tensor]:

@@ -22,10 +22,12 @@ class Job(NamedTuple):
     Attributes:
         step: does the work once.
         outputs: what it computed last, to compare with the others'; None where that is not done.
+        resize: changes how many rows and tokens of each a step has; None where they are fixed.
     """
 
     step: Callable[[], None]
     outputs: Callable[[], np.ndarray] | None = None
+    resize: Callable[[int, int], None] | None = None
 
 
 class Contestant:
@@ -54,6 +56,11 @@ class Contestant:
         answer = self._ask(str(steps))
         self.seconds += answer["seconds"]
         self.memory = answer["memory"]
+
+    def resize(self, batch: int, length: int) -> None:
+        """From now on a step has so many rows and tokens of each; forgets the times so far."""
+        self._ask(f"size {batch} {length}")
+        self.seconds.clear()
 
     def outputs(self) -> np.ndarray | None:
         """What it computed."""
@@ -100,6 +107,10 @@ def serve(prepare: Callable[[dict[str, Any]], Job]) -> None:
         if line.strip() == "outputs":
             if job.outputs is not None:
                 np.save(settings["out"], job.outputs())
+            print("{}", flush=True)
+            continue
+        if line.startswith("size"):
+            job.resize(*map(int, line.split()[1:]))
             print("{}", flush=True)
             continue
         seconds = []

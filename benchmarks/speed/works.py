@@ -4,7 +4,13 @@ import dataclasses
 
 PRECISIONS = ("float32", "bfloat16")
 # (layers, hidden size, heads) of the weights that the works compute with.
-SHAPES = {"base": (12, 768, 12), "small": (6, 384, 12)}
+SHAPES = {
+    "2 x 128": (2, 128, 2),
+    "4 x 256": (4, 256, 4),
+    "small": (6, 384, 12),
+    "8 x 512": (8, 512, 8),
+    "base": (12, 768, 12),
+}
 
 
 @dataclasses.dataclass(frozen=True)

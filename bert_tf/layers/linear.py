@@ -34,6 +34,7 @@ class Linear(keras.layers.Layer):
         self.activation = activation
         self.initializer_range = initializer_range
         self._activate = activations.by_name(activation)
+        self._activate_in_training = activations.by_name(activation, training=True)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates `kernel` [input_size, units] and `bias` [units]."""
@@ -44,10 +45,10 @@ class Linear(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
+    def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """[tokens, input_size] -> [tokens, units]."""
-        product = tf.matmul(tokens, self.kernel)
-        return self._activate(tf.nn.bias_add(product, self.bias))
+        activate = self._activate_in_training if training else self._activate
+        return activate(tf.nn.bias_add(tf.matmul(tokens, self.kernel), self.bias))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The input's shape with `units` as its last axis."""

@@ -48,9 +48,9 @@ class MaskedLMHead(keras.layers.Layer):
             name="output_bias", shape=(vocab_size,), initializer="zeros"
         )
 
-    def call(self, tokens: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+    def call(self, tokens: tf.Tensor, table: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Tokens [n, hidden] and table [vocab_size, hidden] -> float32 logits [n, vocab_size]."""
-        tokens = self.layer_norm(self.transform(tokens))
+        tokens = self.layer_norm(self.transform(tokens, training=training))
         scores = tf.matmul(tokens, tf.cast(table, tokens.dtype), transpose_b=True)
         return tf.cast(tf.nn.bias_add(scores, self.output_bias), tf.float32)
 

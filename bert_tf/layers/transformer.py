@@ -78,7 +78,7 @@ class TransformerBlock(keras.layers.Layer):
         mixed = self.attention(tokens, layout=layout, bias=bias, training=training)
         mixed = self.attention_dropout(mixed, training=training)
         tokens = self.attention_layer_norm(mixed, tokens)
-        expanded = self.output_projection(self.intermediate(tokens))
+        expanded = self.output_projection(self.intermediate(tokens, training=training))
         expanded = self.output_dropout(expanded, training=training)
         return self.output_layer_norm(expanded, tokens)
 

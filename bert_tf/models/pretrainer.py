@@ -75,7 +75,9 @@ class PreTrainer(WeightedModel):
         encoded = self.encoder.encode(inputs, training=training)
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
         logits = self.masked_lm(
-            encoded.select(positions), self.encoder.embeddings.word_embeddings.value
+            encoded.select(positions),
+            self.encoder.embeddings.word_embeddings.value,
+            training=training,
         )
         shape = tf.concat([tf.shape(positions), [self.encoder.config.vocab_size]], 0)
         outputs = {"masked_lm": tf.reshape(logits, shape)}

@@ -4,6 +4,8 @@ Source: `AdamWeightDecayOptimizer` and `create_optimizer` in google-research/ber
 `optimization.py`.
 """
 
+import math
+
 import keras
 import tensorflow as tf
 
@@ -25,8 +27,40 @@ class AdamW(BertOptimizer):
         decay: float,
         rate: tf.Tensor,
     ) -> tf.Tensor:
-        """lr (m / (sqrt(v) + eps) + decay w)."""
+        """lr (m / (sqrt(v) + eps) + decay w), where an update may be skipped."""
         step = momentum / (tf.sqrt(velocity) + self.epsilon)
         if decay:
             step += decay * variable
         return rate * step
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
+    ) -> None:
+        """Moves one variable and its moments, in one pass over them."""
+        if self.skip_nonfinite:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        index = self._get_variable_index(variable)
+        rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
+        if not self._spared[index]:
+            # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
+            variable.assign_sub(rate * self.decay_rate * variable)
+        # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are
+        # so much smaller or larger then, and rate and epsilon make up for that.
+        number = variable.dtype.as_numpy_dtype
+        first, second = (
+            float(number(1) - number(beta)) / (1.0 - beta) for beta in (self.beta_1, self.beta_2)
+        )
+        # The powers of beta are those of the bias correction, which is not done.
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=tf.zeros([], variable.dtype),
+            beta2_power=tf.zeros([], variable.dtype),
+            lr=rate * (math.sqrt(second) / first),
+            beta1=tf.constant(self.beta_1, variable.dtype),
+            beta2=tf.constant(self.beta_2, variable.dtype),
+            epsilon=tf.constant(self.epsilon * math.sqrt(second), variable.dtype),
+            grad=gradient,
+        )

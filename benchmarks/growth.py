@@ -1,0 +1,148 @@
+"""How the time of encoding grows with the batch, the length and the model, beside the peers.
+
+    python -m benchmarks.growth --out growth.png
+    python -m benchmarks.growth --precisions float32 --peers pytorch --out growth.png
+
+Token ids to the last layer, without padding, each contestant in a process of its own, in turns. The
+tables give the median milliseconds of a step; what is not varied is 8 rows of 128 tokens and the
+shape of BERT-base.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.speed.turns import Contestant, take_turns
+from benchmarks.speed.weights import make_weights
+from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
+from bert_tf.files import atomic_path
+
+BATCHES = (1, 2, 4, 8, 16, 32)
+LENGTHS = (32, 64, 128, 256, 512)
+_PEERS = ("pytorch", "openvino")
+_BATCH, _LENGTH, _SHAPE = 8, 128, "base"
+
+# Contestant -> (what is varied, milliseconds) of each point.
+Curves = dict[str, list[tuple[float, float]]]
+
+
+def main() -> None:
+    """Prints a table for each precision and axis, and draws all of them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    parser.add_argument("--peers", nargs="+", choices=_PEERS, default=list(_PEERS))
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=2, help="steps of a turn")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
+    arguments = parser.parse_args()
+    drawn = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for precision in arguments.precisions:
+            for axis, curves in _measure(precision, Path(scratch), arguments):
+                drawn[precision, axis] = curves
+                _print(precision, axis, curves)
+    _draw(drawn, arguments.out)
+
+
+def _measure(
+    precision: str, scratch: Path, arguments: argparse.Namespace
+) -> Iterator[tuple[str, Curves]]:
+    contestants = _start(_SHAPE, precision, scratch, arguments)
+    for axis, sizes in (
+        ("rows", [(batch, _LENGTH) for batch in BATCHES]),
+        ("tokens of a row", [(_BATCH, length) for length in LENGTHS]),
+    ):
+        curves: Curves = {each.name: [] for each in contestants}
+        for size in sizes:
+            for each in contestants:
+                each.resize(*size)
+            _time(contestants, size[axis != "rows"], curves, arguments)
+        yield axis, curves
+    _end(contestants)
+    curves = {}
+    for shape, (layers, hidden, _) in SHAPES.items():
+        contestants = _start(shape, precision, scratch, arguments)
+        _time(contestants, layers * 12 * hidden**2 / 1e6, curves, arguments)
+        _end(contestants)
+    yield "million weights of the blocks", curves
+
+
+def _start(
+    shape: str, precision: str, scratch: Path, arguments: argparse.Namespace
+) -> list[Contestant]:
+    weights = scratch / shape.replace(" ", "")
+    if not weights.exists():
+        make_weights(weights, "encode", shape, None)
+    settings = {
+        "work": "encode",
+        "precision": precision,
+        "batch": _BATCH,
+        "length": _LENGTH,
+        "threads": arguments.threads,
+        "weights": str(weights),
+    }
+    return [
+        Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
+        for module, extra in entries(WORKS["encode"], precision, arguments.peers)
+    ]
+
+
+def _time(
+    contestants: list[Contestant], place: float, curves: Curves, arguments: argparse.Namespace
+) -> None:
+    take_turns(contestants, arguments.rounds, arguments.steps)
+    for each in contestants:
+        milliseconds = statistics.median(each.seconds) * 1e3
+        curves.setdefault(each.name, []).append((place, milliseconds))
+
+
+def _end(contestants: list[Contestant]) -> None:
+    for each in contestants:
+        each.close()
+
+
+def _print(precision: str, axis: str, curves: Curves) -> None:
+    places = [place for place, _ in next(iter(curves.values()))]
+    table = Table("contestant", *(f"{place:.4g}" for place in places))
+    table.title = f"{precision}: milliseconds over {axis}"
+    for name, points in curves.items():
+        table.add_row(name, *(f"{milliseconds:.1f}" for _, milliseconds in points))
+    Console(width=100).print(table)
+
+
+def _draw(drawn: dict[tuple[str, str], Curves], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    precisions = list(dict.fromkeys(precision for precision, _ in drawn))
+    axes = list(dict.fromkeys(axis for _, axis in drawn))
+    figure, panels = pyplot.subplots(
+        len(precisions),
+        len(axes),
+        figsize=(4.2 * len(axes), 3.4 * len(precisions)),
+        layout="constrained",
+        squeeze=False,
+    )
+    for (precision, axis), curves in drawn.items():
+        panel = panels[precisions.index(precision)][axes.index(axis)]
+        for name, points in curves.items():
+            panel.plot(*zip(*points, strict=True), marker="o", label=name)
+        panel.set(title=precision, xlabel=axis, ylabel="ms", xscale="log", yscale="log")
+        panel.grid(alpha=0.3, which="both")
+    panels[0][0].legend(fontsize="small")
+    with atomic_path(path) as new:
+        figure.savefig(new, format="png", dpi=110)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Where the time of a step of ours goes, by kind of operation.
+
+    python -m benchmarks.step_profile --work finetune --precision bfloat16
+    python -m benchmarks.step_profile --work encode --frozen
+
+The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
+threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
+step, and its share of all.
+"""
+
+import argparse
+import collections
+import os
+import tempfile
+from pathlib import Path
+
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from benchmarks.speed import ours
+from benchmarks.speed.weights import make_weights
+from benchmarks.speed.works import PRECISIONS, WORKS
+
+_WARM_UP = 3
+_COMPUTING = "tf_Compute"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", choices=WORKS, default="finetune")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
+    parser.add_argument("--frozen", action="store_true", help="for works that serve")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    work = WORKS[arguments.work]
+    with tempfile.TemporaryDirectory() as folder:
+        weights, logs = Path(folder) / "weights", Path(folder) / "logs"
+        make_weights(weights, work.job, work.shape, None)
+        job = ours.prepare(
+            {
+                "work": work.job,
+                "precision": arguments.precision,
+                "batch": work.batch,
+                "length": work.length,
+                "threads": arguments.threads,
+                "weights": str(weights),
+                "vocabulary_file": str(weights / "vocab.txt"),
+                "frozen": arguments.frozen,
+            }
+        )
+        for _ in range(_WARM_UP):
+            job.step()
+        with tf.profiler.experimental.Profile(str(logs)):
+            for _ in range(arguments.steps):
+                job.step()
+        (trace,) = logs.rglob("*.xplane.pb")
+        milliseconds, counts = _sums(trace)
+    _print(arguments, milliseconds, counts)
+
+
+def _sums(trace: Path) -> tuple[collections.Counter[str], collections.Counter[str]]:
+    """Milliseconds and number of the operations of each kind."""
+    space = xplane_pb2.XSpace.FromString(trace.read_bytes())
+    milliseconds, counts = collections.Counter(), collections.Counter()
+    for plane in space.planes:
+        for line in plane.lines:
+            if not line.name.startswith(_COMPUTING):
+                continue
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                _, colon, kind = name.rpartition(":")
+                # The executor has names of its own, and functions contain other operations.
+                if colon and "::" not in name and not kind.endswith("PartitionedCall"):
+                    milliseconds[kind] += event.duration_ps / 1e9
+                    counts[kind] += 1
+    return milliseconds, counts
+
+
+def _print(
+    arguments: argparse.Namespace,
+    milliseconds: collections.Counter[str],
+    counts: collections.Counter[str],
+) -> None:
+    total = sum(milliseconds.values())
+    table = Table("operation", "ms a step", "times a step", "share")
+    table.title = f"{arguments.work}, {arguments.precision}" + ", frozen" * arguments.frozen
+    for kind, each in milliseconds.most_common(arguments.rows):
+        table.add_row(
+            kind,
+            f"{each / arguments.steps:.1f}",
+            f"{counts[kind] / arguments.steps:.0f}",
+            f"{each / total:.1%}",
+        )
+    table.add_row("all", f"{total / arguments.steps:.1f}", "", "")
+    Console(width=80).print(table)
+
+
+if __name__ == "__main__":
+    main()
