@@ -83,12 +83,19 @@ class SelfAttention(keras.layers.Layer):
             [tokens, hidden].
         """
         query, key, value = self._heads(layout.to_rows(self.query_key_value(tokens)))
-        scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
-        scores = scores * (1.0 / math.sqrt(query.shape[-1])) + bias
-        probabilities = tf.cast(tf.nn.softmax(scores), value.dtype)
-        probabilities = self.dropout(probabilities, training=training)
+        probabilities = self.dropout(_probabilities(query, key, bias), training=training)
         mixed = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
         return self.output_projection(layout.from_rows(self._merge(mixed)))
+
+    def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
+        """What `call` weighs the values with, before dropout; the arguments are those of `call`.
+
+        Returns:
+            [batch, heads, row_len, row_len]: how much of each key (last axis) a query takes. A
+            row adds up to 1; that of a query at padding means nothing.
+        """
+        query, key, _ = self._heads(layout.to_rows(self.query_key_value(tokens)))
+        return _probabilities(query, key, bias)
 
     def _heads(self, rows: tf.Tensor) -> list[tf.Tensor]:
         """[batch, row_len, 3 * hidden] -> three of [batch, heads, row_len, head_size]."""
@@ -113,3 +120,10 @@ class SelfAttention(keras.layers.Layer):
             "dropout": self.dropout_rate,
             "initializer_range": self.initializer_range,
         }
+
+
+def _probabilities(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """[batch, heads, row_len, head_size] twice -> [batch, heads, row_len, row_len]."""
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
+    scores = scores * (1.0 / math.sqrt(query.shape[-1])) + bias
+    return tf.cast(tf.nn.softmax(scores), query.dtype)

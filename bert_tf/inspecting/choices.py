@@ -1,0 +1,96 @@
+"""Pictures of a model that chooses one of several endings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.importance import Inputs, importances
+from bert_tf.inspecting.looks import Look, Mark, Section, SeenInput
+from bert_tf.inspecting.pictures import Pictures
+from bert_tf.inspecting.projection import pooled, row_vectors
+from bert_tf.inspecting.subject import Subject, without_padding
+from bert_tf.predict.rows import Row
+from bert_tf.tasks.multiple_choice import EncodedChoices
+from bert_tf.tasks.predicting import predict_rows
+from bert_tf.text import Preprocessor
+
+_BATCH = 16
+_RIGHT_OR_NOT = ("another choice", "the right choice")
+_NOTE = (
+    "Each point is a context of the dev data with one of its choices, seen by the vector that is "
+    "scored."
+)
+
+
+class ChoicePictures(Pictures):
+    """Pictures of a `MultipleChoice` model."""
+
+    accepted = (("context", "choices"),)
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`; the best choice comes first."""
+        subject, choices = self.subject, row["choices"]
+        contexts = [row["context"]] * len(choices)
+        features = self._preprocess((tf.constant(contexts), tf.constant(choices)))
+        scores = self._scores(features).numpy()
+        order = np.argsort(-scores, kind="stable")
+        seen = [
+            self._seen(f"{i + 1}: {choices[i]}", without_padding(features, i))
+            for i in order.tolist()
+        ]
+        encoded = subject.encoder.encode(features, training=False)
+        vectors = pooled(subject.encoder, encoded, features["input_mask"]).numpy()
+        marks = [
+            Mark(sections.shortened(choice), vector)
+            for choice, vector in zip(choices, vectors, strict=True)
+        ]
+        names = [f"{i}: {choice}" for i, choice in enumerate(choices, start=1)]
+        answer = charts.bars(names, tf.nn.softmax(scores).numpy())
+        return Look((row["context"],), answer, tuple(seen), tuple(marks))
+
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        subject = self.subject
+        data: EncodedChoices = subject.task.read(subject.dev_path())
+        chosen = sections.draw(len(data.lengths), rows)
+        logits = predict_rows(
+            subject.model, lambda rows: data.inputs(chosen[rows]), data.lengths[chosen], _BATCH
+        )
+        pairs = (chosen[:, None] * data.choices + np.arange(data.choices)).ravel()
+
+        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
+            return data.encoded.take(pairs[rows])
+
+        vectors = row_vectors(subject.encoder, pooled, inputs_of, data.encoded.lengths[pairs])
+        texts = [subject.read_back(inputs_of(np.array([i]))) for i in range(len(pairs))]
+        labels = data.labels[chosen]
+        is_right = (np.arange(data.choices) == labels[:, None]).ravel().astype(int).tolist()
+        names = [f"choice {i}" for i in range(1, data.choices + 1)]
+        probabilities = tf.nn.softmax(logits).numpy()
+        return [
+            *sections.by_label(vectors, texts, is_right, _RIGHT_OR_NOT, marks, _NOTE),
+            *sections.classes(names, probabilities, labels, "rows"),
+        ]
+
+    def _seen(self, title: str, inputs: Inputs) -> SeenInput:
+        """A context with one choice, and what its tokens add to its score."""
+        subject = self.subject
+        explained = importances(
+            ["the score of this choice"],
+            subject.encoder,
+            inputs,
+            subject.blank(inputs),
+            lambda pairs: self._scores(pairs)[:, None],
+        )
+        return subject.seen(title, inputs, explained)
+
+    def _scores(self, pairs: Inputs) -> tf.Tensor:
+        """float32 [pairs]: the score of each, which does not depend on the others."""
+        alone = {name: values[:, None] for name, values in pairs.items()}
+        return self.subject.model(alone, training=False)[:, 0]

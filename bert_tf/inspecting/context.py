@@ -1,0 +1,106 @@
+"""Where in a context an answer may start and end, word by word."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.inspecting.markup import Html, tag
+from bert_tf.text import QuestionWindows
+
+# Probabilities from which on there are bars, and numbers; and the height of 1 in pixels.
+_DRAWN, _WRITTEN, _TALL = 0.005, 0.05, 34
+
+
+class SpanShares(NamedTuple):
+    """How likely an answer starts and ends at each word of a context.
+
+    Attributes:
+        starts, ends: int [words], byte ranges in the context.
+        start, end: float64 [words], probabilities, each summing to 1.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        windows: QuestionWindows,
+        start_logits: np.ndarray,
+        end_logits: np.ndarray,
+        vocabulary: Sequence[str],
+    ) -> "SpanShares":
+        """The probabilities that the logits of all windows of one context amount to.
+
+        Answers compete over all windows by their logits, each piece with those of the window where
+        it has most context; so does the softmax go over all pieces of the context. The
+        probabilities of a word's pieces are added.
+
+        Args:
+            windows: of one question.
+            start_logits, end_logits: float32 [windows, seq_len].
+            vocabulary: the pieces.
+        """
+        shown = windows.has_most_context.numpy()
+        order = np.argsort(windows.pieces.numpy()[shown], kind="stable")
+        ids, starts, ends = (
+            each.numpy()[shown][order]
+            for each in (windows.features["input_word_ids"], windows.starts, windows.ends)
+        )
+        if not len(ids):
+            return cls(*(np.zeros(0, kind) for kind in (int, int, float, float)))
+        continues = np.array([vocabulary[number].startswith("##") for number in ids])
+        # Pieces of one character share its bytes.
+        continues[1:] |= starts[1:] < np.maximum.accumulate(ends)[:-1]
+        continues[0] = False
+        first = np.flatnonzero(~continues)
+        return cls(
+            starts[first],
+            np.maximum.reduceat(ends, first),
+            *(
+                np.add.reduceat(_softmax(logits[shown][order]), first)
+                for logits in (start_logits, end_logits)
+            ),
+        )
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits.astype(np.float64) - logits.max())
+    return powers / powers.sum()
+
+
+def context_picture(context: bytes, shares: SpanShares, answer: tuple[int, int]) -> Html:
+    """The context with two bars under each word, blue for the start and orange for the end.
+
+    Args:
+        context: its UTF-8.
+        shares: of its words.
+        answer: byte range of the answer; (-1, -1) where there is none.
+    """
+    parts: list[str] = []
+    told = 0
+    for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
+        # What has no bars stays plain text, in which lines break as they should.
+        two = [_bar("start", start), _bar("end", end)] if max(start, end) >= _DRAWN else []
+        kinds = ["answer"] * (answer[0] <= first and last <= answer[1]) + ["barred"] * bool(two)
+        parts += [
+            context[told:first].decode("utf-8", "replace"),
+            tag(
+                "span",
+                context[first:last].decode("utf-8", "replace"),
+                *([tag("span", *two, class_="spans")] if two else []),
+                class_=" ".join(kinds),
+                title=f"start {start:.2%}, end {end:.2%}",
+            ),
+        ]
+        told = last
+    return tag("p", *parts, context[told:].decode("utf-8", "replace"), class_="context")
+
+
+def _bar(kind: str, share: float) -> Html:
+    written = f"{share:.0%}" if share >= _WRITTEN else ""
+    bar = tag("i", style=f"height:{share * _TALL:.1f}px")
+    return tag("span", bar, tag("small", written), class_=kind)

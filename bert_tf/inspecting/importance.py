@@ -1,0 +1,124 @@
+"""What each token adds to an output: integrated gradients.
+
+Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017,
+arXiv 1703.01365). The output's gradient is integrated along the straight way from a blank input to
+the real one, here in the vectors that leave the embeddings, and multiplied with the way. The values
+of all tokens add up to what the output changes by (their "completeness"), which tells how good the
+integral is. The blank input is the same one with [MASK] for every piece: what BERT has learned to
+take for "some word", where the paper's zero vector is nothing that it has ever seen.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting.stepping_in import called_instead, towers
+from bert_tf.models import Encoder
+
+# Points of the way, at which Gauss-Legendre quadrature looks.
+_POINTS = 48
+# Tokens whose gradients are computed at a time.
+_MOST_TOKENS = 4096
+
+Inputs = Mapping[str, tf.Tensor]
+
+
+class Importances(NamedTuple):
+    """What the tokens of one input add to an output.
+
+    Attributes:
+        of: the output, in words.
+        values: float32 [tokens]; of [CLS] and [SEP], which stay in the blank input, 0.
+        change: output of the input less that of the blank one.
+    """
+
+    of: str
+    values: np.ndarray
+    change: float
+
+
+def importances(
+    outputs: Sequence[str],
+    encoder: Encoder,
+    inputs: Inputs,
+    blank: Inputs,
+    score: Callable[[Inputs], tf.Tensor],
+    points: int = _POINTS,
+) -> list[Importances]:
+    """Integrated gradients of some outputs.
+
+    Args:
+        outputs: they, in words.
+        encoder: the encoder inside the model.
+        inputs: the encoder's inputs, each int32 [1, tokens], without padding.
+        blank: the same for the input to compare with.
+        score: float32 [rows, outputs] for inputs [rows, tokens]; runs the model on `encoder`.
+        points: how many gradients each integral is made of.
+    """
+    start, end = (encoder.encode(each, training=False).embeddings for each in (blank, inputs))
+    way = end - start
+    places, weights = np.polynomial.legendre.leggauss(points)
+    shares, weights = (places + 1) / 2, weights / 2
+    rows = max(1, _MOST_TOKENS // way.shape[0])
+    integrals = tf.zeros([len(outputs), *way.shape], way.dtype)
+    for first in range(0, points, rows):
+        chunk = slice(first, first + rows)
+        share, weight = (
+            tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
+        )
+        gradients = _gradients(encoder, inputs, start + share * way, score)
+        integrals += tf.reduce_sum(weight * gradients, axis=1)
+    values = tf.reduce_sum(way * integrals, axis=-1).numpy()
+    changes = (score(inputs) - score(blank))[0].numpy().tolist()
+    return [Importances(*each) for each in zip(outputs, values, changes, strict=True)]
+
+
+def _gradients(
+    encoder: Encoder, inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
+) -> tf.Tensor:
+    """The gradients of the outputs by the embeddings' vectors, at some of them.
+
+    Args:
+        encoder, inputs, score: as for `importances`.
+        vectors: float32 [rows, tokens, hidden].
+
+    Returns:
+        float32 [outputs, rows, tokens, hidden].
+    """
+    rows, _, hidden = vectors.shape
+    repeated = {name: tf.repeat(values, rows, axis=0) for name, values in inputs.items()}
+    both_ways = towers(encoder).values()
+    with (
+        tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape,
+        contextlib.ExitStack() as stack,
+    ):
+        tape.watch(vectors)
+        # Without padding, rows laid end to end are what every layout makes of them.
+        flat = tf.reshape(vectors, [-1, hidden])
+        for tower, part in zip(both_ways, tf.split(flat, len(both_ways), axis=-1), strict=True):
+            stack.enter_context(called_instead(tower.embeddings, _giving(part)))
+        totals = tf.unstack(tf.reduce_sum(score(repeated), axis=0))
+    return tf.stack([tape.gradient(total, vectors) for total in totals])
+
+
+def _giving(vectors: tf.Tensor) -> Callable[..., tf.Tensor]:
+    return lambda *_, **__: vectors
+
+
+def blanked(inputs: Inputs, mask_id: int, kept: tuple[int, ...]) -> Inputs:
+    """The inputs with `mask_id` for every piece but those of `kept`, the special tokens."""
+    ids = inputs["input_word_ids"]
+    is_kept = tf.reduce_any(ids[..., None] == tf.constant(kept, ids.dtype), axis=-1)
+    return {**inputs, "input_word_ids": tf.where(is_kept, ids, mask_id)}
+
+
+def log_odds(logits: tf.Tensor, place: int) -> tf.Tensor:
+    """log(p / (1 - p)) of one class: float32 [rows, classes] -> [rows].
+
+    Of two classes this is the difference of their logits.
+    """
+    others = tf.concat([logits[:, :place], logits[:, place + 1 :]], axis=-1)
+    return logits[:, place] - tf.reduce_logsumexp(others, axis=-1)

@@ -1,0 +1,40 @@
+"""What every task family tells of its texts and of its dev data."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from bert_tf.inspecting.looks import Look, Mark, Section
+from bert_tf.inspecting.subject import Subject
+from bert_tf.predict.rows import Row
+
+
+class Pictures(ABC):
+    """The pictures of one model.
+
+    Args:
+        subject: the model.
+
+    Attributes:
+        accepted: the names of the inputs of a row; several where there is a choice.
+    """
+
+    accepted: tuple[tuple[str, ...], ...]
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+
+    @abstractmethod
+    def look(self, row: Row) -> Look:
+        """What the model says of a text, and why."""
+
+    @abstractmethod
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """What it says of dev data.
+
+        Args:
+            rows: how many of them to take.
+            marks: of the texts that were looked at.
+
+        Raises:
+            UserError: the data cannot be read.
+        """

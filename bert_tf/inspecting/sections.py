@@ -1,0 +1,121 @@
+"""Parts of the page that several tasks have: projection, confusions, calibration."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.inspecting import charts
+from bert_tf.inspecting.calibration import Calibration, Confusions
+from bert_tf.inspecting.looks import Mark, Section
+from bert_tf.inspecting.markup import Html, figures, joined
+from bert_tf.inspecting.projection import Plane
+
+# Fewer vectors than these say nothing of directions.
+_FEWEST = 3
+# Characters that are told of a text.
+_LONGEST = 120
+
+
+def draw(rows: int, most: int) -> np.ndarray:
+    """int64 [at most `most`], ascending: rows drawn at random, the same ones every time."""
+    random = np.random.default_rng(0)
+    return np.sort(random.choice(rows, min(rows, most), replace=False))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def by_label(
+    vectors: np.ndarray,
+    texts: Sequence[str],
+    labels: Sequence[int],
+    names: Sequence[str],
+    marks: Sequence[Mark],
+    note: str,
+) -> list[Section]:
+    """The projection, with a colour for each label.
+
+    Args:
+        vectors: float32 [points, hidden].
+        texts: what each point is.
+        labels: int [points], places in `names`.
+        names: of all labels.
+        marks: what stands out.
+        note: what the points are.
+    """
+    palette = charts.colours_of(len(names))
+    told = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
+    colours = [palette[label] for label in labels]
+    there = sorted(set(labels))
+    legend = charts.legend([names[i] for i in there], [palette[i] for i in there])
+    return projection(vectors, told, colours, legend, marks, note)
+
+
+def projection(
+    vectors: np.ndarray,
+    told: Sequence[str],
+    colours: Sequence[str],
+    legend: Html,
+    marks: Sequence[Mark],
+    note: str,
+) -> list[Section]:
+    """The points in the plane of their two principal components; nothing if they are too few."""
+    if len(vectors) < _FEWEST:
+        return []
+    plane = Plane.of(vectors)
+    axes = tuple(
+        f"{which} component ({share:.1%} of the variance)"
+        for which, share in zip(("first", "second"), plane.shares, strict=True)
+    )
+    placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
+    picture = charts.scatter(
+        plane.places(vectors), [shortened(each) for each in told], colours, axes, placed
+    )
+    rings = " Rings are of the texts above." if marks else ""
+    return [Section("Embeddings", joined([picture, legend]), f"{note}{rings}")]
+
+
+def classes(
+    names: Sequence[str],
+    probabilities: np.ndarray,
+    given: np.ndarray,
+    what: str,
+) -> list[Section]:
+    """Confusions and calibration of predicted classes.
+
+    Args:
+        names: of the classes.
+        probabilities: float32 [predictions, classes].
+        given: int [predictions], the right classes.
+        what: the predictions are of.
+    """
+    predicted = probabilities.argmax(axis=1)
+    right = predicted == given
+    return [
+        confusions(
+            names, given, predicted, f"{right.mean():.1%} of {len(given)} {what} are right."
+        ),
+        calibration(probabilities.max(axis=1), right, what),
+    ]
+
+
+def confusions(
+    names: Sequence[str], given: np.ndarray, predicted: np.ndarray, note: str
+) -> Section:
+    """The table of int [predictions] by int [predictions]."""
+    picture = charts.confusion_table(Confusions.of(names, given, predicted))
+    return Section("Confusions", picture, f"{note} Shades are shares of a row.")
+
+
+def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> Section:
+    """The reliability diagram of float32 [predictions] and bool [predictions]."""
+    found = Calibration.of(confidence, right)
+    note = (
+        f"Expected calibration error {figures(found.error)}, of {len(right)} {what} in "
+        f"{len(found.counts)} bins (Guo et al. 2017). Blue is the share that is right. A dot is "
+        "where it stands over the mean probability: on the dashed line the model is right as often "
+        "as it is sure. Grey tells how many predictions there are, beside the fullest bin."
+    )
+    return Section("Calibration", charts.reliability(found), note)

@@ -1,0 +1,117 @@
+"""What is inspected: a run of a task, or an encoder."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import reading
+from bert_tf.inspecting.attention import attention_maps, shown_places
+from bert_tf.inspecting.importance import Importances, Inputs, blanked
+from bert_tf.inspecting.looks import SeenInput
+from bert_tf.models import Encoder
+from bert_tf.tasks import TASKS, Task
+from bert_tf.text import Tokenizer
+from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.training.setup import make_tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A model with all that belongs to it.
+
+    It computes in float32, whatever it was trained in, since small numbers are looked at.
+
+    Attributes:
+        path: as the user named it.
+        run: its folder; None where it is no run.
+        task: its task; None where there is an encoder only.
+        model: the task's model, or the encoder.
+        encoder: the encoder in it.
+        tokenizer: its tokenizer.
+    """
+
+    path: str
+    run: RunFolder | None
+    task: Task | None
+    model: keras.Model
+    encoder: Encoder
+    tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Subject":
+        """What is at `path`: a run folder, or a checkpoint of any format with its vocabulary.
+
+        Of a run of pre-training, and of any checkpoint that is no run, it is the encoder.
+
+        Raises:
+            UserError: there is nothing of the kind, or it is damaged.
+        """
+        run = RunFolder.open(path) if (Path(path) / CONFIG_FILE).is_file() else None
+        if run is None or run.config.task not in TASKS:
+            encoder = Encoder.from_checkpoint(path)
+            return cls(str(path), run, None, encoder, encoder, Tokenizer.from_checkpoint(path))
+        checkpoint = reading.find(path)
+        tokenizer = make_tokenizer(run)
+        task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
+        task.remember(run.read_metrics() or {})
+        model = checkpoint.description.build()
+        checkpoint.fill(model)
+        return cls(str(path), run, task, model, model.encoder, tokenizer)
+
+    @property
+    def task_name(self) -> str:
+        """The task, as configurations call it."""
+        return self.task.config.task
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of an input."""
+        if self.task is not None:
+            return self.task.config.train.max_length
+        return self.encoder.config.max_position_embeddings
+
+    def blank(self, inputs: Inputs) -> Inputs:
+        """Inputs with [MASK] for every piece."""
+        tokenizer = self.tokenizer
+        return blanked(inputs, tokenizer.mask_id, (tokenizer.cls_id, tokenizer.sep_id))
+
+    def read_back(self, inputs: Mapping[str, np.ndarray]) -> str:
+        """The text of one input [1, tokens], as the tokenizer has left it."""
+        text = self.tokenizer.detokenize(inputs["input_word_ids"][0, 1:-1])
+        return text.numpy().decode("utf-8", "replace")
+
+    def dev_path(self) -> Path:
+        """The dev data of a task; of several files the first."""
+        return next(iter(self.task.files("dev").values()))
+
+    def seen(
+        self,
+        title: str,
+        inputs: Inputs,
+        explained: Sequence[Importances] = (),
+        focus: int = 0,
+    ) -> SeenInput:
+        """What can be seen of one input.
+
+        Args:
+            title: what it is, where a text has several inputs.
+            inputs: the encoder's, each int32 [1, tokens], without padding.
+            explained: what its tokens add to outputs.
+            focus: a place of interest, where not all tokens can be shown.
+        """
+        ids = inputs["input_word_ids"].numpy()[0]
+        tokens = tuple(self.tokenizer.vocabulary[number] for number in ids)
+        places = shown_places(inputs["input_type_ids"].numpy()[0], focus)
+        maps = attention_maps(self.encoder, inputs, places)
+        return SeenInput(title, tokens, maps, tuple(explained))
+
+
+def without_padding(features: Inputs, row: int) -> dict[str, tf.Tensor]:
+    """One row of packed inputs [rows, seq_len]: each [1, tokens]."""
+    length = int(np.count_nonzero(features["input_mask"][row]))
+    return {name: values[row : row + 1, :length] for name, values in features.items()}

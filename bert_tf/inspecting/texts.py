@@ -1,0 +1,157 @@
+"""Pictures of a classifier, and of a regression, of texts or pairs of texts."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.text_files import text_columns
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.importance import Importances, Inputs, importances, log_odds
+from bert_tf.inspecting.looks import Look, Mark, Section
+from bert_tf.inspecting.markup import Html, figures, tag
+from bert_tf.inspecting.pictures import Pictures
+from bert_tf.inspecting.projection import pooled, row_vectors
+from bert_tf.inspecting.subject import Subject
+from bert_tf.metrics.regression import regression_metrics
+from bert_tf.predict.rows import Row
+from bert_tf.tasks.predicting import predict_rows
+from bert_tf.tasks.texts import EncodedTexts
+from bert_tf.text import Preprocessor
+
+_BATCH = 64
+_NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
+
+
+class TextPictures(Pictures):
+    """What classification and regression share."""
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        pair = len(text_columns(subject.task.data)) == 2
+        self.accepted = (("text_a", "text_b"),) if pair else (("text",),)
+        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`."""
+        subject = self.subject
+        texts = [row[name] for name in self.accepted[0]]
+        inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
+        output = subject.model(inputs, training=False)
+        answer, explained = self.answer(inputs, output)
+        encoded = subject.encoder.encode(inputs, training=False)
+        vector = pooled(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
+        seen = subject.seen("", inputs, explained)
+        heading = tuple(map(sections.shortened, texts))
+        return Look(heading, answer, (seen,), (Mark(heading[0], vector),))
+
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        subject = self.subject
+        data: EncodedTexts = subject.task.read(subject.dev_path())
+        chosen = sections.draw(len(data.lengths), rows)
+        lengths = data.lengths[chosen]
+
+        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
+            return data.encoded.take(chosen[rows])
+
+        outputs = predict_rows(subject.model, inputs_of, lengths, _BATCH)
+        vectors = row_vectors(subject.encoder, pooled, inputs_of, lengths)
+        texts = [subject.read_back(inputs_of(np.array([i]))) for i in range(len(chosen))]
+        return self.of_dev(outputs, data.targets[chosen], vectors, texts, marks)
+
+    @abstractmethod
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """What the model says, [1, ...], and what the tokens add to it."""
+
+    @abstractmethod
+    def of_dev(
+        self,
+        outputs: np.ndarray,
+        targets: np.ndarray,
+        vectors: np.ndarray,
+        texts: Sequence[str],
+        marks: Sequence[Mark],
+    ) -> list[Section]:
+        """The pictures of outputs [rows, ...] and targets [rows]."""
+
+
+class ClassificationPictures(TextPictures):
+    """Pictures of a classifier."""
+
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """See `TextPictures`."""
+        subject, names = self.subject, self.subject.task.labels
+        best = int(tf.argmax(output[0]))
+        explained = importances(
+            [f"the log-odds of {names[best]}"],
+            subject.encoder,
+            inputs,
+            subject.blank(inputs),
+            lambda rows: log_odds(subject.model(rows, training=False), best)[:, None],
+        )
+        return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
+
+    def of_dev(
+        self,
+        outputs: np.ndarray,
+        targets: np.ndarray,
+        vectors: np.ndarray,
+        texts: Sequence[str],
+        marks: Sequence[Mark],
+    ) -> list[Section]:
+        """See `TextPictures`."""
+        names = self.subject.task.labels
+        return [
+            *sections.by_label(vectors, texts, targets.tolist(), names, marks, _NOTE),
+            *sections.classes(names, tf.nn.softmax(outputs).numpy(), targets, "texts"),
+        ]
+
+
+class RegressionPictures(TextPictures):
+    """Pictures of a regression."""
+
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """See `TextPictures`."""
+        subject = self.subject
+        explained = importances(
+            ["the score"],
+            subject.encoder,
+            inputs,
+            subject.blank(inputs),
+            lambda rows: subject.model(rows, training=False)[:, None],
+        )
+        return tag("p", "score ", tag("strong", figures(float(output[0])))), explained
+
+    def of_dev(
+        self,
+        outputs: np.ndarray,
+        targets: np.ndarray,
+        vectors: np.ndarray,
+        texts: Sequence[str],
+        marks: Sequence[Mark],
+    ) -> list[Section]:
+        """See `TextPictures`."""
+        told = [f"{given:.3g}: {text}" for given, text in zip(targets, texts, strict=True)]
+        low, high = float(targets.min()), float(targets.max())
+        colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in targets]
+        legend = charts.legend(
+            [f"{low:.3g}", f"{high:.3g}"], [charts.between(0), charts.between(1)]
+        )
+        found = regression_metrics(outputs, targets)
+        note = (
+            f"{len(targets)} rows: Pearson {figures(found['pearson'])}, Spearman "
+            f"{figures(found['spearman'])}, mean squared error {figures(found['loss'])}."
+        )
+        both = charts.scatter(
+            np.stack([targets, outputs], axis=1),
+            [sections.shortened(each) for each in told],
+            colours,
+            ("given", "predicted"),
+            diagonal=True,
+        )
+        return [
+            *sections.projection(vectors, told, colours, legend, marks, _NOTE),
+            Section("Predicted beside given", both, note),
+        ]

@@ -1,0 +1,133 @@
+"""The maps are what the layers compute with, in every layout and direction."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.inspecting.attention import attention_maps, shown_places
+from bert_tf.layers.attention import SelfAttention, attention_bias
+from bert_tf.layers.layout import PaddedLayout, UnpaddedLayout
+from bert_tf.models import Encoder
+from tests import tiny
+
+HIDDEN, HEADS = 6, 2
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1]])
+WAYS = ("bidirectional", "left_to_right", "right_to_left")
+LAYOUTS = (PaddedLayout, UnpaddedLayout)
+
+
+def attention(dtype="float32"):
+    """Attention with weights large enough that its probabilities are far from even."""
+    layer = SelfAttention(HEADS, 0.0, 0.02, dtype=dtype)
+    layer.build((None, HIDDEN))
+    random = np.random.RandomState(1)
+    for weight in layer.weights:
+        weight.assign(random.normal(size=weight.shape))
+    return layer
+
+
+def given(layout):
+    placed = layout(tf.constant(MASK))
+    rows = np.random.RandomState(0).normal(size=(*MASK.shape, HIDDEN))
+    return placed, placed.flatten(tf.constant(rows, tf.float32))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
+    placed, tokens = given(layout)
+    bias = attention_bias(placed.key_mask, way)
+    maps = attention().probabilities(tokens, placed, bias).numpy()
+    seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
+    is_query = np.broadcast_to(MASK.astype(bool)[:, None, :, None], maps.shape)
+    assert maps.shape == (3, HEADS, 5, 5)
+    np.testing.assert_array_equal(maps[~seen & is_query], 0)
+    np.testing.assert_allclose(maps.sum(axis=-1)[is_query[..., 0]], 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_layers_output_is_made_with_them(layout, way):
+    layer = attention()
+    placed, tokens = given(layout)
+    bias = attention_bias(placed.key_mask, way)
+    maps = layer.probabilities(tokens, placed, bias).numpy()
+    values = placed.to_rows(layer.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
+    by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
+    mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
+    expected = layer.output_projection(placed.from_rows(tf.constant(mixed)))
+    found = layer(tokens, layout=placed, bias=bias)
+    np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
+
+
+def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
+    placed, tokens = given(PaddedLayout)
+    bias = attention_bias(placed.key_mask, "bidirectional")
+    assert attention("mixed_bfloat16").probabilities(tokens, placed, bias).dtype == tf.bfloat16
+
+
+INPUTS = {
+    "input_word_ids": tf.constant([[2, 7, 8, 9, 3]]),
+    "input_mask": tf.ones([1, 5], tf.int32),
+    "input_type_ids": tf.zeros([1, 5], tf.int32),
+}
+
+
+@pytest.mark.parametrize("layout", ["padded", "unpadded"])
+def test_each_layer_is_asked_about_what_it_was_given(layout):
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(tiny.encoder_config(), layout)
+    found = attention_maps(encoder, INPUTS, np.arange(5))
+    assert found.layers == ("1", "2")
+    encoded = encoder.encode(INPUTS)
+    bias = attention_bias(encoded.layout.key_mask, "bidirectional")
+    entering = (encoded.embeddings, encoded.layers[0])
+    for block, tokens, maps in zip(encoder.blocks, entering, found.probabilities, strict=True):
+        expected = block.attention.probabilities(tokens, encoded.layout, bias)[0]
+        np.testing.assert_array_equal(maps, expected)
+
+
+def test_the_encoder_is_as_before():
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(tiny.encoder_config())
+    before = encoder(INPUTS)["sequence_output"]
+    attention_maps(encoder, INPUTS, np.arange(5))
+    np.testing.assert_array_equal(encoder(INPUTS)["sequence_output"], before)
+    assert "call" not in vars(encoder.blocks[0].attention)
+
+
+def test_two_ways_side_by_side_have_their_layers_one_after_the_other():
+    encoder = Encoder(tiny.encoder_config(attention="side_by_side"))
+    found = attention_maps(encoder, INPUTS, np.arange(5))
+    assert found.layers == tuple(f"{i} {way}" for way in WAYS_SHOWN for i in (1, 2))
+    assert not np.triu(found.probabilities[:2], 1).any()
+    assert not np.tril(found.probabilities[2:], -1).any()
+
+
+WAYS_SHOWN = ("left to right", "right to left")
+
+
+def test_only_some_tokens_may_be_shown():
+    encoder = Encoder(tiny.encoder_config())
+    places = np.array([0, 3])
+    everything = attention_maps(encoder, INPUTS, np.arange(5)).probabilities
+    some = attention_maps(encoder, INPUTS, places).probabilities
+    np.testing.assert_array_equal(some, everything[:, :, places][..., places])
+
+
+@pytest.mark.parametrize(
+    ("type_ids", "focus", "expected"),
+    [
+        ("000000", 0, [0, 1, 2, 3, 4, 5]),
+        ("00000000", 0, [0, 1, 2, 3, 4, 5]),
+        ("00000000", 7, [2, 3, 4, 5, 6, 7]),
+        ("00011111111", 7, [0, 1, 2, 6, 7, 8]),
+        ("00011111111", 0, [0, 1, 2, 3, 4, 5]),
+        ("00000000111", 9, [0, 1, 2, 8, 9, 10]),
+        ("0000000011", 9, [0, 1, 2, 7, 8, 9]),
+    ],
+)
+def test_of_long_inputs_the_part_of_interest_is_shown(type_ids, focus, expected):
+    shown = shown_places(np.array([int(each) for each in type_ids]), focus, most=6)
+    assert shown.tolist() == expected
