@@ -26,8 +26,8 @@ from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
 from bert_tf.files import make_folder
 
-# A difference between outputs above this is not noise of the precision.
-TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1}
+# A difference between outputs above this, as a root mean square, is not noise of the precision.
+TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}
 
 
 def main() -> None:
@@ -96,7 +96,7 @@ def _measure(name: str, precision: str, scratch: Path, arguments: argparse.Names
 def _check(contestants: list[Contestant], tolerance: float) -> None:
     expected, *others = [each.outputs() for each in contestants]
     for each, outputs in zip(contestants[1:], others, strict=True):
-        difference = np.abs(outputs - expected).max()
+        difference = np.sqrt(np.mean((outputs - expected) ** 2))
         if not difference <= tolerance:
             raise SystemExit(f"{each.name} computes something else: it differs by {difference:.2g}")
 

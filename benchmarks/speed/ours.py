@@ -1,5 +1,7 @@
 """bert_tf: the exported graph in serving, Keras's `fit` step in training."""
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,12 @@ from typing import Any
 import tensorflow as tf
 
 import bert_tf
-import export
 from benchmarks.speed import inputs
 from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
 from bert_tf.checkpoints import reading
 from bert_tf.config.kinds import POLICIES
+from export.freezing import ServedModel
 
 
 def prepare(settings: dict[str, Any]) -> Job:
@@ -33,16 +35,14 @@ def encode(settings: dict[str, Any]) -> Job:
 
     resize(settings["batch"], settings["length"])
 
-    def last_layer(**features: tf.Tensor) -> tf.Tensor:
-        return tf.cast(encoder.encode(features).restore(), tf.float32)
-
-    function = tf.function(last_layer).get_concrete_function(
+    # As an export holds the encoder.
+    served = ServedModel(encoder, settings["frozen"])
+    last_layer = served.function(
+        lambda features: tf.cast(encoder.encode(features).restore(), tf.float32)
+    )
+    function = tf.function(lambda **features: last_layer(features)).get_concrete_function(
         **{name: tf.TensorSpec([None, None], tf.int32, name) for name in tensors}
     )
-    if settings.get("frozen"):
-        from tensorflow.python.framework import convert_to_constants
-
-        function = convert_to_constants.convert_variables_to_constants_v2(function)
     last = []
 
     def step() -> None:
@@ -53,12 +53,11 @@ def encode(settings: dict[str, Any]) -> Job:
 
 def classify(settings: dict[str, Any]) -> Job:
     """Texts to probabilities by an exported SavedModel."""
-    model = _load(bert_tf.SequenceClassifier, settings)
-    tokenizer = bert_tf.Tokenizer.from_checkpoint(settings["weights"])
     folder = Path(tempfile.mkdtemp()) / "model"
-    options = {"freeze": True, "precision": settings["precision"]} if settings["frozen"] else {}
-    export.save(model, tokenizer, folder, **options)
-    del model
+    # In a process of its own: what exporting takes is no part of serving's memory.
+    given = settings["weights"], folder, "classification", settings["precision"], settings["frozen"]
+    exporter = [sys.executable, "-m", "benchmarks.serving.exporting", *map(str, given)]
+    subprocess.run(exporter, check=True)
     loaded = tf.saved_model.load(str(folder))
     answer = loaded.signatures["serving_default"]
     texts = tf.constant(inputs.texts(settings["vocabulary_file"], settings["batch"]))
