@@ -15,7 +15,7 @@ from bert_tf import config
 from bert_tf.command import Parser, run
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
-from bert_tf.progress import stages
+from bert_tf.progress import print_metrics, stages
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -45,15 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code of the process, see `bert_tf.command`.
     """
 
-    def work() -> None:
-        arguments = _parser().parse_args(argv)
+    def work(arguments: argparse.Namespace) -> None:
         check_backend()
         arguments.handler(arguments)
 
-    return run(PROGRAM, work, _STOPPED)
+    return run(PROGRAM, _parser(), argv, work, _STOPPED)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
@@ -131,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
         "pretrain",
         "pre-train BERT on text; started again, it goes on where it stopped",
         "  bert-tf pretrain pretraining.yaml --out runs/pretraining\n"
-        "  bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000",
+        "  bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000\n"
+        "  bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker "
+        "--workers one:2222 other:2222 --worker 0",
     )
     _add_run_arguments(pretrain, _PRETRAINING_CONFIG)
 
@@ -140,14 +141,16 @@ def _parser() -> argparse.ArgumentParser:
         "finetune",
         "fine-tune BERT for a task; started again, it goes on where it stopped",
         "  bert-tf finetune reviews.yaml --out runs/reviews\n"
-        "  bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5",
+        "  bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5\n"
+        "  bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'\n"
+        "  bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy",
     )
     _add_run_arguments(finetune, "a configuration of any task but pretraining")
 
     evaluate = command(
         _evaluate,
         "evaluate",
-        "measure a run on its dev data, or on other data; writes metrics.json",
+        "measure a run on its dev data, or on other data; prints and writes metrics.json",
         "  bert-tf evaluate runs/reviews\n"
         "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
     )
@@ -160,6 +163,9 @@ def _parser() -> argparse.ArgumentParser:
         "ask a SavedModel: strings in, answers out as JSON lines",
         '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
         "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
+        "  bert-tf predict saved_models/squad --input questions.jsonl\n"
+        '    with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}\n'
+        '  bert-tf predict saved_models/names --signature entities "Ada lived in London"\n'
         "  head texts.txt | bert-tf predict saved_models/reviews --input -",
     )
     predict.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")
@@ -207,7 +213,48 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
     )
+
+    inspect = command(
+        _inspect,
+        "inspect",
+        "write a page with pictures of what a model looks at and how far it can be believed",
+        '  bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"\n'
+        '  bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."\n'
+        '  bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."\n'
+        '  bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."\n'
+        "  bert-tf inspect runs/reviews --rows 1000 --out reviews.html\n"
+        '  bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html',
+    )
+    _add_inspect_arguments(inspect)
     return parser
+
+
+def _add_inspect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        help="a run folder; or a checkpoint of any format, of which the encoder is shown",
+    )
+    inputs = parser.add_argument_group(
+        "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
+    )
+    for name in ("text", "text-a", "text-b", "question", "context"):
+        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+")
+    inputs.add_argument(
+        "--choices",
+        metavar="TEXT",
+        nargs="+",
+        action="append",
+        help="the choices of one context; once for each --context",
+    )
+    parser.add_argument("--out", metavar="FILE.html", help="the page (RUN/inspect.html)")
+    parser.add_argument(
+        "--rows",
+        metavar="N",
+        type=int,
+        default=300,
+        help="how many rows of the dev data to show (%(default)s)",
+    )
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
@@ -275,7 +322,7 @@ def _pretrain(arguments: argparse.Namespace) -> None:
     _join_workers(arguments)
     from bert_tf import training
 
-    training.pretrain(loaded, arguments.out)
+    print_metrics(training.pretrain(loaded, arguments.out))
 
 
 def _finetune(arguments: argparse.Namespace) -> None:
@@ -283,7 +330,7 @@ def _finetune(arguments: argparse.Namespace) -> None:
     _join_workers(arguments)
     from bert_tf import training
 
-    training.finetune(loaded, arguments.out)
+    print_metrics(training.finetune(loaded, arguments.out))
 
 
 def _join_workers(arguments: argparse.Namespace) -> None:
@@ -302,7 +349,7 @@ def _join_workers(arguments: argparse.Namespace) -> None:
 def _evaluate(arguments: argparse.Namespace) -> None:
     from bert_tf import training
 
-    print(json.dumps(training.evaluate(arguments.run, arguments.data), indent=2))
+    print_metrics(training.evaluate(arguments.run, arguments.data))
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -329,6 +376,17 @@ def _report(arguments: argparse.Namespace) -> None:
     from bert_tf.report import report
 
     report(arguments.runs, arguments.out)
+
+
+def _inspect(arguments: argparse.Namespace) -> None:
+    if arguments.rows < 1:
+        raise UserError(f"--rows must be at least 1, not {arguments.rows}")
+    from bert_tf.inspecting import inspect
+    from bert_tf.inspecting.given import rows_of
+
+    names = ("text", "text_a", "text_b", "question", "context", "choices")
+    rows = rows_of({name: getattr(arguments, name) for name in names})
+    inspect(arguments.run, rows, arguments.out, arguments.rows)
 
 
 def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:

@@ -1,48 +1,83 @@
-"""What the command lines have in common: how arguments are read and how a command ends.
-
-Exit codes: 0 done, 2 a mistake of the user's, told in one line on standard error, 130 stopped by
-Ctrl-C, 143 by SIGTERM (training has saved its step then). Anything else is a bug.
-"""
+"""What the command lines have in common: how arguments are read and how a command ends."""
 
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from bert_tf.errors import UserError
 from bert_tf.files import is_disk_full
+from bert_tf.progress import news
+
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  2    a mistake, such as a missing file, told in one line on standard error
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM; training has saved its last step
+  any other is a bug"""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose mistakes are UserErrors, and whose help keeps the lines of the examples."""
+    """argparse whose mistakes are UserErrors, and whose help ends with examples and exit codes.
 
-    def __init__(self, **kwargs):
+    Every command has the option `--quiet`; where there are commands below one, it may be given
+    before or after their names.
+
+    Args:
+        epilog: the examples, whose lines are kept.
+        **kwargs: as for argparse.
+    """
+
+    def __init__(self, epilog: str = "", **kwargs):
         super().__init__(
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            epilog=f"{epilog}\n\n{_EXIT_CODES}".lstrip(),
+            **kwargs,
+        )
+        self.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            # A default would undo what was given before the name of a command.
+            default=argparse.SUPPRESS,
+            help="tell neither progress nor news, only results, warnings and errors",
         )
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def run(program: str, work: Callable[[], None], stopped: str) -> int:
+def run(
+    program: str,
+    parser: Parser,
+    argv: Sequence[str] | None,
+    work: Callable[[argparse.Namespace], None],
+    stopped: str,
+) -> int:
     """Does the work of a command.
 
     Args:
         program: the command's name, which begins the line that tells a mistake.
-        work: reads the arguments and does what they say.
+        parser: reads the arguments.
+        argv: the command line without the program's name; None is that of the process.
+        work: does what the arguments say, those of `parser` but `--quiet`.
         stopped: what to tell after Ctrl-C.
 
     Returns:
-        The exit code of the process.
+        The exit code of the process, as the help lists them.
     """
 
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)
 
     try:
-        work()
+        arguments = parser.parse_args(argv)
+        quiet = vars(arguments).pop("quiet", False)
+        with news(wanted=not quiet):
+            work(arguments)
         sys.stdout.flush()
     except UserError as error:
         say(f"error: {error}")

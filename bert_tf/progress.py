@@ -1,7 +1,12 @@
-"""Progress on the console: a bar where there is a terminal, a line now and then elsewhere."""
+"""What is told on the console: results, warnings, news, and how far a long piece of work is.
+
+Results go to standard output, all else to standard error. Progress is a bar where there is a
+terminal, and a line now and then elsewhere.
+"""
 
 import collections
 import contextlib
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,20 +19,43 @@ _SHORT_SECONDS = 1.0
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 
 
-# Whether another process speaks for this one.
-_quiet = False
+# Whether another process speaks for this one, and whether news is wanted.
+_silent, _news = False, True
 
 
-def be_quiet() -> None:
-    """Shows nothing from now on: of several processes with the same work one is enough."""
-    global _quiet
-    _quiet = True
+def be_silent() -> None:
+    """Tells nothing from now on: of several processes with the same work one is enough."""
+    global _silent
+    _silent = True
+
+
+@contextlib.contextmanager
+def news(wanted: bool) -> Iterator[None]:
+    """Tells of progress and news in the meantime or not; of results and warnings in any case."""
+    global _news
+    before, _news = _news, wanted
+    try:
+        yield
+    finally:
+        _news = before
 
 
 def say(message: str) -> None:
-    """Prints a line of news to standard error, where it does not mix with results."""
-    if not _quiet:
+    """Prints a line of news."""
+    if _news and not _silent:
         print(message, file=sys.stderr, flush=True)
+
+
+def warn(message: str) -> None:
+    """Prints what the user should know even where no news is wanted."""
+    if not _silent:
+        print(f"warning: {message}", file=sys.stderr, flush=True)
+
+
+def print_metrics(metrics: Mapping[str, float]) -> None:
+    """Prints the result of a command, for people and programs to read: JSON."""
+    if not _silent:
+        print(json.dumps(dict(metrics), indent=2), flush=True)
 
 
 class Progress:
@@ -56,7 +84,7 @@ class Progress:
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar = self._task = None
-        if sys.stderr.isatty() and not _quiet:
+        if sys.stderr.isatty() and _news and not _silent:
             self._open_bar(start)
 
     def update(

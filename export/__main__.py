@@ -20,17 +20,16 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exports one run; returns the exit code, see `bert_tf.command`."""
 
-    def work() -> None:
-        arguments = _parser().parse_args(argv)
+    def work(arguments: argparse.Namespace) -> None:
         check_backend()
         from export.run import export_run
 
         export_run(arguments.run, **{k: v for k, v in vars(arguments).items() if k != "run"})
 
-    return run("export", work, "stopped; nothing was written")
+    return run("export", _parser(), argv, work, "stopped; nothing was written")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
         prog="python -m export",
         description="Write a SavedModel that takes strings and returns answers.",

@@ -8,7 +8,7 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import LoadReport, listed
 from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.errors import UserError
-from bert_tf.progress import say
+from bert_tf.progress import say, warn
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.setup import make_tokenizer
 from export.model_card import Origin
@@ -81,4 +81,4 @@ def _check_weights(
     if pooler and pooling == "pooled":
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
     if pooler and kind == "hub":
-        say(f"warning: {path} has no pooler; pooled_output is random until it is trained")
+        warn(f"{path} has no pooler; pooled_output is random until it is trained")

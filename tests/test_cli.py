@@ -14,8 +14,13 @@ import pytest
 import bert_tf
 from bert_tf.cli import main
 from bert_tf.errors import UserError
+from bert_tf.progress import say, warn
+from export import __main__ as export_command
 
 ROOT = Path(__file__).resolve().parents[1]
+METRICS = {"accuracy": 0.75, "loss": 0.5}
+# What makes a pre-training of the configuration that the tests have.
+PRETRAINING = ["task=pretraining", "data.format=sentence_per_line"]
 COMMANDS = [
     "demo",
     "vocab",
@@ -26,6 +31,7 @@ COMMANDS = [
     "predict",
     "convert",
     "report",
+    "inspect",
 ]
 
 
@@ -62,6 +68,9 @@ def training(monkeypatch):
             if fake.error:
                 raise fake.error
             fake.calls.append((name, *arguments))
+            say("half of it is done")
+            warn("half of it is missing")
+            return METRICS
 
         return called
 
@@ -118,6 +127,15 @@ def test_every_command_explains_itself_by_examples(capsys, command):
     shown = capsys.readouterr().out
     assert stopped.value.code == 0
     assert f"examples:\n  bert-tf {command} " in shown.replace(f"{command}\n", f"{command} \n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["finetune"]])
+def test_the_help_lists_the_exit_codes(capsys, arguments):
+    with pytest.raises(SystemExit):
+        main([*arguments, "--help"])
+
+    _, codes = capsys.readouterr().out.split("exit codes:\n")
+    assert re.findall(r"^  (\d+) ", codes, re.MULTILINE) == ["0", "2", "130", "143"]
 
 
 def test_the_help_names_every_command(capsys):
@@ -216,6 +234,50 @@ def test_evaluation_is_given_the_run_and_the_data(training):
     assert training.calls == [("evaluate", "run", None), ("evaluate", "run", "unseen.tsv")]
 
 
+@pytest.mark.parametrize("command", ["pretrain", "finetune", "evaluate"])
+def test_a_script_reads_the_metrics_from_standard_output(capsys, training, config_file, command):
+    arguments = {
+        "pretrain": [config_file, "--out", "run", "--set", *PRETRAINING],
+        "finetune": [config_file, "--out", "run"],
+        "evaluate": ["run"],
+    }
+    assert main([command, *arguments[command]]) == 0
+
+    told = capsys.readouterr()
+    assert json.loads(told.out) == METRICS
+    assert told.err == "half of it is done\nwarning: half of it is missing\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--quiet", "evaluate", "run"], ["evaluate", "--quiet", "run"], ["evaluate", "run", "-q"]],
+)
+def test_quiet_leaves_results_and_warnings(capsys, training, arguments):
+    assert main(arguments) == 0
+
+    told = capsys.readouterr()
+    assert json.loads(told.out) == METRICS
+    assert told.err == "warning: half of it is missing\n"
+
+
+def test_quiet_is_for_one_command_only(capsys, training):
+    main(["--quiet", "evaluate", "run"])
+    capsys.readouterr()
+
+    assert main(["evaluate", "run"]) == 0
+    assert "half of it is done" in capsys.readouterr().err
+
+
+def test_a_quiet_command_tells_mistakes_and_interruptions(capsys, training):
+    training.error = UserError("run/vocab.txt is empty")
+    assert main(["--quiet", "evaluate", "run"]) == 2
+    assert one_line_of_error(capsys) == "run/vocab.txt is empty\n"
+
+    training.error = KeyboardInterrupt()
+    assert main(["--quiet", "evaluate", "run"]) == 130
+    assert "start the same command again" in capsys.readouterr().err
+
+
 def test_a_mistake_found_while_running_is_told_in_one_line(capsys, training):
     training.error = UserError("run/vocab.txt is empty\nreally")
 
@@ -277,3 +339,18 @@ def test_a_vocabulary_is_learned_from_files(tmp_path, capsys):
     assert code == 0
     assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"} <= set(pieces)
     assert "pieces per word" in capsys.readouterr().out
+
+
+def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
+    calls = []
+
+    def export_run(run, **options):
+        calls.append((run, options))
+        say("it is written")
+
+    monkeypatch.setitem(sys.modules, "export.run", types.SimpleNamespace(export_run=export_run))
+    assert export_command.main(["run", "--out", "model"]) == 0
+    assert capsys.readouterr().err == "it is written\n"
+    assert export_command.main(["run", "--out", "model", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert calls[0] == calls[1]

@@ -1,9 +1,42 @@
-"""Progress where there is no terminal: a line now and then, with rate and time left."""
+"""What is told on the console: news or none, and progress with rate and time left."""
 
 import pytest
 
 from bert_tf import progress
-from bert_tf.progress import Progress
+from bert_tf.progress import Progress, be_silent, news, print_metrics, say, warn
+
+
+def tell_all():
+    say("news")
+    warn("careful")
+    print_metrics({"accuracy": 0.5})
+
+
+def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
+    tell_all()
+    told = capsys.readouterr()
+    assert told.out == '{\n  "accuracy": 0.5\n}\n'
+    assert told.err == "news\nwarning: careful\n"
+
+
+def test_without_news_there_are_still_warnings_and_results(capsys, clock):
+    with news(wanted=False):
+        tell_all()
+        bar = Progress("reading", 100)
+        clock[0] += 20
+        bar.update(100, line=True)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ('{\n  "accuracy": 0.5\n}\n', "warning: careful\n")
+
+    say("news")
+    assert capsys.readouterr().err == "news\n"
+
+
+def test_a_process_that_another_speaks_for_tells_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_silent", False)
+    be_silent()
+    tell_all()
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.fixture

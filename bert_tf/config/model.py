@@ -38,9 +38,9 @@ class ModelConfig:
     type_vocab_size: Count | None = None
     initializer_range: Positive | None = None
     layer_norm_eps: Positive | None = None
-    attention: (
-        Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None
-    ) = None
+    attention: Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None = (
+        None
+    )
     bilstm: bool | None = None
 
     def changes(self) -> dict[str, object]:

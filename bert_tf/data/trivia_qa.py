@@ -8,6 +8,7 @@ words, where they hold one of its answers. The answer is where one of them stand
 case, as whole words. Format: https://nlp.cs.washington.edu/triviaqa.
 """
 
+import argparse
 import itertools
 import re
 import sys
@@ -29,11 +30,10 @@ WORDS = 400
 def main(argv: Sequence[str] | None = None) -> int:
     """Converts one file; returns the exit code, see `bert_tf.command`."""
 
-    def work() -> None:
-        given = _parser().parse_args(argv)
+    def work(given: argparse.Namespace) -> None:
         convert(given.questions, given.evidence, given.out, given.words)
 
-    return command.run("trivia_qa", work, "stopped; nothing was written")
+    return command.run("trivia_qa", _parser(), argv, work, "stopped; nothing was written")
 
 
 def _parser() -> command.Parser:

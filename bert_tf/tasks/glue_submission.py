@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bert_tf import command
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, read_text
 from bert_tf.progress import say
@@ -34,13 +35,20 @@ _HEADER = "index\tprediction"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the zip; returns the exit code, 2 after a mistake of the user's."""
-    parser = argparse.ArgumentParser(
+    """Writes the zip; returns the exit code, see `bert_tf.command`."""
+
+    def work(arguments: argparse.Namespace) -> None:
+        submit([Path(run) for run in arguments.runs], Path(arguments.out), arguments.fill)
+
+    return command.run("glue_submission", _parser(), argv, work, "stopped; nothing was written")
+
+
+def _parser() -> command.Parser:
+    parser = command.Parser(
         prog="python -m bert_tf.tasks.glue_submission",
         description="Put the predictions of several runs into the zip that GLUE's server takes.",
         epilog="example:\n"
         "  python -m bert_tf.tasks.glue_submission runs/glue/* --out submission.zip --fill",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
     parser.add_argument("--out", metavar="FILE", required=True, help="the zip to write")
@@ -49,13 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="give one answer throughout for the test sets that no run has, as the paper for WNLI",
     )
-    arguments = parser.parse_args(argv)
-    try:
-        submit([Path(run) for run in arguments.runs], Path(arguments.out), arguments.fill)
-    except UserError as error:
-        print(f"glue_submission: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return parser
 
 
 def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:

@@ -7,6 +7,7 @@ n best; whether there is none is decided by the mean of the runs' odds for that.
 ensembles seven systems and does not tell how.)
 """
 
+import argparse
 import json
 import sys
 from collections import defaultdict
@@ -20,21 +21,21 @@ from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
+from bert_tf.progress import print_metrics
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the answers; returns the exit code, see `bert_tf.command`."""
 
-    def work() -> None:
-        arguments = _parser().parse_args(argv)
+    def work(arguments: argparse.Namespace) -> None:
         data = Path(arguments.data) if arguments.data else None
         runs = [Path(run) for run in arguments.runs]
         out = Path(arguments.out)
         metrics = combine(runs, out, arguments.name, data, arguments.null_threshold)
         if metrics:
-            print(json.dumps(metrics, indent=2))
+            print_metrics(metrics)
 
-    return command.run("squad_ensemble", work, "stopped; nothing was written")
+    return command.run("squad_ensemble", _parser(), argv, work, "stopped; nothing was written")
 
 
 def _parser() -> command.Parser:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.config import TrainConfig
 from bert_tf.errors import UserError
-from bert_tf.progress import be_quiet
+from bert_tf.progress import be_silent
 from bert_tf.training.strategies import make_strategy
 
 Value = TypeVar("Value")
@@ -123,7 +123,7 @@ def assemble(settings: TrainConfig) -> Team:
     """
     team = Team(make_strategy(settings))
     if not team.chief:
-        be_quiet()
+        be_silent()
     return team
 
 

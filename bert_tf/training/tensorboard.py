@@ -38,6 +38,10 @@ class Scalars:
 def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metrics: Metrics) -> None:
     """One row of TensorBoard's table of hyper-parameters.
 
+    TensorBoard finds columns and ranges in the rows by itself. A description of the search
+    (`hparams_config`) would cost other searches under the same folder their columns: only one
+    description is read.
+
     Args:
         folder: a folder of the trial's own.
         trial: its name.

@@ -6,6 +6,7 @@ The first articles go to train-v1.1.json, the rest to dev-v1.1.json, in the orde
 context is in both. With `--version 2.0` the files are named after that.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -19,20 +20,17 @@ from bert_tf.files import write_text
 def main() -> int:
     """Writes the two files; returns the exit code, see `bert_tf.command`."""
 
-    def work() -> None:
-        parser = command.Parser(description=__doc__.splitlines()[0])
-        parser.add_argument("file", type=Path, help="an official file")
-        parser.add_argument(
-            "--train", type=int, required=True, metavar="N", help="articles to train on"
-        )
-        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
-        parser.add_argument(
-            "--version", choices=("1.1", "2.0"), default="1.1", help="(%(default)s)"
-        )
-        given = parser.parse_args()
+    def work(given: argparse.Namespace) -> None:
         split(given.file, given.train, given.out, given.version)
 
-    return command.run("split_by_article", work, "stopped")
+    parser = command.Parser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="an official file")
+    parser.add_argument(
+        "--train", type=int, required=True, metavar="N", help="articles to train on"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+    parser.add_argument("--version", choices=("1.1", "2.0"), default="1.1", help="(%(default)s)")
+    return command.run("split_by_article", parser, None, work, "stopped")
 
 
 def split(path: Path, train: int, out: Path, version: str) -> None:

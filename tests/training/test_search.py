@@ -171,20 +171,74 @@ def test_a_search_in_which_all_diverge_is_told(tmp_path, encoder):
         search(run, diverges, "accuracy")
 
 
-def test_tensorboard_has_the_settings_beside_the_metrics(tmp_path, encoder):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+def hparams_tab(logdir):
+    """What TensorBoard shows in its tab HPARAMS: the experiment, and the rows by their settings."""
+    from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
+    from tensorboard.context import RequestContext
+    from tensorboard.plugins import base_plugin
+    from tensorboard.plugins.hparams import (
+        api_pb2,
+        backend_context,
+        get_experiment,
+        list_session_groups,
+    )
 
+    files = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(logdir))
+    files.Reload()
+    provider = data_provider.MultiplexerDataProvider(files, str(logdir))
+    backend = backend_context.Context(base_plugin.TBContext(data_provider=provider))
+    asked = (RequestContext(), backend, "")
+    experiment = get_experiment.Handler(*asked, api_pb2.GetExperimentRequest()).run()
+    every = api_pb2.ListSessionGroupsRequest(
+        start_index=0,
+        slice_size=100,
+        aggregation_type=api_pb2.AGGREGATION_AVG,
+        allowed_statuses=[api_pb2.STATUS_UNKNOWN, api_pb2.STATUS_RUNNING, api_pb2.STATUS_SUCCESS],
+    )
+    groups = list_session_groups.Handler(*asked, every).run().session_groups
+    rows = {
+        tuple(sorted((k, getattr(v, v.WhichOneof("kind"))) for k, v in group.hparams.items())): {
+            metric.name.tag: metric.value for metric in group.metric_values
+        }
+        for group in groups
+    }
+    return experiment, rows
+
+
+def test_tensorboard_shows_every_trial_with_its_metrics(tmp_path, encoder):
     run = start(tmp_path, *SEARCH)
     search(run, Trials(encoder, ACCURACY), "accuracy")
     search(run, Trials(encoder, ACCURACY), "accuracy")
 
-    folder = run.logs / "trials" / "learning_rate=0.1,seed=2"
-    assert len(list(folder.iterdir())) == 1
-    events = EventAccumulator(str(folder))
-    events.Reload()
-    found = events.PluginTagToContent("hparams")[metadata.SESSION_START_INFO_TAG]
-    data = plugin_data_pb2.HParamsPluginData.FromString(found)
-    settings = {k: v.number_value for k, v in data.session_start_info.hparams.items()}
-    assert settings == {"learning_rate": pytest.approx(0.1), "seed": 2.0}
-    assert set(events.Tags()["tensors"]) >= {"accuracy", "loss"}
+    experiment, rows = hparams_tab(run.path)
+    assert {each.name for each in experiment.hparam_infos} == {"learning_rate", "seed"}
+    assert {each.name.tag for each in experiment.metric_infos} == {"accuracy", "loss"}
+    (rate,) = (each for each in experiment.hparam_infos if each.name == "learning_rate")
+    assert (rate.domain_interval.min_value, rate.domain_interval.max_value) == (0.1, 0.2)
+    assert rows == {
+        (("learning_rate", rate), ("seed", seed)): {
+            "accuracy": pytest.approx(accuracy),
+            "loss": 1.0,
+        }
+        for (rate, seed), accuracy in ACCURACY.items()
+    }
+
+
+def test_tensorboard_shows_searches_of_several_settings_beside_each_other(tmp_path, encoder):
+    for name, settings in {
+        "rates": ["train.learning_rate=[0.1,0.2]", "train.seed=1"],
+        "clips": ["train.learning_rate=0.1", "train.seed=1", "train.gradient_clip=[0.5,null]"],
+    }.items():
+        (tmp_path / name).mkdir()
+        search(start(tmp_path / name, *settings), Trials(encoder, ACCURACY), "accuracy")
+
+    experiment, rows = hparams_tab(tmp_path)
+    assert {each.name for each in experiment.hparam_infos} == {"learning_rate", "gradient_clip"}
+    (clip,) = (each for each in experiment.hparam_infos if each.name == "gradient_clip")
+    assert set(clip.domain_discrete) == {"0.5", "None"}
+    assert rows.keys() == {
+        (("learning_rate", 0.1),),
+        (("learning_rate", 0.2),),
+        (("gradient_clip", 0.5),),
+        (("gradient_clip", "None"),),
+    }

@@ -1,0 +1,87 @@
+"""What README.md and the pages under docs/ name is there: pages, files, modules, commands."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import bert_tf
+import export
+from bert_tf import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "serving" / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:\s]+)\)")
+FOLDERS = "bert_tf|benchmarks|docs|experiments|export|serving|tests"
+# One of our folders and what follows, where it is not itself part of a longer path.
+FILE = re.compile(rf"(?<![\w./-])(?:{FOLDERS})/(?:[\w*-]+(?:[./][\w*-]+)*/?)?")
+MODULE = re.compile(rf"python -m ((?:{FOLDERS})\b[\w.]*)")
+COMMAND = re.compile(r"bert-tf ([a-z]+(?:-[a-z]+)*)")
+TARGET = re.compile(r"(?:^|`)make ([a-z-]+)", re.MULTILINE)
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(CODE.sub("", page.read_text())):
+        assert (page.parent / link).exists(), link
+
+
+@each_page
+def test_files_that_are_named_are_there(page):
+    for name in FILE.findall(page.read_text()):
+        assert list(ROOT.glob(name.rstrip("/"))), name
+
+
+@each_page
+def test_modules_that_are_run_are_there(page):
+    for name in MODULE.findall(page.read_text()):
+        path = ROOT / name.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), name
+
+
+@each_page
+def test_commands_and_targets_that_are_named_are_there(page, capsys):
+    for name in set(COMMAND.findall(page.read_text())):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main([name, "--help"])
+        assert stopped.value.code == 0, name
+    makefile = (ROOT / "Makefile").read_text()
+    for name in TARGET.findall(page.read_text()):
+        assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
+
+
+def test_the_menu_has_every_page():
+    def pages(menu):
+        for entry in menu:
+            inside = next(iter(entry.values())) if isinstance(entry, dict) else entry
+            yield from pages(inside) if isinstance(inside, list) else [inside]
+
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    found = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {page for page in pages(menu) if page.endswith(".md")} == found
+    assert all((DOCS / page).is_file() for page in pages(menu))
+
+
+def test_the_reference_has_every_public_name():
+    named = re.findall(r"^::: (\S+)$", (DOCS / "api" / "index.md").read_text(), re.MULTILINE)
+    public = {f"bert_tf.{name}" for name in bert_tf.__all__}
+    assert set(named) - {"export.save"} == public - {"bert_tf.UserError"}
+    assert callable(export.save)
+
+
+def test_what_is_looked_for_is_found():
+    text = "`make demo`, `tests/a.py` and\nmake lint\n  bert-tf pretrain-data x; python -m export a"
+    assert FILE.findall(text) == ["tests/a.py"]
+    assert FILE.findall("runs/tests/a, my-docs/b, experiments/glue/*.yaml, (serving/)") == [
+        "experiments/glue/*.yaml",
+        "serving/",
+    ]
+    assert TARGET.findall(text) == ["demo", "lint"]
+    assert COMMAND.findall(text) == ["pretrain-data"]
+    assert MODULE.findall(text) == ["export"]

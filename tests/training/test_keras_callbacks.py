@@ -1,0 +1,171 @@
+"""Keras's own callbacks do with our models and optimizers what they do with any."""
+
+import csv
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import callbacks
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from bert_tf import AdamW, Encoder, Preprocessor, SequenceClassifier, TokenClassifier, Tokenizer
+from tests import tiny
+
+EPOCHS, STEPS = 3, 4
+RATE = 0.003
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """What the encoder takes, for 32 texts in batches of 8."""
+    source = random.Random(0)
+    texts = [("cat ", "dog ")[i % 2] + tiny.sentence(source, 4) for i in range(8 * STEPS)]
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    preprocess = Preprocessor(tokenizer, max_length=16)
+    return tf.data.Dataset.from_tensor_slices(texts).batch(8).map(preprocess).cache()
+
+
+@pytest.fixture(scope="module")
+def texts(inputs):
+    """Texts with a label."""
+    return inputs.map(lambda x: (x, tf.range(8) % 2))
+
+
+@pytest.fixture(scope="module")
+def words(inputs):
+    """Texts with a tag for each word."""
+    return inputs.map(lambda x: (x, tf.where(x["input_mask"] > 0, x["input_word_ids"] % 3, -1)))
+
+
+def encoder():
+    keras.utils.set_random_seed(1)
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = tiny.encoder_config(num_hidden_layers=1, initializer_range=0.1, **still)
+    return Encoder(config)
+
+
+def classifier():
+    model = SequenceClassifier(encoder(), num_classes=2)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(AdamW(RATE), loss, metrics=["accuracy"])
+    return model
+
+
+def tagger():
+    model = TokenClassifier(encoder(), num_classes=3)
+    model.compile(AdamW(RATE))
+    return model
+
+
+def fit(model, data, *observers, epochs=EPOCHS, **options):
+    options |= {"shuffle": False, "verbose": 0}
+    return model.fit(data, epochs=epochs, callbacks=list(observers), **options).history
+
+
+def events_of(folder):
+    everything = {"tensors": 0}
+    return EventAccumulator(str(folder), everything).Reload()
+
+
+def check_equal(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("make", "labels"), [(classifier, "texts"), (tagger, "words")])
+def test_what_is_observed_is_written(make, labels, tmp_path, request):
+    data, model = request.getfixturevalue(labels), make()
+    history = fit(
+        model,
+        data,
+        callbacks.CSVLogger(tmp_path / "log.csv"),
+        callbacks.TensorBoard(tmp_path / "logs", histogram_freq=1, update_freq=1),
+        callbacks.ModelCheckpoint(tmp_path / "model.keras"),
+        callbacks.ModelCheckpoint(tmp_path / "{epoch}.weights.h5", save_weights_only=True),
+        validation_data=data,
+    )
+
+    with (tmp_path / "log.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for name, values in history.items():
+        assert [float(row[name]) for row in rows] == pytest.approx(values), name
+    assert {"accuracy", "loss", "val_accuracy", "val_loss"} == set(history)
+
+    for folder, prefix in (("train", ""), ("validation", "val_")):
+        events = events_of(tmp_path / "logs" / folder)
+        for name in ("accuracy", "loss"):
+            points = events.Tensors(f"epoch_{name}")
+            curve = [float(tf.make_ndarray(point.tensor_proto)) for point in points]
+            assert curve == pytest.approx(history[prefix + name])
+    events = events_of(tmp_path / "logs" / "train")
+    assert len(events.Tensors("batch_loss")) == EPOCHS * STEPS
+    kernel = "encoder/layer_0/attention/query_key_value/kernel"
+    assert len(events.Tensors(f"{kernel}/histogram")) == EPOCHS
+
+    saved = keras.saving.load_model(tmp_path / "model.keras")
+    check_equal(saved.get_weights(), model.get_weights())
+    check_equal(saved.optimizer.variables, model.optimizer.variables)
+    assert int(saved.optimizer.iterations) == EPOCHS * STEPS
+    last = make()
+    last.optimizer.build(last.trainable_variables)
+    last.load_weights(tmp_path / f"{EPOCHS}.weights.h5")
+    check_equal(last.get_weights(), model.get_weights())
+    check_equal(last.optimizer.variables, model.optimizer.variables)
+
+
+def test_a_schedule_moves_the_rate_and_the_best_weights_come_back(texts, tmp_path):
+    # After two epochs that teach, steps so large that all is lost.
+    rates = [RATE, RATE, 3.0, 3.0, 3.0, 3.0]
+    model = classifier()
+    history = fit(
+        model,
+        texts,
+        callbacks.LearningRateScheduler(lambda epoch, rate: rates[epoch]),
+        callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True),
+        callbacks.ModelCheckpoint(tmp_path / "best.keras", save_best_only=True),
+        validation_data=texts,
+        epochs=6,
+    )
+
+    assert history["learning_rate"] == pytest.approx(rates[:4])
+    assert int(np.argmin(history["val_loss"])) == 1
+    best = model.evaluate(texts, verbose=0, return_dict=True)
+    assert best["loss"] == pytest.approx(min(history["val_loss"]), rel=1e-6)
+    check_equal(keras.saving.load_model(tmp_path / "best.keras").get_weights(), model.get_weights())
+
+
+def test_a_plateau_lowers_the_rate(texts):
+    # Nothing is ever better by 10.
+    plateau = callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10.0)
+    model = classifier()
+    history = fit(model, texts, plateau, epochs=4)
+
+    assert history["learning_rate"] == pytest.approx([RATE, RATE, RATE / 2, RATE / 4])
+    assert float(model.optimizer.learning_rate) == pytest.approx(RATE / 8)
+
+
+def test_a_loss_that_is_no_number_ends_the_training(texts):
+    model = classifier()
+    model.encoder.weights[0].assign(np.full(model.encoder.weights[0].shape, np.nan))
+    history = fit(model, texts, callbacks.TerminateOnNaN())
+
+    assert len(history["loss"]) == 1
+
+
+def test_what_was_interrupted_ends_as_if_it_was_not(texts, tmp_path):
+    class Interrupt(callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    undisturbed = classifier()
+    fit(undisturbed, texts)
+    with pytest.raises(KeyboardInterrupt):
+        fit(classifier(), texts, callbacks.BackupAndRestore(tmp_path), Interrupt())
+    resumed = classifier()
+    history = fit(resumed, texts, callbacks.BackupAndRestore(tmp_path))
+
+    assert len(history["loss"]) == EPOCHS - 2
+    check_equal(resumed.get_weights(), undisturbed.get_weights())
