@@ -5,6 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.text.parts import map_in_parts
+
 # Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
 # windows of 384 tokens takes some 200 MB.
 MAX_TOKENS = 16_384
@@ -18,38 +20,10 @@ def map_in_chunks(
     """`function` of all rows, a bounded number of them at a time.
 
     Args:
-        function: gives tensors [rows, ...] whose other axes do not depend on the rows at hand; it
-            must take a batch of no rows.
+        function: as for `map_in_parts`, of as many rows as it is given.
         inputs: tensors [rows, seq_len].
         max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
     """
-    inputs = dict(inputs)
-    shape = tf.shape(next(iter(inputs.values())))
-    rows, per_chunk = shape[0], tf.maximum(max_tokens // tf.maximum(shape[1], 1), 1)
-
-    # No rows are a chunk too, which tells what the other axes are.
-    chunks = tf.maximum(-(-rows // per_chunk), 1)
-
-    # What the outputs are.
-    outputs = tf.function(function, autograph=False).get_concrete_function(
-        {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
-    )
-    arrays = [
-        tf.TensorArray(each.dtype, size=chunks, infer_shape=False, element_shape=each.shape)
-        for each in tf.nest.flatten(outputs.structured_outputs)
-    ]
-
-    def step(chunk: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
-        here = slice(chunk * per_chunk, tf.minimum((chunk + 1) * per_chunk, rows))
-        part = tf.nest.flatten(function({name: each[here] for name, each in inputs.items()}))
-        return chunk + 1, [a.write(chunk, v) for a, v in zip(arrays, part, strict=True)]
-
-    _, arrays = tf.while_loop(
-        lambda chunk, _: chunk < chunks, step, (tf.constant(0), arrays), parallel_iterations=1
-    )
-    # A loop's arrays forget their shapes.
-    results = [
-        tf.ensure_shape(array.concat(), [None, *each.shape[1:]])
-        for array, each in zip(arrays, tf.nest.flatten(outputs.structured_outputs), strict=True)
-    ]
-    return tf.nest.pack_sequence_as(outputs.structured_outputs, results)
+    length = tf.shape(next(iter(inputs.values())))[1]
+    per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
+    return map_in_parts(function, inputs, lambda start: start + per_chunk)
