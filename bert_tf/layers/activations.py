@@ -17,50 +17,52 @@ import tensorflow as tf
 @tf.custom_gradient
 def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """x * Phi(x), with the normal distribution function Phi by erf (Hendrycks & Gimpel 2016)."""
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        distribution = 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
-        density = tf.exp(-0.5 * tf.square(x)) * (1.0 / math.sqrt(2.0 * math.pi))
-        return upstream * (distribution + x * density)
-
-    return tf.nn.gelu(x, approximate=False), gradient
+    return tf.nn.gelu(x, approximate=False), lambda upstream: upstream * _with_derivative(x)[1]
 
 
 @tf.custom_gradient
 def gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """The tanh approximation of GELU, the one in google-research/bert `modeling.py`."""
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        scale, cubic = math.sqrt(2.0 / math.pi), 0.044715
-        square = tf.square(x)
-        tanh = tf.tanh(scale * x * (1.0 + cubic * square))
-        inner = scale * (1.0 + 3.0 * cubic * square)
-        return upstream * 0.5 * (1.0 + tanh + x * (1.0 - tf.square(tanh)) * inner)
-
-    return tf.nn.gelu(x, approximate=True), gradient
+    return tf.nn.gelu(x, approximate=True), lambda upstream: upstream * _with_derivative_new(x)[1]
 
 
 @tf.custom_gradient
 def trained_gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """What `gelu` computes, for training."""
-    exact = x if x.dtype.size >= 4 else tf.cast(x, tf.float32)
-    distribution = 0.5 + 0.5 * tf.math.erf(exact * math.sqrt(0.5))
-    density = tf.exp(-0.5 * tf.square(exact)) * (1.0 / math.sqrt(2.0 * math.pi))
-    derivative = tf.cast(distribution + exact * density, x.dtype)
-    return tf.cast(exact * distribution, x.dtype), lambda upstream: upstream * derivative
+    value, derivative = _with_derivative(x)
+    return value, lambda upstream: upstream * derivative
 
 
 @tf.custom_gradient
 def trained_gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """What `gelu_new` computes, for training."""
-    exact = x if x.dtype.size >= 4 else tf.cast(x, tf.float32)
+    value, derivative = _with_derivative_new(x)
+    return value, lambda upstream: upstream * derivative
+
+
+def _with_derivative(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """`gelu` and its derivative, in the dtype of x."""
+    exact = _exact(x)
+    distribution = 0.5 + 0.5 * tf.math.erf(exact * math.sqrt(0.5))
+    density = tf.exp(-0.5 * tf.square(exact)) * (1.0 / math.sqrt(2.0 * math.pi))
+    derivative = distribution + exact * density
+    return tf.cast(exact * distribution, x.dtype), tf.cast(derivative, x.dtype)
+
+
+def _with_derivative_new(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """`gelu_new` and its derivative, in the dtype of x."""
+    exact = _exact(x)
     scale, cubic = math.sqrt(2.0 / math.pi), 0.044715
     square = tf.square(exact)
     tanh = tf.tanh(scale * exact * (1.0 + cubic * square))
     inner = scale * (1.0 + 3.0 * cubic * square)
     derivative = 0.5 * (1.0 + tanh + exact * (1.0 - tf.square(tanh)) * inner)
-    derivative = tf.cast(derivative, x.dtype)
-    return tf.cast(0.5 * exact * (1.0 + tanh), x.dtype), lambda upstream: upstream * derivative
+    return tf.cast(0.5 * exact * (1.0 + tanh), x.dtype), tf.cast(derivative, x.dtype)
+
+
+def _exact(x: tf.Tensor) -> tf.Tensor:
+    """x, at least in float32."""
+    return x if x.dtype.size >= 4 else tf.cast(x, tf.float32)
 
 
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
