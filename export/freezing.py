@@ -39,10 +39,13 @@ class ServedModel:
 
     def __init__(self, model: keras.Model, freeze: bool = False):
         self._model = model
-        self._constants = _Constants(model) if freeze else None
-        self._stored = None
-        if not freeze and model.compute_dtype != model.variable_dtype:
-            self._stored = _Stored(model)
+        self._frozen = freeze
+        # Within it the model reads its weights; None where they are its own variables.
+        self._weights: _Constants | _Stored | None = None
+        if freeze:
+            self._weights = _Constants(model)
+        elif model.compute_dtype != model.variable_dtype:
+            self._weights = _Stored(model)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -54,9 +57,9 @@ class ServedModel:
     @property
     def variables(self) -> list[tf.Variable]:
         """What the graph reads its weights from."""
-        if self._stored is not None:
-            return self._stored.variables
-        return [weight.value for weight in self._model.weights] if self._constants is None else []
+        if self._weights is not None:
+            return self._weights.variables
+        return [weight.value for weight in self._model.weights]
 
     def facts(self) -> dict[str, Any]:
         """What a model card tells."""
@@ -65,7 +68,7 @@ class ServedModel:
             "class": type(self._model).__name__,
             "parameters": self._model.count_params(),
             "precision": self._model.compute_dtype,
-            "frozen": self._constants is not None,
+            "frozen": self._frozen,
             "encoder": encoder.config.to_dict(),
         }
 
@@ -81,13 +84,13 @@ class ServedModel:
                 dtypes may matter.
         """
 
-        if self._constants is not None:
-            self._constants.readers += 1
+        if self._frozen:
+            self._weights.readers += 1
 
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
         @tf.function(autograph=False, experimental_attributes=optimizing.ATTRIBUTES)
         def shared(inputs: Any) -> Any:
-            with self._constants or self._stored or contextlib.nullcontext():
+            with self._weights or contextlib.nullcontext():
                 return compute(inputs)
 
         def call(inputs: Any) -> Any:
@@ -130,6 +133,7 @@ class _Constants(keras.StatelessScope):
     the file holds it once; TensorFlow dissolves these functions when it loads the graph.
 
     Attributes:
+        variables: none.
         readers: how many functions read them; it is set before any of them is traced, and decides.
     """
 
@@ -142,6 +146,7 @@ class _Constants(keras.StatelessScope):
                 f"weights of {size / 1e9:.1f} GB are too many to freeze, a graph holds 2 GB; "
                 "freeze in bfloat16, or do not freeze"
             )
+        self.variables: list[tf.Variable] = []
         self.readers = 0
         self._constants = {
             key: functools.partial(tf.constant, array) for key, array in arrays.items()
