@@ -26,12 +26,9 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
 from benchmarks.speed import inputs
-from bert_tf.checkpoints import reading
-from bert_tf.config.kinds import POLICIES
 from bert_tf.layers.linear import Linear
-from bert_tf.tasks import TASKS
+from bert_tf.training.finetuning import trained
 from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.setup import make_tokenizer
 from export.freezing import ServedModel
 
 _BATCH, _LENGTH = 8, 128
@@ -53,15 +50,11 @@ def main() -> None:
 
 
 def _compare(path: Path) -> list[tuple[str, ...]]:
-    run, checkpoint = RunFolder.open(path), reading.find(path)
-    task = TASKS[run.config.task](run.config, make_tokenizer(run), checkpoint.description.labels)
-    task.remember(run.read_metrics() or {})
-    dev = task.read(next(iter(task.files("dev").values())))
-    scores, steps = {}, {}
+    run = RunFolder.open(path)
+    scores, steps, dev = {}, {}, None
     for kind in _KINDS:
-        precision = "float32" if kind == "float32" else "bfloat16"
-        model = checkpoint.description.build(dtype=POLICIES[precision])
-        checkpoint.fill(model)
+        task, model = trained(run, "float32" if kind == "float32" else "bfloat16")
+        dev = dev or task.read(next(iter(task.files("dev").values())))
         call = _int8_call(model) if kind == "int8" else Linear.call
         with mock.patch.object(Linear, "call", call):
             scores[kind] = task.score(task.predict(model, dev), dev)

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Inputs, importances
+from bert_tf.inspecting.importance import Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section, SeenInput
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled, row_vectors
@@ -81,12 +81,8 @@ class ChoicePictures(Pictures):
     def _seen(self, title: str, inputs: Inputs) -> SeenInput:
         """A context with one choice, and what its tokens add to its score."""
         subject = self.subject
-        explained = importances(
-            ["the score of this choice"],
-            subject.encoder,
-            inputs,
-            subject.blank(inputs),
-            lambda pairs: self._scores(pairs)[:, None],
+        explained = subject.explain(
+            ["the score of this choice"], inputs, lambda pairs: self._scores(pairs)[:, None]
         )
         return subject.seen(title, inputs, explained)
 

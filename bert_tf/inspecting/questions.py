@@ -12,7 +12,7 @@ from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.decoding.spans import Answers, SpanRules, decode
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.context import SpanShares, context_picture
-from bert_tf.inspecting.importance import Importances, Inputs, importances
+from bert_tf.inspecting.importance import Importances, Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.markup import Html, figures, joined, tag
 from bert_tf.inspecting.pictures import Pictures
@@ -151,7 +151,7 @@ class QuestionPictures(Pictures):
         of = "the log-probability of the answer's start and end"
         if place.first == 0:
             of = "the log-probability of no answer, start and end at [CLS]"
-        return importances([of], subject.encoder, inputs, subject.blank(inputs), score)
+        return subject.explain([of], inputs, score)
 
     def _answer(self, asked: _Asked, context: str) -> Html:
         answers, data = asked.answers, context.encode()

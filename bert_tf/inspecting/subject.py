@@ -2,20 +2,20 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import reading
 from bert_tf.inspecting.attention import attention_maps, shown_places
-from bert_tf.inspecting.importance import Importances, Inputs, blanked
+from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
 from bert_tf.tasks import TASKS, Task
 from bert_tf.text import Tokenizer
+from bert_tf.training.finetuning import trained
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.setup import make_tokenizer
 
@@ -55,13 +55,8 @@ class Subject:
         if run is None or run.config.task not in TASKS:
             encoder = Encoder.from_checkpoint(path)
             return cls(str(path), run, None, encoder, encoder, Tokenizer.from_checkpoint(path))
-        checkpoint = reading.find(path)
-        tokenizer = make_tokenizer(run)
-        task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
-        task.remember(run.read_metrics() or {})
-        model = checkpoint.description.build()
-        checkpoint.fill(model)
-        return cls(str(path), run, task, model, model.encoder, tokenizer)
+        task, model = trained(run, "float32")
+        return cls(str(path), run, task, model, model.encoder, make_tokenizer(run))
 
     @property
     def task_name(self) -> str:
@@ -75,10 +70,16 @@ class Subject:
             return self.task.config.train.max_length
         return self.encoder.config.max_position_embeddings
 
-    def blank(self, inputs: Inputs) -> Inputs:
+    def _blank(self, inputs: Inputs) -> Inputs:
         """Inputs with [MASK] for every piece."""
         tokenizer = self.tokenizer
         return blanked(inputs, tokenizer.mask_id, (tokenizer.cls_id, tokenizer.sep_id))
+
+    def explain(
+        self, outputs: Sequence[str], inputs: Inputs, score: Callable[[Inputs], tf.Tensor]
+    ) -> list[Importances]:
+        """What the tokens of `inputs` add to some outputs; see `importances`."""
+        return importances(outputs, self.encoder, inputs, self._blank(inputs), score)
 
     def read_back(self, inputs: Mapping[str, np.ndarray]) -> str:
         """The text of one input [1, tokens], as the tokenizer has left it."""

@@ -12,7 +12,7 @@ from bert_tf.data.tag_schemes import OUTSIDE, parse
 from bert_tf.data.tagged_windows import ragged
 from bert_tf.decoding.tags import WordTagger
 from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Importances, Inputs, importances, log_odds
+from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.markup import Html, figures, tag
 from bert_tf.inspecting.pictures import Pictures
@@ -156,7 +156,7 @@ class TagPictures(Pictures):
             f"the log-odds of {self._labels[best[word]]} for “{words.texts[word]}”"
             for word in places
         ]
-        return importances(names, subject.encoder, inputs, subject.blank(inputs), score)
+        return subject.explain(names, inputs, score)
 
     def _answer(self, words: _Words, best: np.ndarray) -> Html:
         """The text with the tag of each word below it."""

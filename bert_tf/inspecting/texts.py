@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.text_files import text_columns
 from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Importances, Inputs, importances, log_odds
+from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.markup import Html, figures, tag
 from bert_tf.inspecting.pictures import Pictures
@@ -22,6 +23,22 @@ from bert_tf.text import Preprocessor
 
 _BATCH = 64
 _NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
+
+
+class DevRows(NamedTuple):
+    """Some rows of the dev data.
+
+    Attributes:
+        outputs: float32 [rows, ...], the model's.
+        targets: [rows], what is given.
+        vectors: float32 [rows, hidden], what the head reads.
+        texts: of each row.
+    """
+
+    outputs: np.ndarray
+    targets: np.ndarray
+    vectors: np.ndarray
+    texts: list[str]
 
 
 class TextPictures(Pictures):
@@ -59,22 +76,15 @@ class TextPictures(Pictures):
         outputs = predict_rows(subject.model, inputs_of, lengths, _BATCH)
         vectors = row_vectors(subject.encoder, pooled, inputs_of, lengths)
         texts = [subject.read_back(inputs_of(np.array([i]))) for i in range(len(chosen))]
-        return self.of_dev(outputs, data.targets[chosen], vectors, texts, marks)
+        return self.of_dev(DevRows(outputs, data.targets[chosen], vectors, texts), marks)
 
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
         """What the model says, [1, ...], and what the tokens add to it."""
 
     @abstractmethod
-    def of_dev(
-        self,
-        outputs: np.ndarray,
-        targets: np.ndarray,
-        vectors: np.ndarray,
-        texts: Sequence[str],
-        marks: Sequence[Mark],
-    ) -> list[Section]:
-        """The pictures of outputs [rows, ...] and targets [rows]."""
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+        """The pictures of some dev data."""
 
 
 class ClassificationPictures(TextPictures):
@@ -84,28 +94,21 @@ class ClassificationPictures(TextPictures):
         """See `TextPictures`."""
         subject, names = self.subject, self.subject.task.labels
         best = int(tf.argmax(output[0]))
-        explained = importances(
+        explained = subject.explain(
             [f"the log-odds of {names[best]}"],
-            subject.encoder,
             inputs,
-            subject.blank(inputs),
             lambda rows: log_odds(subject.model(rows, training=False), best)[:, None],
         )
         return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
 
-    def of_dev(
-        self,
-        outputs: np.ndarray,
-        targets: np.ndarray,
-        vectors: np.ndarray,
-        texts: Sequence[str],
-        marks: Sequence[Mark],
-    ) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
         """See `TextPictures`."""
         names = self.subject.task.labels
         return [
-            *sections.by_label(vectors, texts, targets.tolist(), names, marks, _NOTE),
-            *sections.classes(names, tf.nn.softmax(outputs).numpy(), targets, "texts"),
+            *sections.by_label(
+                rows.vectors, rows.texts, rows.targets.tolist(), names, marks, _NOTE
+            ),
+            *sections.classes(names, tf.nn.softmax(rows.outputs).numpy(), rows.targets, "texts"),
         ]
 
 
@@ -115,25 +118,15 @@ class RegressionPictures(TextPictures):
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
         """See `TextPictures`."""
         subject = self.subject
-        explained = importances(
-            ["the score"],
-            subject.encoder,
-            inputs,
-            subject.blank(inputs),
-            lambda rows: subject.model(rows, training=False)[:, None],
+        explained = subject.explain(
+            ["the score"], inputs, lambda rows: subject.model(rows, training=False)[:, None]
         )
         return tag("p", "score ", tag("strong", figures(float(output[0])))), explained
 
-    def of_dev(
-        self,
-        outputs: np.ndarray,
-        targets: np.ndarray,
-        vectors: np.ndarray,
-        texts: Sequence[str],
-        marks: Sequence[Mark],
-    ) -> list[Section]:
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
         """See `TextPictures`."""
-        told = [f"{given:.3g}: {text}" for given, text in zip(targets, texts, strict=True)]
+        outputs, targets = rows.outputs, rows.targets
+        told = [f"{given:.3g}: {text}" for given, text in zip(targets, rows.texts, strict=True)]
         low, high = float(targets.min()), float(targets.max())
         colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in targets]
         legend = charts.legend(
@@ -152,6 +145,6 @@ class RegressionPictures(TextPictures):
             diagonal=True,
         )
         return [
-            *sections.projection(vectors, told, colours, legend, marks, _NOTE),
+            *sections.projection(rows.vectors, told, colours, legend, marks, _NOTE),
             Section("Predicted beside given", both, note),
         ]

@@ -160,20 +160,26 @@ def _predict_tests(run: RunFolder) -> None:
     """Writes predictions for the test files, where there are any."""
     if not TASKS[run.config.task](run.config, setup.make_tokenizer(run)).test_files():
         return
-    task, model = _trained(run)
+    task, model = trained(run)
     for ending, path in task.test_files().items():
         data = task.read(path)
         task.write_predictions(task.predict(model, data), data, run.predictions, f"test{ending}")
 
 
-def _trained(run: RunFolder) -> tuple[Task, keras.Model]:
-    """The task of a run, and its model as trained so far."""
+def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.Model]:
+    """The task of a run, and its model as trained so far.
+
+    Args:
+        run: of any task but pre-training.
+        precision: "float32" or "bfloat16"; None is that of the training, with which the metrics are
+            those of the run.
+    """
     checkpoint = reading.find(run.path)
     tokenizer = setup.make_tokenizer(run)
     task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
     task.remember(run.read_metrics() or {})
-    # In its precision, or the metrics would be others than those of its training.
-    model = checkpoint.description.build(dtype=POLICIES[run.config.train.precision])
+    policy = POLICIES[precision or run.config.train.precision]
+    model = checkpoint.description.build(dtype=policy)
     checkpoint.fill(model)
     return task, model
 
@@ -189,7 +195,7 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     run = RunFolder.open(path)
     if run.config.task not in TASKS:
         raise UserError(f"{path} is a {run.config.task} run; its metrics are in metrics.json")
-    task, model = _trained(run)
+    task, model = trained(run)
     files = {"": Path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
     metrics = _score(task, model, rows, run.predictions, Path(data).stem if data else "dev")
