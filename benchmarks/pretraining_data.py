@@ -24,12 +24,13 @@ import concurrent.futures
 import itertools
 import multiprocessing
 import os
-import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from benchmarks.memory import peak_bytes
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _STEPS = 6
@@ -145,7 +146,7 @@ def build_shards(
 
     started = time.process_time()
     write_token_shards(Corpus(text, format), Tokenizer(vocab), out)
-    return {"seconds": time.process_time() - started, "peak": peak_megabytes()}
+    return {"seconds": time.process_time() - started, "peak": peak_bytes() / 1e6}
 
 
 def read_epochs(shards: Path, batch_size: int, epochs: int) -> dict[str, float]:
@@ -162,7 +163,7 @@ def read_epochs(shards: Path, batch_size: int, epochs: int) -> dict[str, float]:
     return {
         "examples": steps * batch_size,
         "seconds": time.process_time() - started,
-        "peak": peak_megabytes(),
+        "peak": peak_bytes() / 1e6,
     }
 
 
@@ -189,7 +190,7 @@ def write_records(text: Path, vocab: Path, out: Path, times: int) -> dict[str, f
     return {
         "examples": json.loads((out / "manifest.json").read_text())["train"],
         "seconds": time.process_time() - started,
-        "peak": peak_megabytes(),
+        "peak": peak_bytes() / 1e6,
     }
 
 
@@ -206,7 +207,7 @@ def run_reference(folder: Path, flags: dict[str, object]) -> dict[str, float]:
     except SystemExit as end:
         if end.code:
             raise RuntimeError(f"the reference failed: {end.code}") from end
-    seconds, peak = time.process_time() - started, peak_megabytes()
+    seconds, peak = time.process_time() - started, peak_bytes() / 1e6
     records = tf.compat.v1.io.tf_record_iterator(str(flags["output_file"]))
     return {"examples": sum(1 for _ in records), "seconds": seconds, "peak": peak}
 
@@ -227,12 +228,6 @@ def train_mini(vocab: Path, shards: Path, batch_size: int) -> float:
     for inputs, targets in batches[1:]:
         model.train_on_batch(inputs, targets)
     return (_STEPS - 1) * batch_size / (time.process_time() - started)
-
-
-def peak_megabytes() -> float:
-    """The most memory this process ever had, as Linux counts it."""
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1000
 
 
 if __name__ == "__main__":

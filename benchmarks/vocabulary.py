@@ -11,7 +11,6 @@ left out; MiB is the peak of the process, which for the first and the third hold
 import argparse
 import importlib.util
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,8 @@ from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.memory import peak_bytes
 
 _SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -82,8 +83,7 @@ def _timed(train: Callable[[], Sequence[str]]) -> Outcome:
     start = time.perf_counter()
     pieces = train()
     seconds = time.perf_counter() - start
-    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Outcome(pieces, seconds, peak_kib // 1024)
+    return Outcome(pieces, seconds, peak_bytes() >> 20)
 
 
 def main() -> None:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.memory import peak_bytes
+
 
 class Job(NamedTuple):
     """What a contestant's module prepares.
@@ -118,11 +120,5 @@ def serve(prepare: Callable[[dict[str, Any]], Job]) -> None:
             began = time.perf_counter()
             job.step()
             seconds.append(time.perf_counter() - began)
-        print(json.dumps({"seconds": seconds, "memory": _peak()}), flush=True)
-
-
-def _peak() -> float:
-    """GiB. The system's `ru_maxrss` would count what the parent had when it started this."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kib) / 2**20
+        memory = peak_bytes() / 2**30
+        print(json.dumps({"seconds": seconds, "memory": memory}), flush=True)

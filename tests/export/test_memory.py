@@ -24,7 +24,7 @@ FOR_TEXTS, FOR_CHUNKS = 768, 1280
 _ASK = """
 import json, resource, sys
 import tensorflow as tf, tensorflow_text
-from tests.export.peak import peak_mib
+from benchmarks.memory import peak_bytes
 
 def now():
     pages = int(open("/proc/self/statm").read().split()[1])
@@ -46,7 +46,7 @@ before = now()
 for text, times, rows in requests:
     for name in loaded.signatures:
         ask(name, text * times, rows)
-print(peak_mib() - before)
+print((peak_bytes() >> 20) - before)
 """
 
 

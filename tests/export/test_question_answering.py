@@ -174,15 +174,15 @@ def test_a_thousand_questions_are_answered_at_once(loaded):
 _MEGABYTE = """
 import sys
 import tensorflow as tf, tensorflow_text
-from tests.export.peak import peak_mib
+from benchmarks.memory import peak_bytes
 answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 question = tf.constant(["cat"])
 answer(question=question, context=tf.constant(["a cat"]))
-before = peak_mib()
+before = peak_bytes()
 context = sys.argv[2] * (2**20 // len(sys.argv[2].encode()))
 found = answer(question=question, context=tf.constant([context]))
 print(len(found["answer"][0].numpy()))
-print(peak_mib() - before)
+print((peak_bytes() - before) >> 20)
 """
 
 

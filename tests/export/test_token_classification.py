@@ -186,12 +186,12 @@ def test_a_feature_tagger_is_served_too(tokenizer, tmp_path):
 _MEGABYTE = """
 import sys
 import tensorflow as tf, tensorflow_text
-from tests.export.peak import peak_mib
+from benchmarks.memory import peak_bytes
 answer = tf.saved_model.load(sys.argv[1]).signatures[sys.argv[2]]
 answer(text=tf.constant(["a cat"]))
-before = peak_mib()
+before = peak_bytes()
 found = answer(text=tf.constant([sys.argv[3] * (2**20 // len(sys.argv[3].encode()))]))
-print(found["starts"].shape[1], peak_mib() - before)
+print(found["starts"].shape[1], (peak_bytes() - before) >> 20)
 """
 
 
