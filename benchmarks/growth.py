@@ -22,6 +22,7 @@ from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
 from bert_tf.files import atomic_path
+from bert_tf.report.png import new_figure, to_png
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 LENGTHS = (32, 64, 128, 256, 512)
@@ -118,20 +119,10 @@ def _print(precision: str, axis: str, curves: Curves) -> None:
 
 
 def _draw(drawn: dict[tuple[str, str], Curves], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     precisions = list(dict.fromkeys(precision for precision, _ in drawn))
     axes = list(dict.fromkeys(axis for _, axis in drawn))
-    figure, panels = pyplot.subplots(
-        len(precisions),
-        len(axes),
-        figsize=(4.2 * len(axes), 3.4 * len(precisions)),
-        layout="constrained",
-        squeeze=False,
-    )
+    size = 4.2 * len(axes), 3.4 * len(precisions)
+    figure, panels = new_figure(len(precisions), len(axes), figsize=size, squeeze=False)
     for (precision, axis), curves in drawn.items():
         panel = panels[precisions.index(precision)][axes.index(axis)]
         for name, points in curves.items():
@@ -140,8 +131,7 @@ def _draw(drawn: dict[tuple[str, str], Curves], path: Path) -> None:
         panel.grid(alpha=0.3, which="both")
     panels[0][0].legend(fontsize="small")
     with atomic_path(path) as new:
-        figure.savefig(new, format="png", dpi=110)
-    pyplot.close(figure)
+        new.write_bytes(to_png(figure))
 
 
 if __name__ == "__main__":

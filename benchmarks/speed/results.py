@@ -11,6 +11,7 @@ from rich.table import Table
 
 from benchmarks.speed.works import PRECISIONS, WORKS
 from bert_tf.files import atomic_path, write_text
+from bert_tf.report.png import new_figure, to_png
 
 OURS = "bert_tf"
 
@@ -142,14 +143,8 @@ def summary(results: Sequence[Result]) -> Table:
 
 def draw(results: Sequence[Result], path: Path) -> None:
     """A PNG with the sequences a second of every contestant, one panel for each work."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(
-        len(results), 1, figsize=(7, 0.5 + 1.9 * len(results)), layout="constrained", squeeze=False
-    )
+    size = 7, 0.5 + 1.9 * len(results)
+    figure, panels = new_figure(len(results), 1, figsize=size, squeeze=False)
     for panel, result in zip(panels[:, 0], results, strict=True):
         batch = WORKS[result.work].batch
         names = [each.name for each in result.contestants]
@@ -162,5 +157,4 @@ def draw(results: Sequence[Result], path: Path) -> None:
         panel.set_title(f"{result.work}, {result.precision}: sequences/s", fontsize="medium")
         panel.tick_params(labelsize="small")
     with atomic_path(path) as new:
-        figure.savefig(new, format="png", dpi=110)
-    pyplot.close(figure)
+        new.write_bytes(to_png(figure))

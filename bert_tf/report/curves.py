@@ -1,8 +1,9 @@
 """What runs have logged for TensorBoard, read back and drawn over their steps."""
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from bert_tf.report.png import new_figure, to_png
 
 # metric -> (steps, values).
 Curves = dict[str, tuple[list[int], list[float]]]
@@ -42,14 +43,7 @@ def draw_curves(runs: Mapping[str, Mapping[str, Curves]], metrics: Sequence[str]
         runs: name -> "train" and "dev" -> curves.
         metrics: what to draw.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(
-        1, len(metrics), figsize=(4.5 * len(metrics), 3.6), layout="constrained", squeeze=False
-    )
+    figure, panels = new_figure(1, len(metrics), figsize=(4.5 * len(metrics), 3.6), squeeze=False)
     for panel, metric in zip(panels[0], metrics, strict=True):
         for number, (name, curves) in enumerate(runs.items()):
             for kind, style in _KINDS.items():
@@ -62,7 +56,4 @@ def draw_curves(runs: Mapping[str, Mapping[str, Curves]], metrics: Sequence[str]
     handles, labels = panels[0][0].get_legend_handles_labels()
     if handles:
         panels[0][0].legend(handles, labels, fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    pyplot.close(figure)
-    return picture.getvalue()
+    return to_png(figure)

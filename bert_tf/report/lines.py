@@ -1,8 +1,9 @@
 """Results over a size or a time, drawn as lines."""
 
 import dataclasses
-import io
 from collections.abc import Sequence
+
+from bert_tf.report.png import new_figure, to_png
 
 
 @dataclasses.dataclass
@@ -26,12 +27,7 @@ class Line:
 
 def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> bytes:
     """A PNG of all lines, in percent over what `axis` says."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panel = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    figure, panel = new_figure(figsize=(7, 4))
     for line in lines:
         panel.plot(line.x, line.y, marker="o", label=line.name)
     if logarithmic:
@@ -40,7 +36,4 @@ def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> b
     panel.set_ylabel("percent")
     panel.grid(alpha=0.3)
     panel.legend(fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    pyplot.close(figure)
-    return picture.getvalue()
+    return to_png(figure)
