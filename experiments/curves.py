@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf import command
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.report.curves import draw_curves, read_curves
@@ -20,18 +21,18 @@ PRETRAINING = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 
 def main() -> int:
-    """Writes the picture; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Writes the picture; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m experiments.curves", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders")
     parser.add_argument("--metrics", nargs="+", default=PRETRAINING, help="what to draw")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
-    arguments = parser.parse_args()
-    try:
+
+    def work(arguments: argparse.Namespace) -> None:
         draw(arguments.runs, arguments.metrics, arguments.out)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return command.run("curves", parser, None, work, "stopped; nothing was written")
 
 
 def draw(runs: Sequence[Path], metrics: Sequence[str], out: Path) -> None:

@@ -13,8 +13,8 @@ import itertools
 import sys
 from pathlib import Path
 
+from bert_tf import command
 from bert_tf.data.corpus import Corpus
-from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 
 # Sentences in a chapter.
@@ -22,18 +22,18 @@ _CHAPTER = 200
 
 
 def main() -> int:
-    """Writes the corpus; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Writes the corpus; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m experiments.small.corpus", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--novels", required=True, metavar="DIR", help="text files, one a novel")
     parser.add_argument("--wikitext", nargs="+", default=[], metavar="FILE", help="as it comes")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
-    arguments = parser.parse_args()
-    try:
+
+    def work(arguments: argparse.Namespace) -> None:
         write(arguments.novels, arguments.wikitext, arguments.out)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return command.run("corpus", parser, None, work, "stopped; nothing was written")
 
 
 def write(novels: str, wikitext: list[str], out: Path) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_tf import config as configuration
 from bert_tf.models.feature_tagger import FEATURES
 
 _HERE = Path(__file__).parent
@@ -11,6 +12,12 @@ _HERE = Path(__file__).parent
 _EARLY_STEPS = (1000, 2000, 4000)
 _SIZES = ("2x128x2", "4x128x2", "2x256x4")
 _DIRECTIONS = ("left_to_right", "right_to_left")
+# What a model needs that no checkpoint gives its sizes.
+_START = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initializer_range")
+
+# Keys of a configuration and their values.
+Settings = dict[str, object]
+_AS_IT_IS: Settings = {}
 
 
 class Sources(NamedTuple):
@@ -99,44 +106,43 @@ def _own(sources: Sources) -> list[Job]:
         config = _HERE / "pretraining" / f"{name}.yaml"
         return _run(tables, "pretrain", config, pretrained / name, settings)
 
-    def finetune(task: str, name: str, tables: tuple[str, ...], **settings: object) -> None:
+    def finetune(
+        task: str,
+        name: str,
+        tables: tuple[str, ...],
+        checkpoint: Path | str,
+        settings: Settings = _AS_IT_IS,
+    ) -> None:
         path = _data_path(task, sources)
         if path is not None:
-            keys = {"data.path": path} | {k.replace("__", "."): v for k, v in settings.items()}
+            keys = {"data.path": path, "init.checkpoint": checkpoint} | settings
             config, run = _HERE / "own" / f"{task}.yaml", out / f"{task}_{name}"
             tuned.append(_run(tables, "finetune", config, run, keys))
 
+    model = configuration.load(_HERE / "pretraining" / "bert.yaml").model
+    from_scratch = {f"model.{size}": getattr(model, size) for size in _START}
+    from_scratch["tokenizer.vocab"] = out / "vocab.txt"
     tasks = ("sst2", "wnut17", "squad")
     short = ("sst2", "wnut17")
     for task in tasks:
         tables = ("5", "6") if task in short else ("5",)
         tables += ("figure 4",) if task == "wnut17" else ()
-        finetune(task, "bert", tables, init__checkpoint=pretrained / "bert")
-        finetune(task, "no_nsp", ("5",), init__checkpoint=pretrained / "no_nsp")
+        finetune(task, "bert", tables, pretrained / "bert")
+        finetune(task, "no_nsp", ("5",), pretrained / "no_nsp")
         left = pretrained / "left_to_right"
         tables = ("5", "figure 4") if task == "wnut17" else ("5",)
-        finetune(task, "left_to_right", tables, init__checkpoint=left)
-        finetune(task, "bilstm", ("5",), init__checkpoint=left, model__bilstm="true")
-        finetune(task, "side_by_side", ("5",), init__checkpoint=pretrained / "side_by_side")
-        finetune(
-            task,
-            "from_scratch",
-            ("5",),
-            init__checkpoint="null",
-            tokenizer__vocab=out / "vocab.txt",
-            model__num_hidden_layers=4,
-            model__hidden_size=256,
-            model__num_attention_heads=4,
-            model__initializer_range=0.05,
-        )
+        finetune(task, "left_to_right", tables, left)
+        finetune(task, "bilstm", ("5",), left, {"model.bilstm": "true"})
+        finetune(task, "side_by_side", ("5",), pretrained / "side_by_side")
+        finetune(task, "from_scratch", ("5",), "null", from_scratch)
     for size in _SIZES:
         for task in short:
-            finetune(task, size, ("6",), init__checkpoint=pretrained / size)
+            finetune(task, size, ("6",), pretrained / size)
     for objective in ("bert", "left_to_right"):
         for step in _EARLY_STEPS:
             checkpoint = pretrained / objective / "checkpoints" / f"step-{step:08d}"
             name = f"{objective}_{step}"
-            finetune("wnut17", name, ("figure 4",), init__checkpoint=checkpoint)
+            finetune("wnut17", name, ("figure 4",), checkpoint)
     joined = pretrained / "side_by_side"
     both = [str(pretrained / way) for way in _DIRECTIONS]
     return [
@@ -168,7 +174,8 @@ def _published(sources: Sources) -> list[Job]:
     finetune("sst2", "1")
     finetune("squad", "2")
     ensemble = sources.out / "published_squad_ensemble.json"
-    trials = [str(sources.out / "published_squad" / "trials" / f"seed={seed}") for seed in (0, 1)]
+    seeds = configuration.load(_HERE / "checkpoint" / "squad.yaml").search["seed"]
+    trials = [str(sources.out / "published_squad" / "trials" / f"seed={seed}") for seed in seeds]
     gold = str(sources.out / "squad_by_article" / "dev-v1.1.json")
     made.append(
         Job(
@@ -185,9 +192,7 @@ def _published(sources: Sources) -> list[Job]:
     return made
 
 
-def _run(
-    tables: tuple[str, ...], command: str, config: Path, run: Path, settings: dict[str, object]
-) -> Job:
+def _run(tables: tuple[str, ...], command: str, config: Path, run: Path, settings: Settings) -> Job:
     given = (f"{key}={value}" for key, value in settings.items())
     arguments = (command, str(config), "--out", str(run), "--set", *given)
     return Job(tables, "bert_tf", arguments, run / "metrics.json", is_run=True)
