@@ -6,66 +6,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.inspecting.attention import attention_maps, shown_places
-from bert_tf.layers.attention import SelfAttention, attention_bias
-from bert_tf.layers.layout import PaddedLayout, UnpaddedLayout
+from bert_tf.layers.attention import attention_bias
 from bert_tf.models import Encoder
 from tests import tiny
-
-HIDDEN, HEADS = 6, 2
-MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1]])
-WAYS = ("bidirectional", "left_to_right", "right_to_left")
-LAYOUTS = (PaddedLayout, UnpaddedLayout)
-
-
-def attention(dtype="float32"):
-    """Attention with weights large enough that its probabilities are far from even."""
-    layer = SelfAttention(HEADS, 0.0, 0.02, dtype=dtype)
-    layer.build((None, HIDDEN))
-    random = np.random.RandomState(1)
-    for weight in layer.weights:
-        weight.assign(random.normal(size=weight.shape))
-    return layer
-
-
-def given(layout):
-    placed = layout(tf.constant(MASK))
-    rows = np.random.RandomState(0).normal(size=(*MASK.shape, HIDDEN))
-    return placed, placed.flatten(tf.constant(rows, tf.float32))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", WAYS)
-def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
-    placed, tokens = given(layout)
-    bias = attention_bias(placed.key_mask, way)
-    maps = attention().probabilities(tokens, placed, bias).numpy()
-    seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
-    is_query = np.broadcast_to(MASK.astype(bool)[:, None, :, None], maps.shape)
-    assert maps.shape == (3, HEADS, 5, 5)
-    np.testing.assert_array_equal(maps[~seen & is_query], 0)
-    np.testing.assert_allclose(maps.sum(axis=-1)[is_query[..., 0]], 1, rtol=1e-6)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", WAYS)
-def test_the_layers_output_is_made_with_them(layout, way):
-    layer = attention()
-    placed, tokens = given(layout)
-    bias = attention_bias(placed.key_mask, way)
-    maps = layer.probabilities(tokens, placed, bias).numpy()
-    values = placed.to_rows(layer.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
-    by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
-    mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
-    expected = layer.output_projection(placed.from_rows(tf.constant(mixed)))
-    found = layer(tokens, layout=placed, bias=bias)
-    np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
-
-
-def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
-    placed, tokens = given(PaddedLayout)
-    bias = attention_bias(placed.key_mask, "bidirectional")
-    assert attention("mixed_bfloat16").probabilities(tokens, placed, bias).dtype == tf.bfloat16
-
 
 INPUTS = {
     "input_word_ids": tf.constant([[2, 7, 8, 9, 3]]),

@@ -74,3 +74,47 @@ def test_it_comes_back_from_its_configuration():
     attention = SelfAttention(HEADS, 0.2, 0.05, dtype="mixed_bfloat16")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(attention))
     assert again.get_config() == attention.get_config()
+
+
+# Rows with something to see.
+SOME = MASK[:3]
+
+
+def given(layout):
+    placed = layout(tf.constant(SOME))
+    rows = np.random.RandomState(0).normal(size=(*SOME.shape, HIDDEN))
+    return placed, placed.flatten(tf.constant(rows, tf.float32))
+
+
+@pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
+@pytest.mark.parametrize("way", MAY_SEE)
+def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
+    placed, tokens = given(layout)
+    bias = attention_bias(placed.key_mask, way)
+    maps = layer().probabilities(tokens, placed, bias).numpy()
+    seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
+    is_query = np.broadcast_to(SOME.astype(bool)[:, None, :, None], maps.shape)
+    assert maps.shape == (3, HEADS, 5, 5)
+    np.testing.assert_array_equal(maps[~seen & is_query], 0)
+    np.testing.assert_allclose(maps.sum(axis=-1)[is_query[..., 0]], 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
+@pytest.mark.parametrize("way", MAY_SEE)
+def test_the_layers_output_is_made_with_them(layout, way):
+    attention = layer()
+    placed, tokens = given(layout)
+    bias = attention_bias(placed.key_mask, way)
+    maps = attention.probabilities(tokens, placed, bias).numpy()
+    values = placed.to_rows(attention.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
+    by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
+    mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
+    expected = attention.output_projection(placed.from_rows(tf.constant(mixed)))
+    found = attention(tokens, layout=placed, bias=bias)
+    np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
+
+
+def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
+    placed, tokens = given(PaddedLayout)
+    bias = attention_bias(placed.key_mask, "bidirectional")
+    assert layer("mixed_bfloat16").probabilities(tokens, placed, bias).dtype == tf.bfloat16
