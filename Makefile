@@ -39,11 +39,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --diff .
 
-# Installs the peers to measure beside; each benchmark says itself what it needs.
+# Installs the peers and measures beside them, some two hours; ARGS names another of benchmarks/:
+# make bench ARGS="vocabulary --help"
 bench: $(BENCH_READY)
-	@if [ -n '$(ARGS)' ]; then $(BIN)/python -m benchmarks.$(ARGS); else \
-		echo 'Name one of these, as in  make bench ARGS="vocabulary --help":' && \
-		ls -d benchmarks/*.py benchmarks/*/ | xargs basename -s .py -a | grep -v __; fi
+	$(BIN)/python -m benchmarks.$(or $(ARGS),speed)
 
 # Builds the pages of docs/ with the reference of the Python names, in build/docs/.
 docs: $(DOCS_READY)
