@@ -1,21 +1,14 @@
 """The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
 
-A command is read and checked without TensorFlow, so that help and mistakes answer at once; what
-computes is imported by the command that needs it.
+Here is what may be written and the help; `bert_tf.commands` does it.
 """
 
 import argparse
-import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import bert_tf
-from bert_tf import config
+from bert_tf import commands
 from bert_tf.command import Parser, run
-from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
-from bert_tf.progress import print_metrics, stages
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -59,10 +52,10 @@ def _parser() -> Parser:
         epilog=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(handler, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
-        described = commands.add_parser(
+        described = subparsers.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
@@ -72,7 +65,7 @@ def _parser() -> Parser:
         return described
 
     demo = command(
-        _demo,
+        commands.demo,
         "demo",
         "the whole way on real text, in minutes on 2 cores",
         "  bert-tf demo\n  bert-tf demo --out /tmp/demo",
@@ -82,7 +75,7 @@ def _parser() -> Parser:
     )
 
     vocab = command(
-        _vocab,
+        commands.vocab,
         "vocab",
         "learn a WordPiece vocabulary from text files",
         "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
@@ -96,7 +89,7 @@ def _parser() -> Parser:
     )
 
     data = command(
-        _pretrain_data,
+        commands.pretrain_data,
         "pretrain-data",
         "tokenize a corpus once, for any number of pre-trainings",
         "  bert-tf pretrain-data pretraining.yaml --out tokens\n"
@@ -126,7 +119,7 @@ def _parser() -> Parser:
     )
 
     pretrain = command(
-        _pretrain,
+        commands.pretrain,
         "pretrain",
         "pre-train BERT on text; started again, it goes on where it stopped",
         "  bert-tf pretrain pretraining.yaml --out runs/pretraining\n"
@@ -137,7 +130,7 @@ def _parser() -> Parser:
     _add_run_arguments(pretrain, _PRETRAINING_CONFIG)
 
     finetune = command(
-        _finetune,
+        commands.finetune,
         "finetune",
         "fine-tune BERT for a task; started again, it goes on where it stopped",
         "  bert-tf finetune reviews.yaml --out runs/reviews\n"
@@ -148,7 +141,7 @@ def _parser() -> Parser:
     _add_run_arguments(finetune, "a configuration of any task but pretraining")
 
     evaluate = command(
-        _evaluate,
+        commands.evaluate,
         "evaluate",
         "measure a run on its dev data, or on other data; prints and writes metrics.json",
         "  bert-tf evaluate runs/reviews\n"
@@ -158,7 +151,7 @@ def _parser() -> Parser:
     evaluate.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
 
     predict = command(
-        _predict,
+        commands.predict,
         "predict",
         "ask a SavedModel: strings in, answers out as JSON lines",
         '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
@@ -184,7 +177,7 @@ def _parser() -> Parser:
     )
 
     convert = command(
-        _convert,
+        commands.convert,
         "convert",
         "rewrite a checkpoint in the format of another program",
         "  bert-tf convert runs/reviews reviews_for_transformers --to huggingface\n"
@@ -203,7 +196,7 @@ def _parser() -> Parser:
         "model_garden (tf-models-official)",
     )
     report = command(
-        _report,
+        commands.report,
         "report",
         "write a page with the results of runs beside the paper's",
         "  bert-tf report runs/* --out results.html\n"
@@ -215,7 +208,7 @@ def _parser() -> Parser:
     )
 
     inspect = command(
-        _inspect,
+        commands.inspect,
         "inspect",
         "write a page with pictures of what a model looks at and how far it can be believed",
         '  bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"\n'
@@ -279,120 +272,3 @@ def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> Non
     parser.add_argument(
         "--worker", metavar="N", type=int, help="which of --workers this is; the first is 0"
     )
-
-
-def _demo(arguments: argparse.Namespace) -> None:
-    from bert_tf import demo
-
-    demo.run(arguments.out)
-
-
-def _vocab(arguments: argparse.Namespace) -> None:
-    from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
-
-    files = [Path(file) for file in arguments.input]
-    # The path comes first, so that one that cannot be written is told before the work.
-    with atomic_path(arguments.out) as new, stages() as progress:
-        learned = learn_vocabulary(files, arguments.size, not arguments.cased, progress)
-        new.write_text("\n".join(learned.pieces) + "\n", encoding="utf-8")
-    print(coverage_report(learned), end="")
-
-
-def _pretrain_data(arguments: argparse.Namespace) -> None:
-    loaded = _load(arguments.config, [], command="pretrain-data")
-    if arguments.tfrecords and arguments.beam is not None:
-        raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
-    from bert_tf.data import beam_shards, pretraining_data, record_writing
-    from bert_tf.text import Tokenizer
-    from bert_tf.training.vocabulary import settle
-
-    settled, vocabulary = settle(loaded)
-    vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
-    tokenizer = Tokenizer(vocab, settled.tokenizer.lower_case)
-    if arguments.tfrecords:
-        record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
-    elif arguments.beam is not None:
-        beam_shards.build(settled, tokenizer, arguments.out, arguments.beam)
-    else:
-        pretraining_data.build(settled, arguments.out, tokenizer)
-
-
-def _pretrain(arguments: argparse.Namespace) -> None:
-    loaded = _load(arguments.config, arguments.settings, command="pretrain")
-    _join_workers(arguments)
-    from bert_tf import training
-
-    print_metrics(training.pretrain(loaded, arguments.out))
-
-
-def _finetune(arguments: argparse.Namespace) -> None:
-    loaded = _load(arguments.config, arguments.settings, command="finetune")
-    _join_workers(arguments)
-    from bert_tf import training
-
-    print_metrics(training.finetune(loaded, arguments.out))
-
-
-def _join_workers(arguments: argparse.Namespace) -> None:
-    """Says in TensorFlow's way which of the workers this process is."""
-    workers, number = arguments.workers, arguments.worker
-    if (workers is None) != (number is None):
-        raise UserError("--workers and --worker belong together; name both")
-    if workers is None:
-        return
-    if not 0 <= number < len(workers):
-        raise UserError(f"--worker {number} is none of {len(workers)} workers; they begin with 0")
-    task = {"type": "worker", "index": number}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
-
-
-def _evaluate(arguments: argparse.Namespace) -> None:
-    from bert_tf import training
-
-    print_metrics(training.evaluate(arguments.run, arguments.data))
-
-
-def _predict(arguments: argparse.Namespace) -> None:
-    if bool(arguments.texts) == bool(arguments.input):
-        raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
-    from bert_tf import predict
-
-    predict.run(
-        arguments.saved_model,
-        arguments.texts,
-        arguments.input,
-        arguments.output,
-        arguments.signature,
-    )
-
-
-def _convert(arguments: argparse.Namespace) -> None:
-    from bert_tf.checkpoints import conversion
-
-    conversion.convert(arguments.source, arguments.destination, arguments.to)
-
-
-def _report(arguments: argparse.Namespace) -> None:
-    from bert_tf.report import report
-
-    report(arguments.runs, arguments.out)
-
-
-def _inspect(arguments: argparse.Namespace) -> None:
-    if arguments.rows < 1:
-        raise UserError(f"--rows must be at least 1, not {arguments.rows}")
-    from bert_tf.inspecting import inspect
-    from bert_tf.inspecting.given import rows_of
-
-    names = ("text", "text_a", "text_b", "question", "context", "choices")
-    rows = rows_of({name: getattr(arguments, name) for name in names})
-    inspect(arguments.run, rows, arguments.out, arguments.rows)
-
-
-def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:
-    """The configuration, if it is of a task that `command` is for."""
-    loaded = config.load(path, settings)
-    if (loaded.task == "pretraining") == (command == "finetune"):
-        other = "finetune" if command != "finetune" else "pretrain"
-        raise UserError(f"{path}: task {loaded.task} is not for {command}; use bert-tf {other}")
-    return loaded

@@ -1,0 +1,143 @@
+"""What each command of the command line does with its arguments.
+
+They are checked without TensorFlow, so that help and mistakes answer at once; what computes is
+imported by the command that needs it.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from bert_tf import config
+from bert_tf.errors import UserError
+from bert_tf.files import atomic_path
+from bert_tf.progress import print_metrics, stages
+
+
+def demo(arguments: argparse.Namespace) -> None:
+    """Pre-trains, fine-tunes and exports on text that is on every machine."""
+    from bert_tf.demo import run
+
+    run(arguments.out)
+
+
+def vocab(arguments: argparse.Namespace) -> None:
+    """Learns a vocabulary."""
+    from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
+
+    files = [Path(file) for file in arguments.input]
+    # The path comes first, so that one that cannot be written is told before the work.
+    with atomic_path(arguments.out) as new, stages() as progress:
+        learned = learn_vocabulary(files, arguments.size, not arguments.cased, progress)
+        new.write_text("\n".join(learned.pieces) + "\n", encoding="utf-8")
+    print(coverage_report(learned), end="")
+
+
+def pretrain_data(arguments: argparse.Namespace) -> None:
+    """Tokenizes a corpus, or makes its examples."""
+    loaded = _load(arguments.config, [], command="pretrain-data")
+    if arguments.tfrecords and arguments.beam is not None:
+        raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
+    from bert_tf.data import beam_shards, pretraining_data, record_writing
+    from bert_tf.text import Tokenizer
+    from bert_tf.training.vocabulary import settle
+
+    settled, vocabulary = settle(loaded)
+    vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
+    tokenizer = Tokenizer(vocab, settled.tokenizer.lower_case)
+    if arguments.tfrecords:
+        record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
+    elif arguments.beam is not None:
+        beam_shards.build(settled, tokenizer, arguments.out, arguments.beam)
+    else:
+        pretraining_data.build(settled, arguments.out, tokenizer)
+
+
+def pretrain(arguments: argparse.Namespace) -> None:
+    """Pre-trains a model."""
+    loaded = _load(arguments.config, arguments.settings, command="pretrain")
+    _join_workers(arguments)
+    from bert_tf import training
+
+    print_metrics(training.pretrain(loaded, arguments.out))
+
+
+def finetune(arguments: argparse.Namespace) -> None:
+    """Fine-tunes a model."""
+    loaded = _load(arguments.config, arguments.settings, command="finetune")
+    _join_workers(arguments)
+    from bert_tf import training
+
+    print_metrics(training.finetune(loaded, arguments.out))
+
+
+def _join_workers(arguments: argparse.Namespace) -> None:
+    """Says in TensorFlow's way which of the workers this process is."""
+    workers, number = arguments.workers, arguments.worker
+    if (workers is None) != (number is None):
+        raise UserError("--workers and --worker belong together; name both")
+    if workers is None:
+        return
+    if not 0 <= number < len(workers):
+        raise UserError(f"--worker {number} is none of {len(workers)} workers; they begin with 0")
+    task = {"type": "worker", "index": number}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Measures a run."""
+    from bert_tf import training
+
+    print_metrics(training.evaluate(arguments.run, arguments.data))
+
+
+def predict(arguments: argparse.Namespace) -> None:
+    """Asks a SavedModel."""
+    if bool(arguments.texts) == bool(arguments.input):
+        raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
+    from bert_tf.predict import run
+
+    run(
+        arguments.saved_model,
+        arguments.texts,
+        arguments.input,
+        arguments.output,
+        arguments.signature,
+    )
+
+
+def convert(arguments: argparse.Namespace) -> None:
+    """Rewrites a checkpoint."""
+    from bert_tf.checkpoints import conversion
+
+    conversion.convert(arguments.source, arguments.destination, arguments.to)
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Writes a page about runs."""
+    from bert_tf.report import report as write
+
+    write(arguments.runs, arguments.out)
+
+
+def inspect(arguments: argparse.Namespace) -> None:
+    """Writes a page about a model."""
+    if arguments.rows < 1:
+        raise UserError(f"--rows must be at least 1, not {arguments.rows}")
+    from bert_tf.inspecting import inspect as write
+    from bert_tf.inspecting.given import rows_of
+
+    names = ("text", "text_a", "text_b", "question", "context", "choices")
+    rows = rows_of({name: getattr(arguments, name) for name in names})
+    write(arguments.run, rows, arguments.out, arguments.rows)
+
+
+def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:
+    """The configuration, if it is of a task that `command` is for."""
+    loaded = config.load(path, settings)
+    if (loaded.task == "pretraining") == (command == "finetune"):
+        other = "finetune" if command != "finetune" else "pretrain"
+        raise UserError(f"{path}: task {loaded.task} is not for {command}; use bert-tf {other}")
+    return loaded
