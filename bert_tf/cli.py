@@ -4,7 +4,7 @@ Here is what may be written and the help; `bert_tf.commands` does it.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import bert_tf
 from bert_tf import commands
@@ -53,42 +53,71 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_demo(subparsers)
+    _add_vocab(subparsers)
+    _add_pretrain_data(subparsers)
+    _add_pretrain(subparsers)
+    _add_finetune(subparsers)
+    _add_evaluate(subparsers)
+    _add_predict(subparsers)
+    _add_convert(subparsers)
+    _add_report(subparsers)
+    _add_inspect(subparsers)
+    return parser
 
-    def command(handler, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
-        described = subparsers.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"examples:\n{examples}",
-        )
-        described.set_defaults(handler=handler)
-        return described
 
-    demo = command(
+def _command(
+    subparsers: argparse._SubParsersAction,
+    handler: Callable[[argparse.Namespace], None],
+    name: str,
+    summary: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"examples:\n{examples}",
+    )
+    parser.set_defaults(handler=handler)
+    return parser
+
+
+def _add_demo(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.demo,
         "demo",
         "the whole way on real text, in minutes on 2 cores",
         "  bert-tf demo\n  bert-tf demo --out /tmp/demo",
     )
-    demo.add_argument(
+    parser.add_argument(
         "--out", metavar="DIR", default="runs/demo", help="folder of its results (%(default)s)"
     )
 
-    vocab = command(
+
+def _add_vocab(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.vocab,
         "vocab",
         "learn a WordPiece vocabulary from text files",
         "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
         "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased",
     )
-    vocab.add_argument("--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files")
-    vocab.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
-    vocab.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
-    vocab.add_argument(
+    parser.add_argument(
+        "--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files"
+    )
+    parser.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
+    parser.add_argument(
         "--cased", action="store_true", help="keep capitals and accents (otherwise lower-cased)"
     )
 
-    data = command(
+
+def _add_pretrain_data(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.pretrain_data,
         "pretrain-data",
         "tokenize a corpus once, for any number of pre-trainings",
@@ -97,20 +126,20 @@ def _parser() -> Parser:
         "  bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam "
         "--runner=FlinkRunner --flink_master=HOST:8081",
     )
-    data.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
-    data.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
-    data.add_argument(
+    parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+    parser.add_argument(
         "--tfrecords",
         action="store_true",
         help="write TFRecords of ready examples (data.dupe_factor times each document) instead",
     )
-    data.add_argument(
+    parser.add_argument(
         "--naming",
         choices=("google", "model_garden"),
         default="google",
         help="whose names the features of TFRecords have (%(default)s)",
     )
-    data.add_argument(
+    parser.add_argument(
         "--beam",
         metavar="FLAG",
         nargs=argparse.REMAINDER,
@@ -118,7 +147,10 @@ def _parser() -> Parser:
         "it runs here). The files are the same",
     )
 
-    pretrain = command(
+
+def _add_pretrain(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.pretrain,
         "pretrain",
         "pre-train BERT on text; started again, it goes on where it stopped",
@@ -127,9 +159,12 @@ def _parser() -> Parser:
         "  bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker "
         "--workers one:2222 other:2222 --worker 0",
     )
-    _add_run_arguments(pretrain, _PRETRAINING_CONFIG)
+    _add_run_arguments(parser, _PRETRAINING_CONFIG)
 
-    finetune = command(
+
+def _add_finetune(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.finetune,
         "finetune",
         "fine-tune BERT for a task; started again, it goes on where it stopped",
@@ -138,19 +173,25 @@ def _parser() -> Parser:
         "  bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'\n"
         "  bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy",
     )
-    _add_run_arguments(finetune, "a configuration of any task but pretraining")
+    _add_run_arguments(parser, "a configuration of any task but pretraining")
 
-    evaluate = command(
+
+def _add_evaluate(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.evaluate,
         "evaluate",
         "measure a run on its dev data, or on other data; prints and writes metrics.json",
         "  bert-tf evaluate runs/reviews\n"
         "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
     )
-    evaluate.add_argument("run", metavar="RUN", help="a run folder")
-    evaluate.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
 
-    predict = command(
+
+def _add_predict(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.predict,
         "predict",
         "ask a SavedModel: strings in, answers out as JSON lines",
@@ -161,22 +202,25 @@ def _parser() -> Parser:
         '  bert-tf predict saved_models/names --signature entities "Ada lived in London"\n'
         "  head texts.txt | bert-tf predict saved_models/reviews --input -",
     )
-    predict.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")
-    predict.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
-    predict.add_argument(
+    parser.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")
+    parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
+    parser.add_argument(
         "--input",
         metavar="FILE",
         help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
     )
-    predict.add_argument("--output", metavar="FILE", help="where to write (standard output)")
-    predict.add_argument(
+    parser.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+    parser.add_argument(
         "--signature",
         metavar="NAME",
         default="serving_default",
         help="how the model is asked, where it has several signatures (%(default)s)",
     )
 
-    convert = command(
+
+def _add_convert(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.convert,
         "convert",
         "rewrite a checkpoint in the format of another program",
@@ -184,30 +228,37 @@ def _parser() -> Parser:
         "  bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf\n"
         "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1",
     )
-    convert.add_argument(
+    parser.add_argument(
         "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
     )
-    convert.add_argument("destination", metavar="DST", help="the folder to write")
-    convert.add_argument(
+    parser.add_argument("destination", metavar="DST", help="the folder to write")
+    parser.add_argument(
         "--to",
         choices=("bert_tf", "huggingface", "tf1", "model_garden"),
         required=True,
         help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
         "model_garden (tf-models-official)",
     )
-    report = command(
+
+
+def _add_report(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.report,
         "report",
         "write a page with the results of runs beside the paper's",
         "  bert-tf report runs/* --out results.html\n"
         "  bert-tf report runs/cola runs/squad --out results.md",
     )
-    report.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
-    report.add_argument(
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
+    parser.add_argument(
         "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
     )
 
-    inspect = command(
+
+def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
         commands.inspect,
         "inspect",
         "write a page with pictures of what a model looks at and how far it can be believed",
@@ -218,11 +269,6 @@ def _parser() -> Parser:
         "  bert-tf inspect runs/reviews --rows 1000 --out reviews.html\n"
         '  bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html',
     )
-    _add_inspect_arguments(inspect)
-    return parser
-
-
-def _add_inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         metavar="RUN",
