@@ -48,7 +48,7 @@ class SelfAttention(keras.layers.Layer):
     """
 
     def __init__(self, num_heads: int, dropout: float, initializer_range: float, **kwargs: Any):
-        # Keras would cast `bias` to the compute dtype; scores are masked in float32.
+        # Keras would cast `bias` to the compute dtype; training masks scores in float32.
         super().__init__(autocast=False, **kwargs)
         self.num_heads = num_heads
         self.dropout_rate = dropout
@@ -83,19 +83,20 @@ class SelfAttention(keras.layers.Layer):
             [tokens, hidden].
         """
         query, key, value = self._heads(layout.to_rows(self.query_key_value(tokens)))
-        probabilities = self.dropout(_probabilities(query, key, bias), training=training)
+        probabilities = _probabilities(query, key, bias, for_gradient=training)
+        probabilities = self.dropout(probabilities, training=training)
         mixed = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
         return self.output_projection(layout.from_rows(self._merge(mixed)))
 
     def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
-        """What `call` weighs the values with, before dropout; the arguments are those of `call`.
+        """What `call` weighs the values with out of training; the arguments are those of `call`.
 
         Returns:
             [batch, heads, row_len, row_len]: how much of each key (last axis) a query takes. A
             row adds up to 1; that of a query at padding means nothing.
         """
         query, key, _ = self._heads(layout.to_rows(self.query_key_value(tokens)))
-        return _probabilities(query, key, bias)
+        return _probabilities(query, key, bias, for_gradient=False)
 
     def _heads(self, rows: tf.Tensor) -> list[tf.Tensor]:
         """[batch, row_len, 3 * hidden] -> three of [batch, heads, row_len, head_size]."""
@@ -122,8 +123,15 @@ class SelfAttention(keras.layers.Layer):
         }
 
 
-def _probabilities(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """[batch, heads, row_len, head_size] twice -> [batch, heads, row_len, row_len]."""
-    scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
-    scores = scores * (1.0 / math.sqrt(query.shape[-1])) + bias
+def _probabilities(
+    query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor, for_gradient: bool
+) -> tf.Tensor:
+    """[batch, heads, row_len, head_size] twice -> [batch, heads, row_len, row_len].
+
+    In bfloat16 the answer is as exact without float32 in between, and product, scale and bias are
+    one kernel; the gradient would lose up to half as much again.
+    """
+    dtype = tf.float32 if for_gradient else query.dtype
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
+    scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
     return tf.cast(tf.nn.softmax(scores), query.dtype)

@@ -4,8 +4,9 @@ Everything in BERT but attention works on each token by itself. The layers there
 flat, as [tokens, hidden]: matrix product, bias and GELU then fuse into one kernel, and positions
 that are only padding can be left out altogether. Attention asks the layout for rows again.
 
-`UnpaddedLayout` keeps real tokens only; its shapes depend on the data. `PaddedLayout` keeps every
-position; its shapes are static, which XLA and TPUs need. Both give the same numbers.
+`UnpaddedLayout` keeps real tokens, and just so much padding that their number is a round one; its
+shapes depend on the data. `PaddedLayout` keeps every position; its shapes are static, which XLA and
+TPUs need. Both give the same numbers.
 """
 
 from collections.abc import Callable
@@ -48,22 +49,22 @@ class PaddedLayout:
 
 
 class UnpaddedLayout:
-    """Only the tokens whose mask is non-zero, row after row."""
+    """The tokens whose mask is non-zero, row after row, and hardly more."""
 
     def __init__(self, input_mask: tf.Tensor):
         """Takes `input_mask`, int [batch, seq_len], non-zero at real tokens."""
         self._batch, self._seq_len = _sizes(input_mask)
         real = tf.not_equal(input_mask, 0)
-        self._real = real
         # Attention works on rows as long as the longest one, not as the caller padded them.
         places = tf.range(1, self._seq_len + 1)
-        self._row_len = tf.reduce_max(tf.where(real, places, 0))
-        # At least one position stays, so that gathers below always have a token to point at.
-        self._row_len = tf.maximum(self._row_len, tf.minimum(self._seq_len, 1))
-        self.key_mask = real[:, : self._row_len]
+        longest = tf.reduce_max(tf.where(real, places, 0))
+        self._row_len = _rounded_up(longest)
+        self.key_mask = self._fit(real, self._row_len)
         kept = tf.reshape(self.key_mask, [-1])
-        first = tf.equal(tf.range(tf.size(kept)), 0)
-        kept = tf.logical_or(kept, tf.logical_and(first, tf.logical_not(tf.reduce_any(kept))))
+        # As much padding stays as makes the number of tokens a round one too.
+        count = tf.reduce_sum(tf.cast(kept, tf.int32))
+        padding = tf.cumsum(1 - tf.cast(kept, tf.int32))
+        kept = tf.logical_or(kept, padding <= _rounded_up(count) - count)
         # int32 [tokens]: the place of each token in the rows laid end to end, and its inverse,
         # which sends padding to any existing token.
         self._places = tf.cast(tf.reshape(tf.where(kept), [-1]), tf.int32)
@@ -71,7 +72,7 @@ class UnpaddedLayout:
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch, seq_len, ...] -> [tokens, ...]."""
-        return self.from_rows(rows[:, : self._row_len])
+        return self.from_rows(self._fit(rows, self._row_len))
 
     def to_rows(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, ...] -> [batch, row_len, ...], with anything finite at padding."""
@@ -85,7 +86,7 @@ class UnpaddedLayout:
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
         rows = _zero_unless(self.key_mask, self.to_rows(tokens))
-        return tf.pad(rows, [[0, 0], [0, self._seq_len - self._row_len], [0, 0]])
+        return self._fit(rows, self._seq_len)
 
     def select(self, tokens: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Picks tokens by place: [tokens, hidden], int [batch, n] -> [batch * n, hidden].
@@ -98,6 +99,14 @@ class UnpaddedLayout:
         real = tf.gather(tf.reshape(self.key_mask, [-1]), flat)
         real = tf.logical_and(real, tf.reshape(inside, [-1]))
         return _zero_unless(real, tf.gather(tokens, tf.gather(self._tokens, flat)))
+
+    def _fit(self, rows: tf.Tensor, length: tf.Tensor | int) -> tf.Tensor:
+        """[batch, any, ...] -> [batch, length, ...]: cut, or filled up with zeros."""
+        rows = tf.convert_to_tensor(rows)[:, :length]
+        missing = length - tf.shape(rows)[1]
+        fitted = tf.pad(rows, [[0, 0], [0, missing], *[[0, 0]] * (rows.shape.rank - 2)])
+        fitted.set_shape([None, None, *rows.shape[2:]])
+        return fitted
 
     # The two gathers below are each other's gradient, which spares the slow segment sum that
     # TensorFlow would use for a general gather.
@@ -133,6 +142,18 @@ class UnpaddedLayout:
 
 
 TokenLayout = PaddedLayout | UnpaddedLayout
+
+# At most a sixteenth more than any number from 16 on, and sixteen for each power of two.
+_ROUND_NUMBERS = [*range(1, 16), *(n << power for power in range(26) for n in range(16, 32))]
+
+
+def _rounded_up(number: tf.Tensor) -> tf.Tensor:
+    """The next round number, at least 1; int32 [].
+
+    oneDNN makes a kernel for every shape that it meets, a fifth of the time that a question of a
+    new length takes with a small model. Few shapes are soon all known.
+    """
+    return tf.gather(_ROUND_NUMBERS, tf.searchsorted(_ROUND_NUMBERS, number[tf.newaxis]))[0]
 
 
 def _zero_unless(keep: tf.Tensor, values: tf.Tensor) -> tf.Tensor:

@@ -57,6 +57,25 @@ def test_each_token_mixes_those_it_may_see(layout, direction):
     np.testing.assert_allclose(placed.restore(tokens), expected, rtol=0, atol=tolerance)
 
 
+def test_in_bfloat16_answers_are_as_exact_without_float32_as_training_is_with_it():
+    attention = SelfAttention(4, 0.0, 0.3, dtype="mixed_bfloat16")
+    attention.build((None, 64))
+    rows = np.random.RandomState(0).normal(size=(3, 50, 64))
+    placed = PaddedLayout(tf.ones([3, 50], tf.int32))
+    bias = attention_bias(placed.key_mask, "bidirectional")
+    tokens = placed.flatten(tf.constant(rows, tf.bfloat16))
+    exact = SelfAttention(4, 0.0, 0.3)
+    exact.build((None, 64))
+    exact.set_weights(attention.get_weights())
+    expected = exact(tf.cast(tokens, tf.float32), layout=placed, bias=bias)
+
+    def error(training: bool) -> float:
+        answer = attention(tokens, layout=placed, bias=bias, training=training)
+        return float(tf.norm(tf.cast(answer, tf.float32) - expected) / tf.norm(expected))
+
+    assert 0 < error(training=False) < 1.1 * error(training=True) < 0.02
+
+
 @pytest.mark.parametrize("direction", MAY_SEE)
 def test_what_may_not_be_seen_has_no_part_in_the_gradient(direction):
     attention = layer()

@@ -48,7 +48,38 @@ def test_select_finds_tokens_by_their_place(layout, mask):
     np.testing.assert_array_equal(selected, expected)
 
 
-def test_the_unpadded_layout_holds_real_tokens_only():
+def lengths_to_mask(lengths: np.ndarray) -> np.ndarray:
+    return (np.arange(lengths.max()) < lengths[:, None]).astype(np.int32)
+
+
+def test_batches_of_any_lengths_have_few_shapes():
+    random = np.random.default_rng(0)
+    tokens, row_lens = set(), set()
+    for _ in range(200):
+        lengths = random.integers(20, 129, 8)
+        mask = lengths_to_mask(lengths)
+        layout = UnpaddedLayout(tf.constant(mask))
+        count = len(layout.flatten(tf.constant(mask)))
+        row_len = layout.key_mask.shape[1]
+        assert lengths.sum() <= count <= lengths.sum() * 17 / 16
+        assert lengths.max() <= row_len <= lengths.max() * 17 / 16
+        tokens.add(count)
+        row_lens.add(row_len)
+    # From 8 * 20 to 8 * 128 are three powers of two.
+    assert len(tokens) <= 3 * 16
+    assert all(row_len % 4 == 0 for row_len in row_lens if row_len > 64)
+
+
+def test_a_full_batch_has_no_more_tokens_than_places():
+    layout = UnpaddedLayout(tf.ones([3, 16], tf.int32))
+    assert len(layout.flatten(tf.zeros([3, 16]))) == 48
+    # 3 * 33 are no round number, and neither are rows of 33.
+    layout = UnpaddedLayout(tf.ones([3, 33], tf.int32))
+    assert layout.key_mask.shape == (3, 34)
+    assert len(layout.flatten(tf.zeros([3, 33]))) == 100
+
+
+def test_few_tokens_are_kept_without_padding():
     mask = tf.constant([[1, 1, 0, 0], [1, 0, 0, 0]])
     layout = UnpaddedLayout(mask)
     tokens = layout.flatten(tf.constant([[5, 6, 0, 0], [7, 0, 0, 0]]))
