@@ -7,8 +7,9 @@ Beside Hugging Face (`BertForPreTraining`; needs torch and transformers, the ext
 layer's output, the pooled output, both heads' logits, the loss, and all gradients relative to the
 largest element of each; and, with both in bfloat16, the error against one's own float32, ours
 divided by theirs: the largest over all layers and the pooled output, the largest over all logits,
-and the largest ratio of root mean squares of any one of them. Beside Model Garden (`BertEncoderV2`,
-tf-models-official): every layer's output and the pooled output.
+and the largest ratio of root mean squares of any layer, the pooled output and the logits together.
+Beside Model Garden (`BertEncoderV2`, tf-models-official): every layer's output and the pooled
+output.
 
 The weights are random, made by the peer and read from the checkpoint that it writes. A number is
 the largest over both forms of GELU, both token layouts, and rows of one and two segments that are
@@ -162,11 +163,17 @@ def hugging_face(config: EncoderConfig, layout: str) -> Found:
         mixed, _, _ = _our_outputs(checkpoint, layout, "mixed_bfloat16")
     errors, their_errors = _largest(mixed, ours), _largest(rounded, exact)
     found |= {BFLOAT16 + what: errors[what] / their_errors[what] for what in errors}
+    # A dozen numbers, as the logits of next sentence are, have no mean to speak of by themselves.
+    four = (_with_joint_logits(outputs) for outputs in (mixed, ours, rounded, exact))
     found[ROOT_MEAN_SQUARE] = max(
-        _root_mean_square(m, o) / _root_mean_square(r, e)
-        for m, o, r, e in zip(mixed, ours, rounded, exact, strict=True)
+        _root_mean_square(m, o) / _root_mean_square(r, e) for m, o, r, e in zip(*four, strict=True)
     )
     return found
+
+
+def _with_joint_logits(outputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The layers, the pooled output, and the logits of both heads end to end."""
+    return [*outputs[:-2], np.concatenate([each.ravel() for each in outputs[-2:]])]
 
 
 def _largest(outputs: list[np.ndarray], expected: list[np.ndarray]) -> Found:
