@@ -29,7 +29,7 @@ import tensorflow as tf
 from bert_tf.data.squad import Question, read_squad
 from bert_tf.decoding.spans import SpanRules, decode
 from bert_tf.metrics.squad import answer_metrics
-from bert_tf.models.hidden import HIDDEN
+from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
 from bert_tf.text.windows import QuestionWindows
@@ -246,7 +246,7 @@ def _noise(chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
         each[is_none] = 0.0
         each[is_none, 0] = 6.0
         each = np.round(each + draw.standard_normal(each.shape, np.float32), 1)
-        logits.append(np.where(mask == 1, each, np.float32(HIDDEN)))
+        logits.append(np.where(mask == 1, each, np.float32(PADDING_SCORE)))
     return logits[0], logits[1]
 
 

@@ -65,12 +65,12 @@ class EmbeddingService(Service):
 
     def _pool(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The encoder's inputs [batch, seq_len] -> float32 [batch, hidden]."""
-        encoded = self.model.encode(features)
         if self._pooling == "pooled":
-            return tf.cast(self.model.pool(encoded, features["input_mask"]), tf.float32)
+            return tf.cast(self.model.pooled(features), tf.float32)
         if self._pooling == "cls":
             first = tf.zeros_like(features["input_mask"][:, :1])
-            return tf.cast(encoded.select(first), tf.float32)
+            return tf.cast(self.model.encode_at(features, first), tf.float32)
+        encoded = self.model.encode(features)
         tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32), axis=1, keepdims=True)
         # The layer is 0 at padding.
         total = tf.reduce_sum(tf.cast(encoded.restore(), tf.float32), axis=1)

@@ -140,7 +140,7 @@ class MaskedLMService(Service):
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The last layer at `positions` [windows, masks]: float32 [windows, masks, hidden]."""
         positions = tf.maximum(inputs["positions"], 0)
-        vectors = self.model.encoder.encode(inputs).select(positions)
+        vectors = self.model.encoder.encode_at(inputs, positions)
         shape = tf.concat([tf.shape(positions), vectors.shape[-1:]], axis=0)
         return tf.cast(tf.reshape(vectors, shape), tf.float32)
 

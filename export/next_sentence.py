@@ -54,7 +54,6 @@ class NextSentenceService(Service):
 
     def _is_next(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The encoder's inputs [batch, seq_len] -> float32 [batch]."""
-        encoder = self.model.encoder
-        pooled = encoder.pool(encoder.encode(features), features["input_mask"])
+        pooled = self.model.encoder.pooled(features)
         logits = tf.cast(self.model.next_sentence(pooled), tf.float32)
         return tf.nn.softmax(logits)[:, 0]

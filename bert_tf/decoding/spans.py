@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.models.hidden import HIDDEN
+from bert_tf.errors import UserError
+from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.text.rows import positions
 from bert_tf.text.windows import QuestionWindows
 
@@ -25,12 +26,22 @@ class SpanRules:
         max_answer_length: most pieces of an answer.
         unanswerable: whether "no answer" is an answer.
         null_threshold: it is given where its score is more than this above the best answer's.
+
+    Raises:
+        UserError: `n_best` or `max_answer_length` is not positive.
     """
 
     n_best: int = 20
     max_answer_length: int = 30
     unanswerable: bool = False
     null_threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n_best < 1 or self.max_answer_length < 1:
+            raise UserError(
+                f"n_best is {self.n_best} and max_answer_length {self.max_answer_length}; "
+                "both must be 1 or more"
+            )
 
     @property
     def told(self) -> int:
@@ -210,7 +221,7 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
 
     count = tf.size(texts)
     best, nothing = _first(texts != ""), _first(texts == "")
-    null_odds = null_score - _at(spans.scores, best, missing=2 * HIDDEN)
+    null_odds = null_score - _at(spans.scores, best, missing=2 * PADDING_SCORE)
     null_odds = tf.cast(null_odds, tf.float32)
     is_nothing = best == count
     if rules.unanswerable:

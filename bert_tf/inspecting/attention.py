@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -60,11 +60,11 @@ def _noting(
     usual = attention.call
 
     def call(
-        tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor, training: bool = False
+        tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor, **options: Any
     ) -> tf.Tensor:
         of_all = tf.cast(attention.probabilities(tokens, layout, bias)[0], tf.float32).numpy()
         maps.append(of_all[:, places][:, :, places])
-        return usual(tokens, layout, bias, training)
+        return usual(tokens, layout, bias, **options)
 
     return call
 

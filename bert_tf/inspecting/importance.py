@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from bert_tf.inspecting.stepping_in import called_instead, towers
 from bert_tf.models import Encoder
+from bert_tf.models.encoder import LAYOUTS
 
 # Points of the way, at which Gauss-Legendre quadrature looks.
 _POINTS = 48
@@ -58,7 +59,8 @@ def importances(
         score: float32 [rows, outputs] for inputs [rows, tokens]; runs the model on `encoder`.
         points: how many gradients each integral is made of.
     """
-    start, end = (encoder.encode(each, training=False).embeddings for each in (blank, inputs))
+    encoded = (encoder.encode(each, training=False) for each in (blank, inputs))
+    start, end = (each.layout.restore(each.embeddings)[0] for each in encoded)
     way = end - start
     places, weights = np.polynomial.legendre.leggauss(points)
     shares, weights = (places + 1) / 2, weights / 2
@@ -88,16 +90,14 @@ def _gradients(
     Returns:
         float32 [outputs, rows, tokens, hidden].
     """
-    rows, _, hidden = vectors.shape
-    repeated = {name: tf.repeat(values, rows, axis=0) for name, values in inputs.items()}
+    repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
     both_ways = towers(encoder).values()
     with (
         tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape,
         contextlib.ExitStack() as stack,
     ):
         tape.watch(vectors)
-        # Without padding, rows laid end to end are what every layout makes of them.
-        flat = tf.reshape(vectors, [-1, hidden])
+        flat = LAYOUTS[encoder.layout](repeated["input_mask"]).flatten(vectors)
         for tower, part in zip(both_ways, tf.split(flat, len(both_ways), axis=-1), strict=True):
             stack.enter_context(called_instead(tower.embeddings, _giving(part)))
         totals = tf.unstack(tf.reduce_sum(score(repeated), axis=0))

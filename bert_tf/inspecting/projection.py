@@ -45,7 +45,7 @@ class Plane(NamedTuple):
 
 def pooled(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:
     """[rows, hidden]: what the heads for whole texts read."""
-    return encoder.pool(encoded, mask)
+    return encoder.pool(encoded.select(encoder.pooled_places(mask)), mask)
 
 
 def mean(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:

@@ -6,6 +6,8 @@ before GELU too; there value and derivative are computed together, at least in f
 latter is kept. That takes half the time of the two expressions by themselves, and in bfloat16 a
 sixth of the error goes. The gradients are written out because differentiating the expressions would
 keep five intermediate tensors per layer and make a dozen passes over them.
+
+All take a tensor of any shape and floating type, and return one of the same.
 """
 
 import math
@@ -66,7 +68,10 @@ def _exact(x: tf.Tensor) -> tf.Tensor:
 
 
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The function that `hidden_act` names; None is the identity."""
+    """The function that `hidden_act` names; None is the identity.
+
+    `training` takes the form that keeps its derivative.
+    """
     if training and name in ("gelu", "gelu_new"):
         return {"gelu": trained_gelu, "gelu_new": trained_gelu_new}[name]
     return {None: tf.identity, "gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh}[name]

@@ -14,21 +14,26 @@ from bert_tf.layers.linear import Linear
 _HIDDEN_KEY = -1e9
 
 
-def attention_bias(key_mask: tf.Tensor, direction: str) -> tf.Tensor:
+def attention_bias(
+    key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
+) -> tf.Tensor:
     """What is added to the attention scores so that only permitted keys are seen.
 
     Args:
         key_mask: bool [batch, row_len], true at real tokens.
         direction: "bidirectional", "left_to_right" or "right_to_left" (a token then sees itself
             and what stands before, or after, it).
+        positions: int32 [batch, n], the tokens that look; None where all of a row do.
 
     Returns:
-        float32 [batch, 1, 1 or row_len, row_len] of 0 and a large negative number.
+        float32 [batch, 1, 1 or n, row_len] of 0 and a large negative number; n is row_len where
+        all look.
     """
     visible = key_mask[:, tf.newaxis, tf.newaxis, :]
     if direction != "bidirectional":
-        places = tf.range(tf.shape(key_mask)[1])
-        queries, keys = places[:, tf.newaxis], places[tf.newaxis, :]
+        keys = tf.range(tf.shape(key_mask)[1])
+        queries = keys[tf.newaxis] if positions is None else positions
+        queries = queries[:, tf.newaxis, :, tf.newaxis]
         seen = keys <= queries if direction == "left_to_right" else keys >= queries
         visible = tf.logical_and(visible, seen)
     return tf.where(visible, 0.0, _HIDDEN_KEY)
@@ -70,23 +75,36 @@ class SelfAttention(keras.layers.Layer):
         layout: TokenLayout,
         bias: tf.Tensor,
         training: bool = False,
+        positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Mixes the tokens of each row.
 
         Args:
             tokens: [tokens, hidden].
             layout: where each token stands.
-            bias: float32, broadcastable to [batch, heads, row_len, row_len].
+            bias: float32, broadcastable to [batch, heads, row_len or n, row_len].
             training: whether dropout acts.
+            positions: int32 [batch, n], the tokens whose output is wanted; None for all.
 
         Returns:
-            [tokens, hidden].
+            [tokens, hidden]; with `positions` [batch * n, hidden].
         """
-        query, key, value = self._heads(layout.to_rows(self.query_key_value(tokens)))
+        hidden = tokens.shape[-1]
+        projected = self.query_key_value(tokens)
+        if positions is None:
+            query, key, value = self._heads(layout.to_rows(projected), 3)
+        else:
+            query, seen = tf.split(projected, [hidden, 2 * hidden], axis=-1)
+            query = layout.select(query, positions)
+            query = tf.reshape(query, tf.concat([tf.shape(positions), [hidden]], axis=0))
+            (query,) = self._heads(query, 1)
+            key, value = self._heads(layout.to_rows(seen), 2)
         probabilities = _probabilities(query, key, bias, for_gradient=training)
         probabilities = self.dropout(probabilities, training=training)
-        mixed = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
-        return self.output_projection(layout.from_rows(self._merge(mixed)))
+        mixed = self._merge(tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3]))
+        if positions is None:
+            return self.output_projection(layout.from_rows(mixed))
+        return self.output_projection(tf.reshape(mixed, [-1, hidden]))
 
     def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
         """What `call` weighs the values with out of training; the arguments are those of `call`.
@@ -95,14 +113,14 @@ class SelfAttention(keras.layers.Layer):
             [batch, heads, row_len, row_len]: how much of each key (last axis) a query takes. A
             row adds up to 1; that of a query at padding means nothing.
         """
-        query, key, _ = self._heads(layout.to_rows(self.query_key_value(tokens)))
+        query, key, _ = self._heads(layout.to_rows(self.query_key_value(tokens)), 3)
         return _probabilities(query, key, bias, for_gradient=False)
 
-    def _heads(self, rows: tf.Tensor) -> list[tf.Tensor]:
-        """[batch, row_len, 3 * hidden] -> three of [batch, heads, row_len, head_size]."""
+    def _heads(self, rows: tf.Tensor, parts: int) -> list[tf.Tensor]:
+        """[batch, row_len, parts * hidden] -> `parts` of [batch, heads, row_len, head_size]."""
         batch, row_len = tf.unstack(tf.shape(rows)[:2])
-        head_size = rows.shape[-1] // (3 * self.num_heads)
-        split = tf.reshape(rows, [batch, row_len, 3, self.num_heads, head_size])
+        head_size = rows.shape[-1] // (parts * self.num_heads)
+        split = tf.reshape(rows, [batch, row_len, parts, self.num_heads, head_size])
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
 
     def _merge(self, mixed: tf.Tensor) -> tf.Tensor:

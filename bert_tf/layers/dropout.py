@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Dropout(keras.layers.Layer):
@@ -17,13 +19,19 @@ class Dropout(keras.layers.Layer):
     Args:
         rate: probability in [0, 1) that an element is dropped.
         seed: integer seed, or None to follow `keras.utils.set_random_seed`.
+
+    Raises:
+        UserError: the rate is not in [0, 1).
     """
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
+        if not 0 <= rate < 1:
+            raise UserError(f"a dropout rate must be in [0, 1), not {rate}")
         self.rate = rate
         self.seed = seed
-        self._dropped = round(rate * 2**16)  # of the 2**16 values that 16 bits can take
+        # Of the 2**16 values that 16 bits can take, never all.
+        self._dropped = min(round(rate * 2**16), 2**16 - 1)
         if self._dropped:
             self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True

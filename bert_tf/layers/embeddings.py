@@ -40,7 +40,7 @@ class Embeddings(keras.layers.Layer):
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the tables for ids [tokens]; rows are looked up in float32 and cast later."""
+        """Creates the tables for ids [tokens]."""
 
         def table(name: str, rows: int) -> keras.Variable:
             return self.add_weight(
@@ -62,13 +62,20 @@ class Embeddings(keras.layers.Layer):
         type_ids: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Three int32 [tokens] -> [tokens, hidden]."""
-        vectors = (
-            tf.gather(self.word_embeddings.value, word_ids)
-            + tf.gather(self.position_embeddings.value, positions)
-            + tf.gather(self.token_type_embeddings.value, type_ids)
+        """Three int32 [tokens] -> [tokens, hidden].
+
+        Rows are added up in float32, in whatever precision they are stored.
+        """
+        word, position, token_type = (
+            tf.cast(tf.gather(table.value, ids), tf.float32)
+            for table, ids in (
+                (self.word_embeddings, word_ids),
+                (self.position_embeddings, positions),
+                (self.token_type_embeddings, type_ids),
+            )
         )
-        return self.dropout(self.layer_norm(vectors), training=training)
+        vectors = self.layer_norm(word + position + token_type)
+        return self.dropout(vectors, training=training)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of the ids and the hidden axis."""

@@ -24,9 +24,9 @@ class LayerNorm(keras.layers.Layer):
         self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
     ) -> None:
         """Creates `gamma` and `beta`, both [hidden], kept in float32."""
-        shape = (x_shape[-1],)
-        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
+        options = {"shape": (x_shape[-1],), "dtype": "float32", "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **options)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
     def call(self, x: tf.Tensor, residual: tf.Tensor | None = None) -> tf.Tensor:
         """[..., hidden] -> the same shape, in the compute dtype.

@@ -44,8 +44,16 @@ class PaddedLayout:
 
         A position whose mask is 0 gives zeros.
         """
-        flat = tf.reshape(_row_starts(self._batch, self._seq_len) + positions, [-1])
-        return _zero_unless(tf.gather(tf.reshape(self._real, [-1]), flat), tf.gather(tokens, flat))
+        found = tf.gather(tokens, self._in_order(positions))
+        return _zero_unless(self.is_real(positions), found)
+
+    def is_real(self, positions: tf.Tensor) -> tf.Tensor:
+        """Whether the mask is non-zero at places: int [batch, n] -> bool [batch * n]."""
+        return tf.gather(tf.reshape(self._real, [-1]), self._in_order(positions))
+
+    def _in_order(self, positions: tf.Tensor) -> tf.Tensor:
+        """Places in rows that are laid end to end: int32 [batch, n] -> [batch * n]."""
+        return tf.reshape(_row_starts(self._batch, self._seq_len) + positions, [-1])
 
 
 class UnpaddedLayout:
@@ -93,12 +101,18 @@ class UnpaddedLayout:
 
         A position whose mask is 0 gives zeros.
         """
-        inside = positions < self._row_len
-        flat = _row_starts(self._batch, self._row_len) + tf.where(inside, positions, 0)
-        flat = tf.reshape(flat, [-1])
-        real = tf.gather(tf.reshape(self.key_mask, [-1]), flat)
-        real = tf.logical_and(real, tf.reshape(inside, [-1]))
-        return _zero_unless(real, tf.gather(tokens, tf.gather(self._tokens, flat)))
+        found = tf.gather(tokens, tf.gather(self._tokens, self._in_order(positions)))
+        return _zero_unless(self.is_real(positions), found)
+
+    def is_real(self, positions: tf.Tensor) -> tf.Tensor:
+        """Whether the mask is non-zero at places: int [batch, n] -> bool [batch * n]."""
+        real = tf.gather(tf.reshape(self.key_mask, [-1]), self._in_order(positions))
+        return tf.logical_and(real, tf.reshape(positions < self._row_len, [-1]))
+
+    def _in_order(self, positions: tf.Tensor) -> tf.Tensor:
+        """Places in rows that are laid end to end: int32 [batch, n] -> [batch * n]; 0 outside."""
+        inside = tf.where(positions < self._row_len, positions, 0)
+        return tf.reshape(_row_starts(self._batch, self._row_len) + inside, [-1])
 
     def _fit(self, rows: tf.Tensor, length: tf.Tensor | int) -> tf.Tensor:
         """[batch, any, ...] -> [batch, length, ...]: cut, or filled up with zeros."""

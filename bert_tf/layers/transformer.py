@@ -73,10 +73,18 @@ class TransformerBlock(keras.layers.Layer):
         layout: TokenLayout,
         bias: tf.Tensor,
         training: bool = False,
+        positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]; `layout` and `bias` as in `SelfAttention`."""
-        mixed = self.attention(tokens, layout=layout, bias=bias, training=training)
+        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
+
+        `layout`, `bias` and `positions` as in `SelfAttention`.
+        """
+        mixed = self.attention(
+            tokens, layout=layout, bias=bias, training=training, positions=positions
+        )
         mixed = self.attention_dropout(mixed, training=training)
+        if positions is not None:
+            tokens = layout.select(tokens, positions)
         tokens = self.attention_layer_norm(mixed, tokens)
         expanded = self.output_projection(self.intermediate(tokens, training=training))
         expanded = self.output_dropout(expanded, training=training)

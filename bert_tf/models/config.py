@@ -60,8 +60,8 @@ class EncoderConfig:
             same section).
 
     Raises:
-        UserError: a size is not positive, the heads do not divide the hidden size, or a name is
-            unknown.
+        UserError: a size is not positive, the heads do not divide the hidden size, a dropout rate
+            is not in [0, 1), a BiLSTM would have an odd width, or a name is unknown.
     """
 
     vocab_size: int = 30522
@@ -111,6 +111,9 @@ class EncoderConfig:
             name: bert-{tiny,mini,small,medium,base,large}-uncased, bert-{base,large}-cased,
                 bert-base-chinese or bert-base-multilingual-cased.
             **changes: fields that differ from the published ones.
+
+        Raises:
+            UserError: an unknown name, or changes that do not fit.
         """
         _check_name("model preset", name, tuple(_PRESETS))
         size, vocabulary = _PRESETS[name]

@@ -150,54 +150,113 @@ class Encoder(keras.Model):
         encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
         outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pool(encoded, inputs["input_mask"])
+            mask = inputs["input_mask"]
+            outputs["pooled_output"] = self.pool(encoded.select(self.pooled_places(mask)), mask)
         return outputs
 
     def encode(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens."""
-        word_ids, mask, type_ids = (tf.cast(inputs[name], tf.int32) for name in INPUTS)
-        self._check_length(word_ids)
-        layout = LAYOUTS[self.layout](mask)
-        positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        embeddings = tokens = self.embeddings(
-            layout.flatten(word_ids),
-            layout.flatten(positions),
-            layout.flatten(type_ids),
-            training=training,
-        )
-        one_of_two = self.right_to_left is not None
-        direction = "left_to_right" if one_of_two else self.config.attention
-        bias = attention_bias(layout.key_mask, direction)
+        layout = self._layout(inputs)
+        embeddings = tokens = self._embed(inputs, layout, training)
+        bias = attention_bias(layout.key_mask, self._direction)
         layers = []
         for block in self.blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
-        if one_of_two:
+        if self.right_to_left is not None:
             other = self.right_to_left.encode(inputs, training=training)
             embeddings = tf.concat([embeddings, other.embeddings], axis=-1)
             layers = [tf.concat(pair, axis=-1) for pair in zip(layers, other.layers, strict=True)]
         if self.bilstm is not None:
             rows = layout.restore(layers[-1])
-            rows = self.bilstm(rows, mask=tf.not_equal(mask, 0), training=training)
-            layers.append(layout.flatten(rows))
+            mask = tf.not_equal(inputs["input_mask"], 0)
+            layers.append(layout.flatten(self.bilstm(rows, mask=mask, training=training)))
         return Encoded(embeddings, layers, layout)
 
-    def pool(self, encoded: Encoded, input_mask: tf.Tensor) -> tf.Tensor:
-        """[batch, hidden] from what has read the whole of each row; zero where its start is masked.
+    def encode_at(
+        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """The last layer at some tokens, and of the last block nothing else.
 
-        That is the first token, as in the paper, unless it could see nothing but itself: going
-        from left to right it is the last one, and where there are both ways, half of each.
+        Args:
+            inputs: as for `call`.
+            positions: int32 [batch, n].
+            training: whether dropout acts.
+
+        Returns:
+            [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
+        """
+        if self.bilstm is not None:  # it reads every token
+            return self.encode(inputs, training=training).select(positions)
+        layout = self._layout(inputs)
+        tokens = self._embed(inputs, layout, training)
+        bias = attention_bias(layout.key_mask, self._direction)
+        *blocks, last = self.blocks
+        for block in blocks:
+            tokens = block(tokens, layout=layout, bias=bias, training=training)
+        bias = attention_bias(layout.key_mask, self._direction, positions)
+        found = last(tokens, layout=layout, bias=bias, training=training, positions=positions)
+        real = layout.is_real(positions)[:, tf.newaxis]
+        found = tf.where(real, found, tf.zeros([], found.dtype))
+        if self.right_to_left is None:
+            return found
+        other = self.right_to_left.encode_at(inputs, positions, training=training)
+        return tf.concat([found, other], axis=-1)
+
+    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """The `pooled_output` of `call` alone: [batch, hidden]."""
+        mask = inputs["input_mask"]
+        places = self.pooled_places(mask)
+        return self.pool(self.encode_at(inputs, places, training=training), mask)
+
+    def pooled_places(self, input_mask: tf.Tensor) -> tf.Tensor:
+        """int32 [batch, 1 or 2]: the tokens that have read the whole of each row between them.
+
+        That is the first one, as in the paper, unless it could see nothing but itself: going from
+        left to right it is the last one, and where there are both ways, the last and the first.
         """
         first = tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
-        one_way, two_ways = self.config.attention == "left_to_right", self._has_two_ways()
-        read = encoded.select(_last_places(input_mask) if one_way or two_ways else first)
-        if two_ways:
+        if self._has_two_ways():
+            return tf.concat([_last_places(input_mask), first], axis=1)
+        return _last_places(input_mask) if self.config.attention == "left_to_right" else first
+
+    def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+        """[batch, hidden] from the last layer at `pooled_places`; 0 where a row's start is masked.
+
+        Args:
+            tokens: [batch * (1 or 2), hidden]; of two tokens each gives the half that went its way.
+            input_mask: int [batch, seq_len].
+        """
+        if self._has_two_ways():
             half = self.config.output_size // 2
-            read = tf.concat([read[:, :half], encoded.select(first)[:, half:]], axis=-1)
-        pooled = self.pooler(read)
+            tokens = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
+        pooled = self.pooler(tokens)
         # A batch without rows may come without columns too.
         real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
+
+    @property
+    def _direction(self) -> str:
+        """Which way this tower's attention goes."""
+        return "left_to_right" if self.right_to_left is not None else self.config.attention
+
+    def _layout(self, inputs: Mapping[str, tf.Tensor]) -> TokenLayout:
+        """Where the tokens of a batch stand."""
+        return LAYOUTS[self.layout](inputs["input_mask"])
+
+    def _embed(
+        self, inputs: Mapping[str, tf.Tensor], layout: TokenLayout, training: bool
+    ) -> tf.Tensor:
+        """The vectors that enter the first block, [tokens, hidden]."""
+        word_ids, type_ids = inputs["input_word_ids"], inputs["input_type_ids"]
+        self._check_length(word_ids)
+        positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
+        return self.embeddings(
+            layout.flatten(tf.cast(word_ids, tf.int32)),
+            layout.flatten(positions),
+            layout.flatten(tf.cast(type_ids, tf.int32)),
+            training=training,
+        )
 
     def _has_two_ways(self) -> bool:
         """Whether half of each vector has been read from the left, and half from the right."""

@@ -22,6 +22,9 @@ class EncoderModel(keras.Model):
         head: the subclass's own constructor arguments, kept for `get_config` and checkpoints.
         uses_pooler: whether the head reads the pooled output. Where it does not, the pooler's
             weights are not trained, and a weight without a gradient does not decay either.
+
+    Raises:
+        UserError: the head reads what the encoder was made without.
     """
 
     def __init__(
@@ -33,6 +36,10 @@ class EncoderModel(keras.Model):
     ):
         kwargs.setdefault("dtype", encoder.dtype_policy)
         super().__init__(**kwargs)
+        if uses_pooler and encoder.pooler is None:
+            raise UserError(
+                f"a {type(self).__name__} reads the pooled output; give its encoder a pooler"
+            )
         self.encoder = encoder
         self.head = head
         self.supports_jit = encoder.supports_jit
@@ -71,7 +78,7 @@ class EncoderModel(keras.Model):
     def trainable_weights(self) -> list[keras.Variable]:
         """The weights that training moves."""
         weights = super().trainable_weights
-        if self._uses_pooler:
+        if self._uses_pooler or self.encoder.pooler is None:
             return weights
         unused = {id(weight) for weight in self.encoder.pooler.weights}
         return [weight for weight in weights if id(weight) not in unused]

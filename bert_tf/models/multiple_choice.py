@@ -10,7 +10,7 @@ from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.models.hidden import hide_padding
+from bert_tf.models.padding import hide_padding
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -53,7 +53,7 @@ class MultipleChoice(EncoderModel):
             name: tf.reshape(value, [shape[0] * shape[1], shape[2]])
             for name, value in inputs.items()
         }
-        encoded = self.encoder.encode(rows, training=training)
-        pooled = self.dropout(self.encoder.pool(encoded, rows["input_mask"]), training=training)
+        pooled = self.encoder.pooled(rows, training=training)
+        pooled = self.dropout(pooled, training=training)
         scores = tf.reshape(tf.cast(self.choice(pooled), tf.float32), shape[:2])
         return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))

@@ -72,19 +72,32 @@ class PreTrainer(WeightedModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
         """See the class."""
-        encoded = self.encoder.encode(inputs, training=training)
-        positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
-        logits = self.masked_lm(
-            encoded.select(positions),
-            self.encoder.embeddings.word_embeddings.value,
-            training=training,
+        masked = tf.cast(inputs["masked_lm_positions"], tf.int32)
+        if self.next_sentence is None:
+            tokens = self.encoder.encode_at(inputs, masked, training=training)
+            return {"masked_lm": self._masked_lm_logits(tokens, tf.shape(masked), training)}
+        # Both heads' tokens at once, so that the last block computes nothing else.
+        mask = inputs["input_mask"]
+        summary = self.encoder.pooled_places(mask)
+        positions = tf.concat([summary, masked], axis=1)
+        tokens = self.encoder.encode_at(inputs, positions, training=training)
+        hidden = tokens.shape[-1]
+        rows = tf.reshape(tokens, tf.concat([tf.shape(positions), [hidden]], axis=0))
+        for_pooler, for_masked = (
+            tf.reshape(part, [-1, hidden])
+            for part in (rows[:, : summary.shape[1]], rows[:, summary.shape[1] :])
         )
-        shape = tf.concat([tf.shape(positions), [self.encoder.config.vocab_size]], 0)
-        outputs = {"masked_lm": tf.reshape(logits, shape)}
-        if self.next_sentence is not None:
-            pooled = self.encoder.pool(encoded, inputs["input_mask"])
-            outputs["next_sentence"] = tf.cast(self.next_sentence(pooled), tf.float32)
-        return outputs
+        pooled = self.encoder.pool(for_pooler, mask)
+        return {
+            "masked_lm": self._masked_lm_logits(for_masked, tf.shape(masked), training),
+            "next_sentence": tf.cast(self.next_sentence(pooled), tf.float32),
+        }
+
+    def _masked_lm_logits(self, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
+        """[batch * predictions, hidden] -> float32 [batch, predictions, vocab_size]."""
+        table = self.encoder.embeddings.word_embeddings.value
+        logits = self.masked_lm(tokens, table, training=training)
+        return tf.reshape(logits, tf.concat([shape, [self.encoder.config.vocab_size]], axis=0))
 
     def targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
         """Tokens at the masked positions with their weights; pairs all weigh 1."""

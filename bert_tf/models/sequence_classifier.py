@@ -54,8 +54,7 @@ class SequenceClassifier(EncoderModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """See the class."""
-        encoded = self.encoder.encode(inputs, training=training)
-        pooled = self.encoder.pool(encoded, inputs["input_mask"])
+        pooled = self.encoder.pooled(inputs, training=training)
         logits = self.classifier(self.dropout(pooled, training=training))
         logits = tf.cast(logits, tf.float32)
         return tf.squeeze(logits, -1) if self.num_classes == 1 else logits

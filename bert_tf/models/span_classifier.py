@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.layers.linear import Linear
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.models.hidden import hide_padding
+from bert_tf.models.padding import hide_padding
 
 
 @keras.saving.register_keras_serializable("bert_tf")

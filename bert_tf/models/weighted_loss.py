@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.encoder_model import EncoderModel
 
@@ -31,7 +32,7 @@ class Targets(NamedTuple):
 
 
 class WeightedModel(EncoderModel):
-    """A model whose loss is built in: `compile(optimizer)` is enough.
+    """A model whose loss and metrics are built in: `compile(optimizer)` is enough.
 
     Each head's loss is sum(weight * cross-entropy) / (sum(weight) + 1e-5); the losses are added.
     For each head there are two metrics, the mean loss and the accuracy.
@@ -60,6 +61,19 @@ class WeightedModel(EncoderModel):
             for name, prefix in metric_prefixes.items()
         }
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """See `EncoderModel`.
+
+        Raises:
+            UserError: a loss or metrics were given.
+        """
+        super().compile(*args, **kwargs)
+        if self._compile_loss is not None or self._compile_metrics is not None:
+            raise UserError(
+                f"a {type(self).__name__} has its loss and metrics built in; "
+                "give compile neither loss nor metrics"
+            )
+
     @abstractmethod
     def targets(self, y: Any) -> Mapping[str, Targets]:
         """The targets of each head, from what `fit` was given."""
@@ -75,9 +89,14 @@ class WeightedModel(EncoderModel):
         }
 
     def part_loss(
-        self, x: Any, y: Any, y_pred: Any, sample_weight: None, sums: Mapping[str, tf.Tensor]
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
         """The sum of weighted losses of some rows over the weights of the whole batch."""
+        if sample_weight is not None:
+            raise UserError(
+                f"a {type(self).__name__} takes no sample_weight and no class_weight; "
+                "its targets have their weights"
+            )
         logits = self.logits(y_pred)
         return tf.add_n(
             [

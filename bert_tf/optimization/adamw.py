@@ -37,12 +37,13 @@ class AdamW(BertOptimizer):
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Moves one variable and its moments, in one pass over them."""
-        if self.skip_nonfinite:
+        # bfloat16, which has no 1 - 0.999, is left to the formula as well.
+        if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
             return
         index = self._get_variable_index(variable)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        if not self._spared[index]:
+        if self.decay_rate and not self._spared[index]:
             # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
             variable.assign_sub(rate * self.decay_rate * variable)
         # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are

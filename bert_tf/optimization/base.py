@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 # Searched for in a weight's path; what matches does not decay.
-NO_DECAY = ("layer_norm", "bias")
+NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
 
 
 class BertOptimizer(keras.optimizers.Optimizer):

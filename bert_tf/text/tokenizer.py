@@ -214,7 +214,7 @@ def _in_original(
 
 
 def _traced(function: Callable) -> Callable:
-    def on_cpu(texts: tf.Tensor):
+    def on_cpu(texts: tf.Tensor) -> Any:
         # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
         with tf.device("/CPU:0"):
             return function(texts)
@@ -227,6 +227,7 @@ def _traced(function: Callable) -> Callable:
 def _over_flat(function: Callable, texts: Any) -> list:
     """Calls `function` on the texts as string [n] and gives its ragged results their axes back."""
     if isinstance(texts, tf.RaggedTensor):
+        texts = texts.with_row_splits_dtype(tf.int64)  # as the results have them
         return [texts.with_flat_values(part) for part in _over_flat(function, texts.flat_values)]
     texts = tf.convert_to_tensor(texts, tf.string)
     if texts.shape.rank == 0:

@@ -158,8 +158,8 @@ def _most_useful(
 
     def saving(piece: str) -> int:
         mark = CONTINUATION if piece.startswith(CONTINUATION) else ""
-        characters = piece.removeprefix(mark)
-        return uses[piece] * (len(_cut(characters, vocabulary, mark, len(characters) - 1)) - 1)
+        text = piece.removeprefix(mark)
+        return uses[piece] * (len(_cut(text, vocabulary, mark, len(text) - 1)) - 1)
 
     best = set(sorted(grown, key=saving, reverse=True)[:room])
     return [piece for piece in grown if piece in best]

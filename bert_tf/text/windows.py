@@ -181,8 +181,10 @@ class WindowPreprocessor:
         """
         questions, contexts = (tf.convert_to_tensor(each, tf.string) for each in texts)
         size = tf.size(questions)
-        # One call for both, so that a graph holds the tokenizer once.
-        pieces = self.tokenizer.tokenize_with_offsets(tf.concat([questions, contexts], axis=0))
+        # One call for both, so that a graph holds the tokenizer once. There must be as many of
+        # each, which stacking makes sure of.
+        both = tf.reshape(tf.stack([questions, contexts]), [-1])
+        pieces = self.tokenizer.tokenize_with_offsets(both)
         ids, starts, ends = (each[size:] for each in pieces)
         (short,) = truncate([pieces.ids[:size]], self.max_question_length)
         windows = slide(ids, self.tokenizer, self.max_length, self.stride, short)

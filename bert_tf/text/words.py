@@ -108,8 +108,8 @@ class WordPreprocessor:
             tokenizer: makes the pieces.
             max_length: most tokens in a window, special ones included.
             stride: pieces from the start of a window to that of the next; by default half of
-                `max_length`, so that inside a text no word has less context than a quarter of it
-                on either side.
+                `max_length`, so that inside a text no word has much less context than a quarter
+                of it on either side.
 
         Raises:
             UserError: `max_length` has no room for [CLS] a [SEP], or `stride` is not positive.
@@ -124,7 +124,7 @@ class WordPreprocessor:
         self.max_length = max_length
         self.stride = stride
 
-    def __call__(self, words) -> WordWindows:
+    def __call__(self, words: tf.RaggedTensor | tf.Tensor) -> WordWindows:
         """Tokenizes and cuts a batch.
 
         Args:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from bert_tf.decoding.spans import Answers, SpanRules, decode
+from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from tests import tiny
 
@@ -98,6 +99,12 @@ def test_where_no_pair_of_the_best_fits_the_best_token_answers(tokenizer):
     answers = decoded(windows, ["bird sat on sea"], (start, end), n_best=1)
     assert answers.answer.tolist() == [b"bird"]
     assert (answers.start, answers.end, answers.score) == (0, 4, 1)
+
+
+@pytest.mark.parametrize("rules", [{"n_best": 0}, {"max_answer_length": 0}])
+def test_rules_by_which_there_is_no_answer_are_refused(rules):
+    with pytest.raises(UserError, match="both must be 1 or more"):
+        SpanRules(**rules)
 
 
 def test_of_equal_scores_the_earlier_window_and_start_win(tokenizer):

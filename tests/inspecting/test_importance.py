@@ -50,6 +50,23 @@ def test_of_a_linear_output_they_are_the_tokens_own_parts(layout):
     np.testing.assert_allclose(found.values, expected, atol=1e-5)
 
 
+def test_every_token_of_a_number_that_is_not_round_has_its_own():
+    # 35 tokens, which the encoder fills up to 36, and as many rows to more again.
+    encoder = Encoder(tiny.encoder_config(max_position_embeddings=64, initializer_range=0.2))
+    model = SequenceClassifier(encoder, num_classes=3)
+    inputs = {
+        "input_word_ids": tf.constant([[2, *[7, 8, 9] * 11, 3]]),
+        "input_mask": tf.ones([1, 35], tf.int32),
+        "input_type_ids": tf.zeros([1, 35], tf.int32),
+    }
+    blank = blanked(inputs, MASK_ID, KEPT)
+    (found,) = importances(
+        ["it"], encoder, inputs, blank, lambda rows: log_odds(model(rows), 1)[:, None]
+    )
+    assert len(found.values) == 35
+    np.testing.assert_allclose(found.values.sum(), found.change, rtol=1e-3)
+
+
 @pytest.mark.parametrize("attention", ["bidirectional", "side_by_side"])
 def test_they_add_up_to_what_the_output_changes_by(attention):
     encoder = Encoder(tiny.encoder_config(attention=attention, initializer_range=0.2))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.layers.dropout import Dropout
 
 
@@ -23,6 +24,16 @@ def test_every_call_draws_a_new_mask_and_a_seed_fixes_their_order():
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(first, two(x, training=True))
     np.testing.assert_array_equal(second, two(x, training=True))
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5])
+def test_rates_that_cannot_be_are_refused(rate):
+    with pytest.raises(UserError, match=r"must be in \[0, 1\)"):
+        Dropout(rate)
+
+
+def test_a_rate_next_to_one_still_keeps_something():
+    assert float(tf.reduce_max(Dropout(0.999995)(tf.ones([2**20]), training=True))) == 2**16
 
 
 def test_nothing_is_dropped_outside_training_or_at_rate_zero():

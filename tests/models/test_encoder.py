@@ -119,6 +119,56 @@ def test_padding_changes_nothing_in_either_layout(attention, bilstm):
     )
 
 
+PLACES = tf.constant([[0, 3], [2, 0], [6, 6]])  # the first row has a single token
+
+
+@pytest.mark.parametrize("layout", ["unpadded", "padded"])
+@pytest.mark.parametrize("bilstm", [False, True])
+@pytest.mark.parametrize("attention", WAYS)
+def test_some_tokens_are_what_they_are_among_all(attention, bilstm, layout):
+    encoder = one_way_and_more(attention, bilstm, layout)
+    weights = [weight.value for weight in encoder.trainable_weights if "pooler" not in weight.path]
+    factors = tf.random.stateless_normal([6, encoder.config.output_size], [1, 2])
+    results = []
+    for some in (
+        lambda: encoder.encode_at(batch(), PLACES),
+        lambda: encoder.encode(batch()).select(PLACES),
+    ):
+        with tf.GradientTape() as tape:
+            tokens = some()
+            loss = tf.reduce_sum(tokens * factors)
+        gradients = [tf.convert_to_tensor(each) for each in tape.gradient(loss, weights)]
+        results.append([tokens, *gradients])
+    for found, expected in zip(*results, strict=True):
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * scale)
+    np.testing.assert_array_equal(results[0][0][1], 0)  # place 3 of the first row is padding
+
+
+@pytest.mark.parametrize("attention", WAYS)
+def test_the_pooled_output_alone_is_the_same(attention):
+    encoder = one_way_and_more(attention, bilstm=False)
+    expected = encoder(batch())["pooled_output"]
+    np.testing.assert_allclose(encoder.pooled(batch()), expected, rtol=0, atol=1e-5)
+
+
+def test_the_last_block_computes_only_what_is_asked_for():
+    encoder = Encoder(SMALL)
+    rows = []
+    for block in encoder.blocks:
+        usual = block.intermediate.call
+        block.intermediate.call = lambda tokens, usual=usual, **options: (
+            rows.append(len(tokens)) or usual(tokens, **options)
+        )
+    encoder.pooled(batch())
+    assert rows == [1 + 4 + 7, 3]
+
+
+def test_a_batch_without_rows_has_no_pooled_outputs():
+    empty = {name: value[:0] for name, value in batch().items()}
+    assert Encoder(SMALL).pooled(empty).shape == (0, 8)
+
+
 def test_side_by_side_is_both_ways_end_to_end():
     both = one_way_and_more("side_by_side", bilstm=False)
     left = Encoder(dataclasses.replace(both.config, attention="left_to_right"), with_pooler=False)

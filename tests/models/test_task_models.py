@@ -228,6 +228,22 @@ def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp
         np.testing.assert_array_equal(one, other)
 
 
+def test_models_that_do_not_pool_need_no_pooler():
+    for make in (SpanClassifier, lambda encoder: TokenClassifier(encoder, 3)):
+        model = make(Encoder(CONFIG, with_pooler=False))
+        assert len(model.trainable_weights) == len(model.weights)
+    with pytest.raises(UserError, match="MultipleChoice reads the pooled output"):
+        MultipleChoice(Encoder(CONFIG, with_pooler=False))
+
+
+def test_losses_that_are_built_in_are_not_given_again():
+    model = TokenClassifier(Encoder(CONFIG), 3)
+    with pytest.raises(UserError, match="has its loss and metrics built in"):
+        model.compile("sgd", loss="mse")
+    with pytest.raises(UserError, match="has its loss and metrics built in"):
+        model.compile("sgd", metrics=["accuracy"])
+
+
 BUILDERS = {
     "encoder": lambda encoder: encoder,
     "pretrainer": PreTrainer,
@@ -238,6 +254,15 @@ BUILDERS = {
     "choices": MultipleChoice,
     "tagger": lambda encoder: FeatureTagger(encoder, 3, "sum_all", lstm_units=4),
 }
+
+
+@pytest.mark.parametrize("ways", [{"attention": "side_by_side"}, {"bilstm": True}])
+def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
+    config = EncoderConfig(**CONFIG.to_dict() | ways)
+    model = SequenceClassifier(Encoder(config), 3)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(model(inputs()), again(inputs()))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization import AdamW, WarmupLinearDecay
+from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "google_optimizer.npz"
 
@@ -58,6 +58,7 @@ def test_layer_norm_and_biases_do_not_decay():
         return bool(np.any(variable.numpy() != 1.0))
 
     assert moved("encoder/layer_0/output/kernel")
+    assert moved("bias_of_layer_norm_papers/classifier/kernel")  # a model's name says nothing
     assert not moved("encoder/layer_0/output/bias")
     assert not moved("encoder/layer_0/output_layer_norm/gamma")
     assert not moved("masked_lm/output_bias")
@@ -73,9 +74,31 @@ def test_repeated_rows_of_an_embedding_gradient_are_summed_before_clipping():
     np.testing.assert_array_equal(*results)
 
 
-def test_the_optimizer_and_its_schedule_come_back_from_their_configuration():
-    optimizer = AdamW(WarmupLinearDecay(1e-4, 100, 10), weight_decay=0.1, clip_norm=None)
-    again = AdamW.from_config(optimizer.get_config())
+def test_which_weights_do_not_decay_can_be_chosen():
+    kernel, bias = (keras.Variable(np.ones(3, "float32"), name=n) for n in ("kernel", "bias"))
+    optimizer = AdamW(0.1, weight_decay=0.5, exclude_from_weight_decay=["kernel"])
+    optimizer.apply([tf.zeros(3), tf.zeros(3)], [kernel, bias])
+    np.testing.assert_array_equal(kernel, 1.0)
+    np.testing.assert_allclose(bias, 0.95)
+
+
+@pytest.mark.parametrize("make", [AdamW, LAMB])
+def test_the_optimizer_and_its_schedule_come_back_from_their_configuration(make):
+    options = {
+        "weight_decay": 0.1,
+        "beta_1": 0.8,
+        "beta_2": 0.99,
+        "epsilon": 1e-5,
+        "clip_norm": None,
+        "exclude_from_weight_decay": ["kernel"],
+        "rate_factors": {"layer_0": 0.5},
+        "skip_nonfinite": True,
+    }
+    optimizer = make(WarmupLinearDecay(1e-4, 100, 10), **options)
+    saved = keras.optimizers.serialize(optimizer)
+    again = keras.optimizers.deserialize(saved)
+    assert type(again) is make
+    assert {name: saved["config"][name] for name in options} == options
     assert again.get_config() == optimizer.get_config()
 
 

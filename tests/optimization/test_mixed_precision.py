@@ -39,3 +39,14 @@ def test_a_step_is_the_one_of_float32_given_the_same_gradients(make, gradient_dt
     mixed = trained(make(0.01), "mixed_bfloat16", gradients, gradient_dtype)
     for one, other in zip(exact, mixed, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("make", [AdamW, LAMB])
+def test_weights_of_bfloat16_move_as_those_of_float32_do(make):
+    gradient = np.array([0.5, -0.25, 1.0])
+    moved = {}
+    for dtype in ("float32", "bfloat16"):
+        weight = keras.Variable(np.ones(3), dtype=dtype)
+        make(0.1, clip_norm=None).apply([tf.cast(gradient, dtype)], [weight])
+        moved[dtype] = tf.cast(weight.value, tf.float32)
+    np.testing.assert_allclose(moved["bfloat16"], moved["float32"], rtol=0.02)

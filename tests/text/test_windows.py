@@ -122,6 +122,17 @@ def test_windows_work_in_a_dataset_and_on_an_empty_batch(tokenizer):
     assert preprocess((none, none)).features["input_mask"].shape == [0, 8]
 
 
+@pytest.mark.parametrize(("questions", "contexts"), [(2, 1), (1, 2)])
+def test_as_many_questions_as_contexts_are_needed(tokenizer, questions, contexts):
+    strings = tf.TensorSpec([None], tf.string)
+    cut = tf.function(
+        lambda *texts: WindowPreprocessor(tokenizer, 24, 4, 8)(texts).rows,
+        input_signature=[strings, strings],
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        cut(tf.constant(["a"] * questions), tf.constant(["b"] * contexts))
+
+
 def test_settings_that_cannot_be_are_refused(tokenizer):
     with pytest.raises(UserError, match="stride is 0"):
         WindowPreprocessor(tokenizer, stride=0)
