@@ -4,7 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import keras
@@ -16,6 +16,7 @@ from bert_tf.files import atomic_path, write_text
 from bert_tf.progress import say
 from bert_tf.report.ablations import find_ablations
 from bert_tf.report.curves import draw_curves
+from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
 from bert_tf.report.runs import RunFacts
 
@@ -24,7 +25,11 @@ _TITLE = "Results"
 _CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 
-def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
+def report(
+    runs: Sequence[str | os.PathLike],
+    out: str | os.PathLike,
+    stand_ins: Mapping[str | os.PathLike, str] | None = None,
+) -> None:
     """Writes a page on finished runs: a table for each benchmark, and the curves of training.
 
     Runs that differ in their pre-training, their size or the activations they read are set beside
@@ -35,6 +40,8 @@ def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
         runs: run folders.
         out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it,
             from which nothing is deleted: it may be that of the runs.
+        stand_ins: runs on data in the place of the paper's -> key of the paper's in
+            `bert_tf.report.paper.BENCHMARKS`, whose figures are then shown, as those of other data.
 
     Raises:
         UserError: a run is none or not finished, `out` is of another kind or cannot be written.
@@ -42,7 +49,8 @@ def report(runs: Sequence[str | os.PathLike], out: str | os.PathLike) -> None:
     out = Path(out)
     if out.suffix not in (".md", ".html"):
         raise UserError(f"--out {out} must end in .md or .html")
-    sections = _sections([RunFacts.read(run) for run in runs])
+    stand_ins = stand_ins or {}
+    sections = _sections([RunFacts.read(run, stand_ins.get(run)) for run in runs])
     if out.suffix == ".html":
         write_text(out, to_html(_TITLE, _intro(), sections))
     else:
@@ -59,21 +67,21 @@ def _sections(facts: Sequence[RunFacts]) -> list[Section]:
     """One for each benchmark, in the order in which the runs came, and then the ablations."""
     ablations = find_ablations(facts)
     others = [each for each in facts if not any(each is one for one in ablations.shown)]
-    benchmarks = {each.benchmark.title: each.benchmark for each in others}
     sections = [
-        _section([each for each in others if each.benchmark == benchmark])
-        for benchmark in benchmarks.values()
+        _section([each for each in others if each.benchmark.heading == heading])
+        for heading in dict.fromkeys(each.benchmark.heading for each in others)
     ]
-    return sections + ablations.sections
+    return glue_sections(others) + sections + ablations.sections
 
 
 def _section(facts: Sequence[RunFacts]) -> Section:
     benchmark = facts[0].benchmark
     metrics = [m for m in benchmark.metrics if any(m in each.metrics for each in facts)]
+    elsewhere = f" on {benchmark.stands_for}" if benchmark.stands_for else ""
     rows = [
         Row(
             (
-                f"paper, {result.model} ({result.split})",
+                f"paper, {result.model}{elsewhere} ({result.split})",
                 *(f"{result.values[m]:.1f}" if m in result.values else "" for m in metrics),
                 *[""] * len(_SETTINGS),
             ),
@@ -81,22 +89,24 @@ def _section(facts: Sequence[RunFacts]) -> Section:
         )
         for result in benchmark.results
     ]
-    rows += [
-        Row(
-            (each.name, *map(each.shown, metrics), *(say_of(each) for say_of in _SETTINGS.values()))
-        )
-        for each in facts
-    ]
+    for each in facts:
+        settings = [say_of(each) for say_of in _SETTINGS.values()]
+        rows.append(Row((each.name, *map(each.shown, metrics), *settings)))
+        if each.ensemble is not None:
+            together = [f"{each.ensemble[m]:.1f}" if m in each.ensemble else "" for m in metrics]
+            rows.append(Row((f"{each.name}, ensemble", *together, *settings)))
     notes = []
     if benchmark.source:
-        notes.append(f"The paper's figures are those of its {benchmark.source}.")
+        other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
+        notes.append(f"The paper's figures are those of its {benchmark.source}{other}.")
     drawn = [
         metric
         for metric in dict.fromkeys((*_CURVES, *metrics))
         if any(metric in curves for each in facts for curves in each.curves.values())
     ]
     picture = draw_curves({each.name: each.curves for each in facts}, drawn) if drawn else None
-    return Section(benchmark.title, ("", *metrics, *_SETTINGS), tuple(rows), tuple(notes), picture)
+    columns = ("", *metrics, *_SETTINGS)
+    return Section(benchmark.heading, columns, tuple(rows), tuple(notes), picture)
 
 
 def _size(facts: RunFacts) -> str:
@@ -104,15 +114,9 @@ def _size(facts: RunFacts) -> str:
     return f"{encoder.num_hidden_layers} x {encoder.hidden_size}"
 
 
-def _start(facts: RunFacts) -> str:
-    checkpoint = facts.config.init.checkpoint
-    return Path(checkpoint).name if checkpoint else "random"
-
-
 def _length(facts: RunFacts) -> str:
     train = facts.config.train
-    epochs = getattr(train, "epochs", None)
-    return f"{train.steps} steps" if train.steps else f"{epochs:g} epochs"
+    return f"{train.steps} steps" if train.steps else f"{train.epochs:g} epochs"
 
 
 def _seeds(facts: RunFacts) -> str:
@@ -122,7 +126,7 @@ def _seeds(facts: RunFacts) -> str:
 # Columns that say what a run was.
 _SETTINGS = {
     "layers x width": _size,
-    "started from": _start,
+    "started from": lambda facts: facts.start,
     "training": _length,
     "batch": lambda facts: str(facts.config.train.batch_size),
     "seeds": _seeds,
@@ -145,6 +149,9 @@ def _intro() -> list[str]:
 def _commit() -> str:
     """The commit of a checkout."""
     folder = Path(bert_tf.__file__).parent
+    # An installed copy may stand inside the repository of another project.
+    if not (folder.parent / ".git").exists():
+        return ""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty"],

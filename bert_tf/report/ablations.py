@@ -103,13 +103,9 @@ def _pretraining_tasks(runs: Sequence[RunFacts]) -> Section:
         )
         for name, values in _TABLE_5.items()
     ]
-    order = {name: place for place, name in enumerate(origin.OBJECTIVES)}
-    objectives = sorted(
-        {each.origin.objective for each in runs}, key=lambda name: order.get(name, len(order))
-    )
     rows += [
         Row((name, *_shown([e for e in runs if e.origin.objective == name], columns)))
-        for name in objectives
+        for name in _objectives(runs)
     ]
     layers, width, heads = _size(runs[0])
     note = f"The paper's are of BERT-base; ours have {layers} layers, {width} wide, {heads} heads."
@@ -166,7 +162,7 @@ def _steps(runs: Sequence[RunFacts]) -> Section:
     columns = _columns(runs, ())
     steps = sorted({each.origin.steps for each in runs})
     rows, lines = [], []
-    for objective in origin.OBJECTIVES:
+    for objective in _objectives(runs):
         same = [each for each in runs if each.origin.objective == objective]
         for step in steps:
             at_step = [each for each in same if each.origin.steps == step]
@@ -215,6 +211,13 @@ def _groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list
     for each in runs:
         groups.setdefault(key(each), []).append(each)
     return list(groups.values())
+
+
+def _objectives(runs: Sequence[RunFacts]) -> list[str]:
+    """What the runs' pre-trainings were, in the order of `OBJECTIVES`, and others behind."""
+    order = {name: place for place, name in enumerate(origin.OBJECTIVES)}
+    found = dict.fromkeys(each.origin.objective for each in runs)
+    return sorted(found, key=lambda name: order.get(name, len(order)))
 
 
 def _columns(runs: Sequence[RunFacts], papers: Sequence[_Column]) -> list[_Column]:

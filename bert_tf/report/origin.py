@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from bert_tf.checkpoints import reading
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
@@ -66,9 +67,11 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     if encoder.attention == "side_by_side":
         return Origin(SIDE_BY_SIDE + top, None)
     path = Path(checkpoint)
-    step = path.name.removeprefix("step-") if path.name.startswith("step-") else None
+    step = _step(path)
     try:
         run = RunFolder.open(path if step is None else path.parent.parent)
+        # A run by epochs tells its steps by the last of its checkpoints alone.
+        total = run.config.train.steps or _step(reading.newest(run.path))
     except UserError:
         return None
     if run.config.task != "pretraining":
@@ -76,6 +79,11 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     objective = _ONE_WAY.get(encoder.attention)
     objective = objective or (BERT if run.config.data.next_sentence else NO_NSP)
     metrics = run.read_metrics() or {}
-    total = run.config.train.steps
-    steps = total if step is None else int(step)
+    steps = total if step is None else step
     return Origin(objective + top, steps, steps == total, metrics.get("perplexity"))
+
+
+def _step(checkpoint: Path) -> int | None:
+    """The step of one checkpoint of a run; None of any other path."""
+    number = checkpoint.name.removeprefix("step-")
+    return int(number) if number != checkpoint.name and number.isdigit() else None

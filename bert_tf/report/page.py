@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import html
+import urllib.parse
 from collections.abc import Sequence
 
 _STYLE = """\
@@ -56,7 +57,8 @@ def to_markdown(title: str, intro: Sequence[str], sections: Sequence[Section], f
             lines += [_line([f"*{cell}*" if row.quoted and cell else cell for cell in row.cells])]
         lines += ["", *_paragraphs(section.notes)]
         if section.picture:
-            lines += [f"![{section.title}]({folder}/{picture_name(number)})", ""]
+            path = urllib.parse.quote(f"{folder}/{picture_name(number)}")
+            lines += [f"![{section.title}]({path})", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

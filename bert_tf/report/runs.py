@@ -7,11 +7,13 @@ from pathlib import Path
 
 from bert_tf.checkpoints import reading
 from bert_tf.config import RunConfig
+from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 from bert_tf.report.curves import Curves, read_curves
 from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of
+from bert_tf.tasks.squad_ensemble import metrics_file
 from bert_tf.training.run_folder import RunFolder
 
 # Metrics that are no shares.
@@ -38,13 +40,14 @@ class RunFacts:
 
     Attributes:
         name: of its folder.
-        config: what it did.
+        config: what it did; of a search, its best trial.
         encoder: the sizes of what it trained.
         benchmark: what it is compared with.
         metrics: on its dev data.
         repeated: the same over several seeds, if it was run so.
         curves: what it logged while training ("train") and evaluating ("dev").
         origin: the pre-training that it started from, if that was one of bert_tf or none.
+        ensemble: metrics of the answers of its trials together, if they are in `ensemble.json`.
     """
 
     name: str
@@ -55,10 +58,15 @@ class RunFacts:
     repeated: Repeated | None
     curves: dict[str, Curves]
     origin: Origin | None = None
+    ensemble: dict[str, float] | None = None
 
     @classmethod
-    def read(cls, path: str | os.PathLike) -> "RunFacts":
+    def read(cls, path: str | os.PathLike, stands_for: str | None = None) -> "RunFacts":
         """The facts of the run folder at `path`.
+
+        Args:
+            path: the folder.
+            stands_for: see `benchmark_of`.
 
         Raises:
             UserError: that is no run folder, or its run has not finished.
@@ -67,20 +75,28 @@ class RunFacts:
         metrics = run.read_metrics()
         if metrics is None:
             raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
-        benchmark = benchmark_of(run.config)
-        trials = run.path / "trials"
-        logs = _first_logs(trials) if trials.is_dir() else run.logs
+        config = run.trained_with
+        benchmark = benchmark_of(config, stands_for)
+        logs = _logs(run)
         encoder = reading.find(run.path).encoder
+        together = metrics_file(run.path / "ensemble.json")
         return cls(
             name=run.path.resolve().name,
-            config=run.config,
+            config=config,
             encoder=encoder,
             benchmark=benchmark,
             metrics=metrics,
             repeated=_repeated(run.path / "summary.tsv", benchmark.metrics[0]),
             curves={kind: read_curves(logs / kind) for kind in ("train", "dev")},
-            origin=origin_of(run.config, encoder),
+            origin=origin_of(config, encoder),
+            ensemble=read_json(together) if together.is_file() else None,
         )
+
+    @property
+    def start(self) -> str:
+        """Name of the checkpoint that it started from."""
+        checkpoint = self.config.init.checkpoint
+        return Path(checkpoint).name if checkpoint else "random"
 
     def value(self, metric: str) -> float | None:
         """A metric, shares in percent: the mean over the seeds where there are several."""
@@ -104,8 +120,11 @@ class RunFacts:
         return 100.0 if is_share else 1.0
 
 
-def _first_logs(trials: Path) -> Path:
-    return min(trials.iterdir()) / "logs"
+def _logs(run: RunFolder) -> Path:
+    """What a run has logged; of a search, its best trial."""
+    trials = [RunFolder.open(path) for path in sorted(run.path.glob("trials/*"))]
+    best = [trial.logs for trial in trials if trial.config.train == run.trained_with.train]
+    return best[0] if best else run.logs
 
 
 def _repeated(path: Path, metric: str) -> Repeated | None:

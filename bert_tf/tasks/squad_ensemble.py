@@ -87,7 +87,8 @@ def combine(
         null_threshold: odds above which there is no answer; None finds the best on `data`.
 
     Returns:
-        The metrics of `bert_tf.metrics.squad`; none without `data`.
+        The metrics of `bert_tf.metrics.squad`, which are also written to `metrics_file(out)`; none
+        without `data`.
 
     Raises:
         UserError: predictions that are missing, or of other questions than the other runs'.
@@ -103,13 +104,23 @@ def combine(
         if null_threshold is None:
             null_threshold = best_null_threshold(questions, answers, odds)
         answers = {each: "" if odds[each] > null_threshold else answers[each] for each in answers}
+    metrics = {}
+    if questions and odds is None:
+        metrics = answer_metrics(questions, answers)
+    elif questions:
+        metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
+        metrics["null_threshold"] = null_threshold
     write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
-    if not questions:
-        return {}
-    if odds is None:
-        return answer_metrics(questions, answers)
-    metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
-    return metrics | {"null_threshold": null_threshold}
+    if metrics:
+        write_text(metrics_file(out), json.dumps(metrics, indent=2) + "\n")
+    else:
+        metrics_file(out).unlink(missing_ok=True)  # of earlier answers
+    return metrics
+
+
+def metrics_file(out: Path) -> Path:
+    """The file beside the answers `out` that holds their metrics."""
+    return out.with_suffix(".metrics.json")
 
 
 def _combined(runs: Sequence[Path], name: str) -> Combined:

@@ -61,8 +61,9 @@ def _work(arguments: argparse.Namespace) -> None:
             _do(job)
     say(f"all {len(chosen)} done, {(time.monotonic() - began) / 60:.0f} minutes in this call")
     runs = [job.makes.parent for job in chosen if job.is_run]
+    stand_ins = {job.makes.parent: job.stands_for for job in chosen if job.stands_for}
     for ending in ("html", "md"):
-        report(runs, arguments.out / f"report.{ending}")
+        report(runs, arguments.out / f"report.{ending}", stand_ins)
 
 
 def _do(job: Job) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from bert_tf import config as configuration
 from bert_tf.models.feature_tagger import FEATURES
+from bert_tf.tasks.squad_ensemble import metrics_file
 
 _HERE = Path(__file__).parent
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
@@ -17,7 +18,6 @@ _START = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initialize
 
 # Keys of a configuration and their values.
 Settings = dict[str, object]
-_AS_IT_IS: Settings = {}
 
 
 class Sources(NamedTuple):
@@ -46,6 +46,8 @@ class Job:
         arguments: of the command.
         makes: what is there when it is done.
         is_run: whether that is in a run folder, which the report shows.
+        stands_for: key of the paper's data in `bert_tf.report.paper.BENCHMARKS`, where the run is
+            on others in their place.
     """
 
     tables: tuple[str, ...]
@@ -53,6 +55,7 @@ class Job:
     arguments: tuple[str, ...]
     makes: Path
     is_run: bool = False
+    stands_for: str | None = None
 
     @property
     def name(self) -> str:
@@ -111,11 +114,11 @@ def _own(sources: Sources) -> list[Job]:
         name: str,
         tables: tuple[str, ...],
         checkpoint: Path | str,
-        settings: Settings = _AS_IT_IS,
+        settings: Settings | None = None,
     ) -> None:
         path = _data_path(task, sources)
         if path is not None:
-            keys = {"data.path": path, "init.checkpoint": checkpoint} | settings
+            keys = {"data.path": path, "init.checkpoint": checkpoint} | (settings or {})
             config, run = _HERE / "own" / f"{task}.yaml", out / f"{task}_{name}"
             tuned.append(_run(tables, "finetune", config, run, keys))
 
@@ -162,18 +165,20 @@ def _published(sources: Sources) -> list[Job]:
         return []
     made = []
 
-    def finetune(config: str, *tables: str) -> None:
+    def finetune(config: str, *tables: str, stands_for: str | None = None) -> None:
         path = _data_path(config.split("_features")[0], sources)
         if path is not None:
             settings = {"data.path": path, "init.checkpoint": sources.checkpoint}
             run = sources.out / f"published_{config}"
             file = _HERE / "checkpoint" / f"{config}.yaml"
-            made.append(_run(tables, "finetune", file, run, settings))
+            job = _run(tables, "finetune", file, run, settings)
+            made.append(dataclasses.replace(job, stands_for=stands_for))
 
     finetune("cola", "1")
     finetune("sst2", "1")
-    finetune("squad", "2")
-    ensemble = sources.out / "published_squad_ensemble.json"
+    finetune("squad", "2", stands_for="squad v1.1")
+    # Where the report looks for it.
+    ensemble = sources.out / "published_squad" / "ensemble.json"
     seeds = configuration.load(_HERE / "checkpoint" / "squad.yaml").search["seed"]
     trials = [str(sources.out / "published_squad" / "trials" / f"seed={seed}") for seed in seeds]
     gold = str(sources.out / "squad_by_article" / "dev-v1.1.json")
@@ -182,11 +187,11 @@ def _published(sources: Sources) -> list[Job]:
             ("2",),
             "bert_tf.tasks.squad_ensemble",
             (*trials, "--data", gold, "--out", str(ensemble)),
-            ensemble,
+            metrics_file(ensemble),
         )
     )
-    finetune("wnut17", "3", "7")
-    finetune("codah", "4")
+    finetune("wnut17", "3", "7", stands_for="conll2003")
+    finetune("codah", "4", stands_for="swag")
     for features in FEATURES:
         finetune(f"wnut17_features_{features}", "7")
     return made

@@ -1,6 +1,7 @@
 """What README.md and the pages under docs/ name is there: pages, files, modules, commands."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "serving" / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:\s]+)\)")
+LINK = re.compile(r"\]\(([^):\s]+)\)")
 FOLDERS = "bert_tf|benchmarks|docs|experiments|export|serving|tests"
 # One of our folders and what follows, where it is not itself part of a longer path.
 FILE = re.compile(rf"(?<![\w./-])(?:{FOLDERS})/(?:[\w*-]+(?:[./][\w*-]+)*/?)?")
@@ -23,13 +24,23 @@ MODULE = re.compile(rf"python -m ((?:{FOLDERS})\b[\w.]*)")
 COMMAND = re.compile(r"bert-tf ([a-z]+(?:-[a-z]+)*)")
 TARGET = re.compile(r"(?:^|`)make ([a-z-]+)", re.MULTILINE)
 
+
+def anchors(text: str) -> list[str]:
+    """What links to the headings of a page end in."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
+
+
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 @each_page
 def test_links_lead_somewhere(page):
     for link in LINK.findall(CODE.sub("", page.read_text())):
-        assert (page.parent / link).exists(), link
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not heading or heading in anchors(target.read_text()), link
 
 
 @each_page
@@ -68,6 +79,16 @@ def test_the_menu_has_every_page():
     assert all((DOCS / page).is_file() for page in pages(menu))
 
 
+def test_the_notebook_is_shown_and_not_run_again():
+    plugins = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["plugins"]
+    (settings,) = (each["mkdocs-jupyter"] for each in plugins if "mkdocs-jupyter" in each)
+    assert settings["execute"] is False
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert any(each.startswith("mkdocs-jupyter==") for each in extras["docs"])
+
+
 def test_the_reference_has_every_public_name():
     named = re.findall(r"^::: (\S+)$", (DOCS / "api" / "index.md").read_text(), re.MULTILINE)
     public = {f"bert_tf.{name}" for name in bert_tf.__all__}
@@ -81,6 +102,11 @@ def test_what_is_looked_for_is_found():
     assert FILE.findall("runs/tests/a, my-docs/b, experiments/glue/*.yaml, (serving/)") == [
         "experiments/glue/*.yaml",
         "serving/",
+    ]
+    assert LINK.findall("[a](b.md#c-d), [e](#f), [g](https://h.i)") == ["b.md#c-d", "#f"]
+    assert anchors("# A page\n## What isn't: x_y\n```\n# code\n```\n") == [
+        "a-page",
+        "what-isnt-x_y",
     ]
     assert TARGET.findall(text) == ["demo", "lint"]
     assert COMMAND.findall(text) == ["pretrain-data"]

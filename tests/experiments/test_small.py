@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf import config as configuration
 from bert_tf.data.corpus import Corpus
+from bert_tf.report.paper import BENCHMARKS
 from experiments.small import __main__ as small
 from experiments.small import corpus
 from experiments.small.plan import Sources, jobs
@@ -83,6 +84,17 @@ def test_every_job_finds_what_those_before_it_make(sources):
     assert len({job.makes for job in jobs(sources)}) == len(jobs(sources))
 
 
+def test_the_report_shows_other_data_in_the_place_of_the_papers(sources):
+    stand_ins = {
+        job.name: BENCHMARKS[job.stands_for].source for job in jobs(sources) if job.stands_for
+    }
+    assert stand_ins == {
+        "published_squad": "table 2",
+        "published_wnut17": "table 3",
+        "published_codah": "table 4",
+    }
+
+
 def test_figure_4_starts_from_steps_that_are_kept(sources):
     train = configuration.load(FOLDER / "pretraining" / "bert.yaml").train
     kept = range(0, train.steps + 1, train.checkpoint_steps)[-train.checkpoints_kept :]
@@ -113,10 +125,11 @@ def test_what_is_done_is_not_done_again(sources, monkeypatch):
         return subprocess.CompletedProcess(arguments, 0)
 
     monkeypatch.setattr(small.subprocess, "run", fake)
-    monkeypatch.setattr(small, "report", lambda runs, out: reports.append((runs, out.name)))
+    monkeypatch.setattr(small, "report", lambda *given: reports.append(given))
     command = [f"--{name}={getattr(sources, name)}" for name in Sources._fields]
     for _ in range(2):
         small._work(small._parser().parse_args([*command, "--tables", "3"]))
     assert len(commands) == len(chosen) == 1
-    page = [sources.out / "published_wnut17"]
-    assert reports == [(page, "report.html"), (page, "report.md")] * 2
+    run = sources.out / "published_wnut17"
+    pages = [sources.out / f"report.{ending}" for ending in ("html", "md")]
+    assert reports == [([run], page, {run: "conll2003"}) for page in pages] * 2

@@ -31,12 +31,12 @@ class House:
             EncoderConfig(vocab_size=len(tiny.VOCABULARY), intermediate_size=4 * width, **sizes)
         )
 
-    def pretraining(self, name, perplexity, next_sentence=True, **encoder):
+    def pretraining(self, name, perplexity, next_sentence=True, length="steps: 20", **encoder):
         loaded = self._config(
             "task: pretraining\n"
             "data: {path: corpus.txt, format: sentence_per_line, next_sentence: "
             f"{str(next_sentence).lower()}}}\n"
-            "model: {preset: bert-tiny-uncased}\ntrain: {steps: 20, max_length: 16}\n"
+            f"model: {{preset: bert-tiny-uncased}}\ntrain: {{{length}, max_length: 16}}\n"
         )
         run = RunFolder.start(self.folder / name, loaded)
         model = PreTrainer(self.encoder(**encoder), next_sentence)
@@ -136,6 +136,25 @@ def test_steps_are_compared_as_in_figure_4(house):
         ["masked LM and next sentence (BERT)", "20", "75.0"],
     ]
     assert len(tables) == 1
+
+
+def test_figure_4_counts_the_steps_of_runs_by_epochs_and_drops_no_pre_training(house):
+    bert = house.pretraining("bert", 9.0, length="epochs: 3")
+    early = step_folder(bert / "checkpoints", 10)
+    runs = [
+        house.finetuning("late", bert, {"accuracy": 0.75}),
+        house.finetuning("early", early, {"accuracy": 0.5}),
+        house.finetuning("late_on_top", bert, {"accuracy": 0.8}, bilstm=True),
+        house.finetuning("early_on_top", early, {"accuracy": 0.6}, bilstm=True),
+    ]
+    rows = house.page(*runs)["Training steps (figure 4)"][1:]
+    name = "masked LM and next sentence (BERT)"
+    assert rows == [
+        [name, "10", "50.0"],
+        [name, "20", "75.0"],
+        [f"{name} + BiLSTM", "10", "60.0"],
+        [f"{name} + BiLSTM", "20", "80.0"],
+    ]
 
 
 def test_other_runs_keep_the_table_of_their_benchmark(house):

@@ -1,19 +1,24 @@
 """The report says what the run folders hold, beside the paper's figures where those belong."""
 
 import base64
+import dataclasses
 import re
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
 
+import bert_tf
 from bert_tf import cli, config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.reading import step_folder
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf.report import _commit as commit
 from bert_tf.report import report
 from bert_tf.report.page import Row, Section, to_html, to_markdown
-from bert_tf.report.paper import benchmark_of
+from bert_tf.report.paper import BENCHMARKS, benchmark_of
+from bert_tf.report.runs import RunFacts
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny
@@ -37,25 +42,33 @@ def write_config(folder, data, task="classification", train="epochs: 3"):
     return path
 
 
-@pytest.fixture(scope="module")
-def cola(tmp_path_factory):
-    """A finished run on CoLA over three seeds, as a search leaves it."""
-    folder = tmp_path_factory.mktemp("report")
-    loaded = config.load(
-        write_config(folder, "{path: CoLA, format: cola}", train="epochs: 3, seed: [0, 1, 2]")
-    )
-    run = RunFolder.start(folder / "my_cola", loaded)
+def finished(path, loaded, metrics):
+    """A run that has not been trained, with metrics."""
+    run = RunFolder.start(path, loaded)
     encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **SIZES))
     conversion.save(SequenceClassifier(encoder, 2), step_folder(run.checkpoints, 7))
-    run.write_metrics({"mcc": 0.5, "loss": 0.7})
+    run.write_metrics(metrics)
+    return run
+
+
+@pytest.fixture(scope="module")
+def cola(tmp_path_factory):
+    """A finished run on CoLA, as a search over epochs and seeds leaves it: the last was best."""
+    folder = tmp_path_factory.mktemp("report")
+    lists = "epochs: [3, 4], seed: [0, 1]"
+    loaded = config.load(write_config(folder, "{path: CoLA, format: cola}", train=lists))
+    run = finished(folder / "my_cola", loaded, {"mcc": 0.5, "loss": 0.7})
     (run.path / "summary.tsv").write_text(
-        "learning_rate\truns\tmcc\tmcc_std\tloss\tloss_std\n"
-        "0.001\t3\t0.41\t0.02\t0.7\t0.1\n0.002\t3\t0.4567\t0.0123\t0.6\t0.1\n"
+        "epochs\truns\tmcc\tmcc_std\tloss\tloss_std\n"
+        "3\t2\t0.41\t0.02\t0.7\t0.1\n4\t2\t0.4567\t0.0123\t0.6\t0.1\n"
     )
-    scalars = Scalars(run.path / "trials" / "seed=0" / "logs" / "dev")
-    for step in (1, 2):
-        scalars.write(step, {"loss": 1 / step, "mcc": step / 4})
-    scalars.close()
+    for number, trial in enumerate(loaded.trials()):
+        one = RunFolder.start(run.path / "trials" / f"trial-{number}", trial)
+        scalars = Scalars(one.logs / "dev")
+        for step in (1, 2):
+            scalars.write(step, {"loss": 1 / step, "mcc": number / 4})
+        scalars.close()
+    (run.path / "best.yaml").write_text(loaded.trials()[3].to_yaml())
     return run.path
 
 
@@ -81,14 +94,100 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_the_best_setting_stands_beside_the_paper(cola, tmp_path):
-    report([cola], tmp_path / "page.html")
+def rows_of(runs, folder, stand_ins=None):
+    """The rows of all tables of the page of runs."""
+    report(runs, folder / "page.html", stand_ins)
     cells = Cells()
-    cells.feed((tmp_path / "page.html").read_text())
-    head, *rows = cells.rows
+    cells.feed((folder / "page.html").read_text())
+    return cells.rows
+
+
+def test_the_best_setting_stands_beside_the_paper(cola, tmp_path):
+    head, *rows = rows_of([cola], tmp_path)
     assert head == ["", "mcc", "layers x width", "started from", "training", "batch", "seeds"]
     assert ["paper, BERT-base (test)", "52.1"] in [row[:2] for row in rows]
-    assert rows[-1] == ["my_cola", "45.7 ± 1.2", "2 x 8", "random", "3 epochs", "8", "3"]
+    assert rows[-1] == ["my_cola", "45.7 ± 1.2", "2 x 8", "random", "4 epochs", "8", "2"]
+
+
+def test_the_curves_of_a_search_are_those_of_its_best_trial(cola):
+    assert RunFacts.read(cola).curves["dev"]["mcc"] == ([1, 2], [0.75, 0.75])
+
+
+def test_data_in_the_place_of_the_papers_are_told_from_them(tmp_path):
+    loaded = config.load(
+        write_config(tmp_path, "{path: articles, format: squad}", "question_answering")
+    )
+    run = finished(tmp_path / "mine", loaded, {"f1": 61.04, "exact_match": 50.0})
+    (run.path / "ensemble.metrics.json").write_text('{"f1": 64.02, "exact_match": 52.0}')
+    head, *rows = rows_of([run.path], tmp_path)
+    assert [row[:3] for row in rows] == [
+        ["mine", "61.0", "50.0"],
+        ["mine, ensemble", "64.0", "52.0"],
+    ]
+    stand_ins = {run.path: "squad v1.1"}
+    _, *rows = rows_of([run.path], tmp_path, stand_ins)
+    assert rows[0][:3] == ["paper, BERT-base on SQuAD v1.1 (dev)", "88.5", "80.8"]
+    assert [row[0] for row in rows[-2:]] == ["mine", "mine, ensemble"]
+    text = (tmp_path / "page.html").read_text()
+    assert "<h2>Question answering: articles, in the place of SQuAD v1.1 (table 2)</h2>" in text
+    assert "its table 2, on SQuAD v1.1: other data than ours." in text
+
+
+def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
+    of_ours = {
+        "mnli": {"accuracy": 0.8, "accuracy_mismatched": 0.7},
+        "stsb": {"spearman": 0.85, "pearson": 0.9},
+        **{name: {"f1": 0.9, "accuracy": 0.6} for name in ("qqp", "mrpc")},
+        **{name: {"accuracy": 0.6} for name in ("qnli", "sst2", "rte", "wnli")},
+        "cola": {"mcc": 0.5},
+    }
+    runs = []
+    for name, metrics in of_ours.items():
+        task = "regression" if name == "stsb" else "classification"
+        loaded = config.load(write_config(tmp_path, f"{{path: {name}, format: {name}}}", task))
+        runs.append(finished(tmp_path / name, loaded, metrics).path)
+    head, gpt, base, large, ours = rows_of(runs, tmp_path)[:5]
+    assert [head[1], head[-2], head[-1]] == ["MNLI-m", "RTE", "average"]
+    assert [row[-1] for row in (gpt, base, large)] == ["75.2", "79.6", "81.9"]
+    assert base[:4] == ["paper, BERT-base (test)", "84.6", "83.4", "71.2"]
+    values = ["80.0", "70.0", "90.0", "60.0", "60.0", "50.0", "85.0", "90.0", "60.0"]
+    assert ours == ["random (dev)", *values, "71.7"]
+    *_, ours = rows_of(runs[:2], tmp_path)[:5]
+    assert ours == ["random (dev)", "80.0", "70.0", *[""] * 4, "85.0", "", "", ""]
+    assert "GLUE (table 1)" in (tmp_path / "page.html").read_text()
+    rows_of(runs[:1], tmp_path)
+    assert "GLUE (table 1)" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "values"),
+    [
+        ("conll2003", "BERT-base", (92.4,)),
+        ("conll2003", "BERT-large", (92.8,)),
+        ("swag", "BERT-large", (86.3,)),
+        ("squad v1.1", "BERT-large, ensemble, TriviaQA", (87.4, 93.2)),
+        ("squad v2.0", "BERT-large", (83.1,)),
+    ],
+)
+def test_the_papers_test_figures_are_shown_as_such(name, model, values):
+    results = BENCHMARKS[name].results
+    assert [tuple(each.values.values()) for each in results if each[:2] == (model, "test")] == [
+        values
+    ]
+
+
+def test_the_commit_is_told_of_a_checkout_alone(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages" / "bert_tf"
+    folder.mkdir(parents=True)
+    for command in (["init"], ["-c", "user.name=a", "-c", "user.email=a", "commit", "-m", "a"]):
+        options = ["--allow-empty"] if "commit" in command else []
+        subprocess.run(["git", *command, *options], cwd=tmp_path, check=True, capture_output=True)
+    # Installed in another project's repository, and in one of its own.
+    monkeypatch.setattr(bert_tf, "__file__", str(folder / "__init__.py"))
+    assert commit() == ""
+    monkeypatch.setattr(bert_tf, "__file__", str(tmp_path / "bert_tf" / "__init__.py"))
+    (tmp_path / "bert_tf").mkdir()
+    assert re.fullmatch(r" \([0-9a-f]+\)", commit())
 
 
 def test_the_page_holds_its_pictures(cola, tmp_path):
@@ -133,6 +232,12 @@ def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
         ("classification", "{path: mine, format: tsv}", "Classification: mine"),
         ("question_answering", "{path: squad, format: squad}", "SQuAD v1.1"),
         ("question_answering", "{path: squad, format: squad, unanswerable: true}", "SQuAD v2.0"),
+        ("question_answering", "{path: squad/v1.1, format: tfds}", "SQuAD v1.1"),
+        (
+            "question_answering",
+            "{path: squad/v2.0, format: tfds, unanswerable: true}",
+            "SQuAD v2.0",
+        ),
         (
             "question_answering",
             "{path: squad_by_article, format: squad}",
@@ -151,3 +256,5 @@ def test_names_cannot_break_the_page():
     section = Section("<b>", ("a|b", "c"), (Row(("<script>", "x|y")),))
     assert "<script>" not in to_html("t", [], [section])
     assert "| <script> | x\\|y |" in to_markdown("t", [], [section], "pictures")
+    section = dataclasses.replace(section, title="a", picture=b"png")
+    assert "![a](my%20results%29/0.png)" in to_markdown("t", [], [section], "my results)")

@@ -56,6 +56,10 @@ def test_the_command_scores_the_answers(always, tmp_path, capsys):
     assert squad_ensemble.main(arguments) == 0
     metrics = json.loads(capsys.readouterr().out)
     assert metrics == pytest.approx({"exact_match": 50, "f1": 100 * (1 + 2 / 3) / 2})
+    assert json.loads((tmp_path / "answers.metrics.json").read_text()) == metrics
+    # Answers that are not scored do not keep the metrics of others.
+    combine(always, out)
+    assert not (tmp_path / "answers.metrics.json").exists()
 
 
 def test_the_mean_of_the_odds_decides_whether_there_is_an_answer(tmp_path):
