@@ -39,10 +39,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --diff .
 
-# Installs the peers and measures beside them, some two hours; ARGS names another of benchmarks/:
-# make bench ARGS="vocabulary --help"
+# Installs the peers and measures beside them, some two hours; results and a picture are kept in
+# runs/speed. ARGS names another of benchmarks/: make bench ARGS="vocabulary --help"
 bench: $(BENCH_READY)
-	$(BIN)/python -m benchmarks.$(or $(ARGS),speed)
+	$(BIN)/python -m benchmarks.$(or $(ARGS),speed --out runs/speed)
 
 # Builds the pages of docs/ with the reference of the Python names, in build/docs/.
 docs: $(DOCS_READY)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.frozen_accuracy RUN [RUN …]
 
-For classification (GLUE's formats), multiple choice, token classification and question answering.
-Each run is exported plain and frozen, in float32 and bfloat16, by a process of its own, as
-TensorFlow does not give back the memory of what it has loaded. The metric is the run's first one,
-in percent, beside that of its `metrics.json`.
+For classification (GLUE's formats but MNLI), multiple choice, token classification and question
+answering. Each run is exported plain and frozen, in float32 and bfloat16, by a process of its own,
+as TensorFlow does not give back the memory of what it has loaded. The metric is the one that tells
+the best of several such runs, in percent, beside that of the run's `metrics.json`.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.quality.tasks import QualityTask
+from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import RunFolder
 from export.run import export_run
 
@@ -48,7 +49,7 @@ def main() -> None:
 def _compare(path: Path) -> list[str]:
     run = RunFolder.open(path)
     metrics = run.read_metrics()
-    metric = next(name for name in ("mcc", "f1", "accuracy") if name in metrics)
+    metric = TASKS[run.config.task].best_metric_of(run.config)
     task = QualityTask(str(path / "config.yaml"), Path(run.config.data.path), metric, {})
     rows = task.rows()
     scale = 1 if rows["family"] == "question_answering" else 100

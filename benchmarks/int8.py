@@ -92,19 +92,20 @@ def _encoding(model: keras.Model) -> Callable[[], Any]:
     return lambda: function(tensors).numpy()
 
 
-def _int8_call(model: keras.Model) -> Callable[[Linear, tf.Tensor], tf.Tensor]:
+def _int8_call(model: keras.Model) -> Callable[..., tf.Tensor]:
     """What computes `Linear.call` for the layers of a model, with the product in integers."""
     arrays = {id(weight): weight.numpy() for weight in model.weights}
+    exact = Linear.call
 
-    def call(layer: Linear, tokens: tf.Tensor) -> tf.Tensor:
+    def call(layer: Linear, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if training:
+            raise NotImplementedError("the product in integers has no gradient")
         if layer.units < _LEAST_UNITS:
-            product = tf.nn.bias_add(tf.matmul(tokens, layer.kernel), layer.bias)
-        else:
-            kernel = arrays[id(layer.kernel)]
-            largest = np.maximum(np.abs(kernel).max(axis=0), 1e-12)
-            rounded = np.round(kernel / largest * 127).astype(np.int8)
-            product = _product(tokens, rounded, largest, arrays[id(layer.bias)])
-        return layer._activate(product)
+            return exact(layer, tokens)
+        kernel = arrays[id(layer.kernel)]
+        largest = np.maximum(np.abs(kernel).max(axis=0), 1e-12)
+        rounded = np.round(kernel / largest * 127).astype(np.int8)
+        return layer._activate(_product(tokens, rounded, largest, arrays[id(layer.bias)]))
 
     return call
 

@@ -16,6 +16,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -23,7 +24,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import names, reading
 from bert_tf.data.corpus import Corpus
-from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.shard_data import ShardData
 from bert_tf.data.shard_writing import write_token_shards
 from bert_tf.demo import docstrings
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
@@ -63,7 +64,7 @@ def main() -> None:
             report_weights(model, config, start, end)
 
 
-def prepare(folder: Path, corpus: Sequence[str] | None) -> PretrainingData:
+def prepare(folder: Path, corpus: Sequence[str] | None) -> ShardData:
     """Token shards of the text, with a vocabulary learned from it."""
     if corpus is None:
         corpus = [str(folder / "corpus.txt")]
@@ -76,12 +77,12 @@ def prepare(folder: Path, corpus: Sequence[str] | None) -> PretrainingData:
         documents = Corpus(corpus, "document_per_file")
     learned = learn_vocabulary([Path(file) for file in corpus], VOCABULARY)
     write_token_shards(documents, Tokenizer(learned.pieces), folder / "tokens")
-    return PretrainingData(folder / "tokens", BATCH, SEQ_LEN)
+    return ShardData(folder / "tokens", BATCH, SEQ_LEN)
 
 
 def ours(
     config: EncoderConfig,
-    data: PretrainingData,
+    data: ShardData,
     schedule: WarmupLinearDecay,
     steps: int,
     start: Path,
@@ -110,7 +111,7 @@ def filled(config: EncoderConfig, checkpoint: Path) -> PreTrainer:
 
 def hugging_face(
     config: EncoderConfig,
-    data: PretrainingData,
+    data: ShardData,
     schedule: WarmupLinearDecay,
     steps: int,
     start: Path,
@@ -166,7 +167,7 @@ class PublishedAdamW:
                 parameter.grad = None
 
 
-def _loss(model, batch: dict):
+def _loss(model: Any, batch: dict[str, Any]) -> Any:
     """The mean over the masked tokens, and the mean over the pairs, added."""
     import torch
 
@@ -187,7 +188,7 @@ def _loss(model, batch: dict):
     return (losses * weights).sum() / (weights.sum() + 1e-5) + follows_loss
 
 
-def _batches(data: PretrainingData, steps: int) -> Iterator[dict[str, np.ndarray]]:
+def _batches(data: ShardData, steps: int) -> Iterator[dict[str, np.ndarray]]:
     """Inputs and targets of each step, in one."""
     for inputs, targets in data.dataset().take(steps).as_numpy_iterator():
         yield inputs | targets

@@ -29,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchmarks.memory import peak_bytes
 
@@ -121,7 +122,7 @@ def compare_memory(arguments: argparse.Namespace, place: Path) -> None:
         print(f"{name:36}{once:10.0f}{ten:12.0f}{ten / once - 1:8.1%}")
 
 
-def fresh(function: Callable, *arguments) -> dict | float | None:
+def fresh(function: Callable, *arguments: Any) -> dict | float | None:
     """What `function` returns in a new process."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as process:
@@ -153,10 +154,10 @@ def read_epochs(shards: Path, batch_size: int, epochs: int) -> dict[str, float]:
     """Token shards to batches."""
     import numpy as np
 
-    from bert_tf.data.pretraining_data import PretrainingData
+    from bert_tf.data.shard_data import ShardData
 
     started = time.process_time()
-    data = PretrainingData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
+    data = ShardData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
     steps = data.steps_per_epoch * epochs
     # Counted by TensorFlow, as `fit` takes them in a graph too.
     data.dataset().take(steps).reduce(np.int64(0), lambda count, _: count + 1)
@@ -215,13 +216,13 @@ def run_reference(folder: Path, flags: dict[str, object]) -> dict[str, float]:
 def train_mini(vocab: Path, shards: Path, batch_size: int) -> float:
     """Examples per second of processor time that the training of a mini model takes."""
     import bert_tf
-    from bert_tf.data.pretraining_data import PretrainingData
+    from bert_tf.data.shard_data import ShardData
 
     tokenizer = bert_tf.Tokenizer(vocab)
     sizes = bert_tf.EncoderConfig.preset("bert-mini-uncased", vocab_size=tokenizer.vocab_size)
     model = bert_tf.PreTrainer(bert_tf.Encoder(sizes))
     model.compile(bert_tf.AdamW(bert_tf.WarmupLinearDecay(1e-4, 1000, 100)))
-    data = PretrainingData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
+    data = ShardData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
     batches = list(data.dataset().take(_STEPS))
     model.train_on_batch(*batches[0])
     started = time.process_time()

@@ -66,7 +66,7 @@ def main() -> None:
 def our_passes(arguments: argparse.Namespace, shards: Path) -> Iterator[Iterable[Batch]]:
     """The first epoch of each of several seeds."""
     from bert_tf.data.corpus import Corpus
-    from bert_tf.data.pretraining_data import PretrainingData
+    from bert_tf.data.shard_data import ShardData
     from bert_tf.data.shard_writing import write_token_shards
     from bert_tf.text import Tokenizer
 
@@ -74,7 +74,7 @@ def our_passes(arguments: argparse.Namespace, shards: Path) -> Iterator[Iterable
         Corpus(arguments.text, "sentence_per_line"), Tokenizer(arguments.vocab), shards
     )
     for seed in range(arguments.passes):
-        data = PretrainingData(
+        data = ShardData(
             shards,
             _BATCH,
             _MAX_LENGTH,

@@ -38,6 +38,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     work = WORKS[arguments.work]
+    if arguments.frozen and not work.serves:
+        parser.error(f"--work {arguments.work} trains, and what is frozen does not")
     with tempfile.TemporaryDirectory() as folder:
         weights, logs = Path(folder) / "weights", Path(folder) / "logs"
         make_weights(weights, work.job, work.shape, None)

@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.json_values import as_json
-from serving.rest_client import padded, place
+from serving.rest_client import padded, place, read_row
 
 Signatures = Mapping[str, Callable[..., Mapping[str, tf.Tensor]]]
 
@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.signature is not None:
             asked = {arguments.signature: asked.get(arguments.signature, [])}
         if arguments.row:
-            asked = {name: [json.loads(row) for row in arguments.row] for name in asked}
+            asked = {name: [read_row(row) for row in arguments.row] for name in asked}
         print(page(arguments.saved_model, arguments.name, asked))
     except (ValueError, UserError) as error:
         print(f"bodies: {error}", file=sys.stderr)

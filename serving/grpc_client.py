@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = (arguments.signature, arguments.version, arguments.timeout)
     try:
         inputs = json.loads(arguments.inputs)
+        if not isinstance(inputs, dict):
+            raise ValueError(f"--inputs is a JSON object, not {arguments.inputs}")
         outputs = predict(arguments.address, arguments.model, inputs, *settings)
     except (ValueError, TypeError, ConnectionError) as error:
         print(f"grpc_client: {error}", file=sys.stderr)

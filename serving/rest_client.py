@@ -1,7 +1,7 @@
 """Asks an export over the REST interface of TensorFlow Serving. Needs Python alone.
 
     python serving/rest_client.py reviews '{"text": "what a lovely film"}'
-    python serving/rest_client.py reviews --url http://host:8501 --label stable < rows.jsonl
+    python serving/rest_client.py reviews --url http://host:8501 --version stable < rows.jsonl
 
 Each row is a JSON object with a text, or a list of texts, under the name of each input. The answers
 are printed as JSON lines in the order of the rows.
@@ -79,6 +79,18 @@ def padded(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
+def read_row(text: str) -> Row:
+    """A row from its JSON.
+
+    Raises:
+        ValueError: it is no JSON, or no object.
+    """
+    row = json.loads(text)
+    if not isinstance(row, dict):
+        raise ValueError(f"a row is a JSON object, not {text.strip()}")
+    return row
+
+
 def _reason(error: urllib.error.HTTPError) -> str:
     """What the server says of its refusal."""
     text = error.read().decode("utf-8", "replace")
@@ -101,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = arguments.rows or [line for line in sys.stdin if line.strip()]
     settings = (arguments.signature, arguments.version, arguments.timeout)
     try:
-        rows = [json.loads(line) for line in lines]
+        rows = [read_row(line) for line in lines]
         answers = predict(arguments.url, arguments.model, rows, *settings)
     except (ValueError, ConnectionError) as error:
         print(f"rest_client: {error}", file=sys.stderr)

@@ -6,10 +6,10 @@
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds and hyper-parameters; each run is a process of its own, and they
-take turns. What is finished is kept in `--out`: started again, the rest is done. The table has mean
-and standard error over the seeds, and the ratios of the median times that a process takes from its
-start to the predictions on the held-out rows, both evaluating once: on the clock, and of the
-processors, which other work on the machine disturbs less.
+take turns. What is finished is kept in `--out` with its settings: started again with the same, the
+rest is done. The table has mean and standard error over the seeds, and the ratios of the median
+times that a process takes from its start to the predictions on the held-out rows, both evaluating
+once: on the clock, and of the processors, which other work on the machine disturbs less.
 """
 
 import argparse
@@ -22,20 +22,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import kept
 from benchmarks.quality.tasks import QualityTask, tasks
+from bert_tf import command
+from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.progress import say
 
 SIDES = ("bert_tf", "transformers")
+# All that this process may use, which is also what TensorFlow takes.
+THREADS = len(os.sched_getaffinity(0))
 
 
-def main() -> None:
-    """Runs what is not done yet and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Runs what is not done yet, prints the table; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=Path, required=True, help="holds wnut17 and codah")
     parser.add_argument("--glue", type=Path, required=True, help="holds SST-2 and CoLA")
@@ -43,10 +49,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where results are kept")
     parser.add_argument("--tasks", nargs="+", metavar="NAME", help="some of the table's lines")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    arguments = parser.parse_args()
+    return command.run("quality", parser, None, _work, "stopped; started again, it goes on")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     folders = (path.resolve() for path in (arguments.data, arguments.glue, arguments.squad))
     table = tasks(*folders)
+    unknown = [name for name in arguments.tasks or () if name not in table]
+    if unknown:
+        raise UserError(f"unknown --tasks {', '.join(unknown)}; choose of {', '.join(table)}")
     results = {}
     for name in arguments.tasks or table:
         for seed in arguments.seeds:
@@ -59,14 +70,24 @@ def main() -> None:
 
 def _result(
     name: str, task: QualityTask, side: str, seed: int, arguments: argparse.Namespace
-) -> dict[str, float]:
-    """Score and seconds of one run, from an earlier call if there was one."""
+) -> dict[str, Any]:
+    """Score, seconds and commit of one run, from an earlier call if there was one."""
     folder = arguments.out / name.replace(" ", "_")
     path = folder / f"{side}-{seed}.json"
+    settings = task.settings | {
+        "checkpoint": str(Path(arguments.checkpoint).resolve()),
+        "data": str(task.folder),
+        "train_rows": task.train_rows,
+        "threads": THREADS,
+    }
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
-        write_text(path, json.dumps(run(task, seed, folder, arguments)))
-    return json.loads(path.read_text())
+        # The commit is told but not compared: most change nothing here, and a run takes long.
+        done = {"settings": settings, "commit": kept.commit()}
+        write_text(path, json.dumps(run(task, seed, folder, arguments) | done))
+    found = json.loads(path.read_text())
+    kept.check(path, found.get("settings", {}), settings)
+    return found
 
 
 def _bert_tf(
@@ -93,7 +114,7 @@ def _transformers(
         "rows": str(rows_file),
         "result": str(result),
         "seed": seed,
-        "threads": arguments.threads,
+        "threads": THREADS,
     }
     job_file = folder / f"job-{seed}.json"
     write_text(job_file, json.dumps(job))
@@ -106,8 +127,10 @@ def _timed(module: str, *arguments: str | Path) -> dict[str, float]:
     """Runs a module; seconds on the clock, and of all processors together."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", module, *arguments], check=True)
+    done = subprocess.run([sys.executable, "-m", module, *arguments])
     seconds = time.monotonic() - began
+    if done.returncode:
+        raise UserError(f"{module} failed, as said above; mend it and start again to go on")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"seconds": seconds, "processor": processor}
@@ -117,11 +140,14 @@ def _print(
     names: list[str],
     table: dict[str, QualityTask],
     seeds: list[int],
-    results: dict[tuple[str, str, int], dict[str, float]],
+    results: dict[tuple[str, str, int], dict[str, Any]],
 ) -> None:
     shown = Table("task", "metric", *SIDES, "difference", "time", "processor time")
+    commits = {each["commit"] for (_, side, _), each in results.items() if side == "bert_tf"}
+    shown.caption = f"bert_tf {', '.join(sorted(commits))}"
     for name in names:
-        scores = {s: [100 * results[name, s, seed]["score"] for seed in seeds] for s in SIDES}
+        percent = table[name].percent
+        scores = {s: [percent * results[name, s, seed]["score"] for seed in seeds] for s in SIDES}
         means = [statistics.mean(scores[side]) for side in SIDES]
         shown.add_row(
             name,
@@ -134,7 +160,7 @@ def _print(
 
 
 def _ratio(
-    name: str, what: str, seeds: list[int], results: dict[tuple[str, str, int], dict[str, float]]
+    name: str, what: str, seeds: list[int], results: dict[tuple[str, str, int], dict[str, Any]]
 ) -> float:
     """The peer's median over ours."""
     ours, theirs = (statistics.median(results[name, s, n][what] for n in seeds) for s in SIDES)
@@ -149,4 +175,4 @@ def _mean_and_error(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -40,9 +40,9 @@ class _Family:
     model_class: type
 
     def __init__(self, tokenizer: Any, job: dict[str, Any], rows: dict[str, Any]):
-        self.tokenizer, self.length = tokenizer, job["max_length"]
+        self.tokenizer, self.length, self.labels = tokenizer, job["max_length"], rows["labels"]
         transformers.utils.logging.set_verbosity_error()
-        labels = {"num_labels": len(rows["labels"])} if rows["labels"] else {}
+        labels = {"num_labels": len(self.labels)} if self.labels else {}
         self.model = self.model_class.from_pretrained(job["checkpoint"], **labels)
 
     def training_features(self, rows: Rows) -> Rows:
@@ -151,13 +151,15 @@ class _Tagging(_Family):
     def predict(self, rows: Rows) -> list[list[int]]:
         encoded = [self._encode(row) for row in rows]
         tags = self.best([dict(each) for each in encoded])
+        # Of words without a piece, and of those that are cut off.
+        outside = self.labels.index("O")
         predictions = []
         for row, each, found in zip(rows, encoded, tags, strict=True):
             first: dict[int, int] = {}
             for place, word in enumerate(each.word_ids()):
                 if word is not None:
                     first.setdefault(word, found[place])
-            predictions.append([first.get(i, 0) for i in range(len(row["words"]))])
+            predictions.append([first.get(i, outside) for i in range(len(row["words"]))])
         return predictions
 
     def collate(self, features: Rows) -> dict[str, torch.Tensor]:

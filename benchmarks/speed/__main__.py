@@ -8,31 +8,35 @@ The weights are random, of BERT-base's shape or of a 6-layer model's, made by tr
 by every contestant. Outputs are compared before anything is timed. Each contestant has a process
 of its own, and they take turns. A row gives the median time of a step and its spread (first and
 third quartile), sequences a second, peak memory, and the ratio to the fastest peer of the same
-precision. In the end a table of all goals, and a picture with `--out`.
+precision. In the end a table of all goals, and a picture with `--out`. What is kept there is taken
+up only by the same commit with the same settings.
 """
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from benchmarks import kept
 from benchmarks.speed import peak
-from benchmarks.speed.results import Measured, Result, draw, summary
+from benchmarks.speed.results import OURS, Measured, Result, draw, summary
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
+from bert_tf import command
 from bert_tf.files import make_folder
 
 # A difference between outputs above this, as a root mean square, is not noise of the precision.
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}
 
 
-def main() -> None:
-    """Prints a table for each work and precision, and one of all goals."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints the tables; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
@@ -41,8 +45,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn")
     parser.add_argument("--out", type=Path, help="keep results here, and take up what is there")
-    arguments = parser.parse_args()
+    return command.run("speed", parser, None, _work, "stopped; started again, it goes on")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     console = Console(width=110)
+    vocabulary = arguments.vocab and str(arguments.vocab.resolve())
+    settings = {name: getattr(arguments, name) for name in ("threads", "rounds", "steps")}
+    settings |= {"peers": sorted(arguments.peers), "vocab": vocabulary, "commit": kept.commit()}
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.out or Path(scratch) / "results"
@@ -51,15 +61,19 @@ def main() -> None:
             for precision in arguments.precisions:
                 path = Result.path(folder, name, precision)
                 if not path.exists():
-                    _measure(name, precision, Path(scratch), arguments).save(folder)
-                results.append(Result.load(path))
+                    contestants, share = _measure(name, precision, Path(scratch), arguments)
+                    Result(name, precision, contestants, settings, share).save(folder)
+                results.append(Result.load(path, settings))
                 console.print(results[-1].table())
     console.print(summary(results))
     if arguments.out:
         draw(results, arguments.out / "speed.png")
 
 
-def _measure(name: str, precision: str, scratch: Path, arguments: argparse.Namespace) -> Result:
+def _measure(
+    name: str, precision: str, scratch: Path, arguments: argparse.Namespace
+) -> tuple[list[Measured], float | None]:
+    """The contestants, ours first, and the share of the machine's peak that our fastest reaches."""
     work = WORKS[name]
     weights = scratch / f"{work.job}-{work.shape}"
     if not weights.exists():
@@ -77,23 +91,26 @@ def _measure(name: str, precision: str, scratch: Path, arguments: argparse.Names
         Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
         for module, extra in entries(work, precision, arguments.peers)
     ]
+    if work.serves:
+        _check(contestants, TOLERANCES[precision])
     timed = list(contestants)
     if work.job == "encode":
         timed.append(Contestant("benchmarks.speed.peak", settings | {"name": "peak"}, scratch))
     take_turns(timed, arguments.rounds, arguments.steps)
-    if work.serves:
-        _check(contestants, TOLERANCES[precision])
-    measured = [Measured(each.name, each.seconds, each.memory) for each in contestants]
-    result, share = Result(name, precision, measured), None
+    share = None
     if work.job == "encode":
+        ours = min(each.median() for each in contestants if each.name.startswith(OURS))
         operations = peak.encoder_operations(work.shape, work.batch, work.length)
-        share = operations / result.ours.median / (2 * peak.SIZE**3 / timed[-1].median())
+        share = operations / ours / (2 * peak.SIZE**3 / timed[-1].median())
     for each in timed:
         each.close()
-    return Result(name, precision, measured, share)
+    return [Measured(each.name, each.seconds, each.memory) for each in contestants], share
 
 
 def _check(contestants: list[Contestant], tolerance: float) -> None:
+    """Ends the program if one computes something else than the first."""
+    for each in contestants:
+        each.turn(1)
     expected, *others = [each.outputs() for each in contestants]
     for each, outputs in zip(contestants[1:], others, strict=True):
         difference = np.sqrt(np.mean((outputs - expected) ** 2))
@@ -102,4 +119,4 @@ def _check(contestants: list[Contestant], tolerance: float) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

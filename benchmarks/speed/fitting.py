@@ -1,5 +1,6 @@
 """Steps of Keras's `fit` for whoever is a compiled Keras model."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,8 +13,9 @@ from benchmarks.speed.turns import Job
 def training(model: Any, batches: Iterator[tuple]) -> Job:
     """One update a step, from batches that `endless` makes."""
     model.make_train_function()
+    first = next(batches)
     dataset = tf.data.Dataset.from_generator(
-        lambda: batches, output_signature=_signature(next(batches))
+        lambda: itertools.chain([first], batches), output_signature=_signature(first)
     )
     iterator = iter(dataset.prefetch(2))
 

@@ -53,12 +53,13 @@ def encode(settings: dict[str, Any]) -> Job:
 
 def classify(settings: dict[str, Any]) -> Job:
     """Texts to probabilities by an exported SavedModel."""
-    folder = Path(tempfile.mkdtemp()) / "model"
-    # In a process of its own: what exporting takes is no part of serving's memory.
-    given = settings["weights"], folder, "classification", settings["precision"], settings["frozen"]
-    exporter = [sys.executable, "-m", "benchmarks.serving.exporting", *map(str, given)]
-    subprocess.run(exporter, check=True)
-    loaded = tf.saved_model.load(str(folder))
+    how = "classification", settings["precision"], settings["frozen"]
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        # In a process of its own: what exporting takes is no part of serving's memory.
+        given = map(str, (settings["weights"], model, *how))
+        subprocess.run([sys.executable, "-m", "benchmarks.serving.exporting", *given], check=True)
+        loaded = tf.saved_model.load(str(model))
     answer = loaded.signatures["serving_default"]
     texts = tf.constant(inputs.texts(settings["vocabulary_file"], settings["batch"]))
     last = []

@@ -99,67 +99,6 @@ def pretrain(settings: dict[str, Any]) -> Job:
     return Job(step)
 
 
-class Traceable(torch.nn.Module):
-    """A model with the tensors that a work compares as its inputs and output, to convert.
-
-    Args:
-        settings: as for `prepare`; the work is encode or classify.
-    """
-
-    def __init__(self, settings: dict[str, Any]):
-        super().__init__()
-        self.is_encoder = settings["work"] == "encode"
-        kind = transformers.BertModel if self.is_encoder else _CLASSIFIER
-        self.model = kind.from_pretrained(settings["weights"], attn_implementation="eager").eval()
-
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        token_type_ids: torch.Tensor,
-    ) -> torch.Tensor:
-        """The last layer, or probabilities; the inputs are int64 [batch, seq_len]."""
-        outputs = self.model(input_ids, attention_mask, token_type_ids)
-        if self.is_encoder:
-            return outputs.last_hidden_state
-        return outputs.logits.softmax(-1)
-
-
-def converted(settings: dict[str, Any], run: Callable[[dict[str, np.ndarray]], np.ndarray]) -> Job:
-    """The job of another runtime, on texts with the tokenizer of transformers.
-
-    Args:
-        settings: as for `prepare`.
-        run: takes int64 arrays under the names of `Traceable.forward`, gives its output.
-    """
-    last, resize = [], None
-    if settings["work"] == "encode":
-        arrays = {}
-
-        def resize(rows: int, length: int) -> None:
-            batch = _tensors(inputs.full_batch(rows, length, 30522))
-            arrays.update({name: value.numpy().astype(np.int64) for name, value in batch.items()})
-
-        resize(settings["batch"], settings["length"])
-
-        def step() -> None:
-            last[:] = [run(arrays)]
-    else:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(settings["weights"])
-        texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
-
-        def step() -> None:
-            encoded = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
-            last[:] = [run({name: encoded[name] for name in _NAMES.values()})]
-
-    return Job(step, lambda: np.asarray(last[0], np.float32), resize)
-
-
-def example() -> dict[str, torch.Tensor]:
-    """Inputs of any size, to trace with."""
-    return {name: torch.ones([2, 5], dtype=torch.int64) for name in _NAMES.values()}
-
-
 def _load(kind: type, settings: dict[str, Any]) -> Any:
     model = kind.from_pretrained(settings["weights"], attn_implementation="sdpa").eval()
     serving = settings["work"] in ("encode", "classify")
@@ -187,7 +126,7 @@ def _tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return {_NAMES.get(name, name): torch.from_numpy(value) for name, value in batch.items()}
 
 
-def _endless(batch: Any) -> Iterator[dict[str, torch.Tensor]]:
+def _endless(batch: Callable[[int], dict[str, np.ndarray]]) -> Iterator[dict[str, torch.Tensor]]:
     seed = 0
     while True:
         yield _tensors(batch(seed))

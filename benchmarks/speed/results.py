@@ -5,11 +5,13 @@ import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from benchmarks.speed.works import PRECISIONS, WORKS
+from benchmarks import kept
+from benchmarks.speed.works import PRECISIONS, SHARE_OF_PEAK, WORKS
 from bert_tf.files import atomic_path, write_text
 from bert_tf.report.png import new_figure, to_png
 
@@ -49,6 +51,7 @@ class Result:
         work: its name in `WORKS`.
         precision: the precision.
         contestants: ours first.
+        settings: what it was measured with, of JSON's types.
         share_of_peak: share of the machine's measured peak of matrix products that our fastest
             reaches; None where that was not measured.
     """
@@ -56,6 +59,7 @@ class Result:
     work: str
     precision: str
     contestants: list[Measured]
+    settings: dict[str, Any]
     share_of_peak: float | None = None
 
     def save(self, folder: Path) -> None:
@@ -65,9 +69,14 @@ class Result:
         )
 
     @classmethod
-    def load(cls, path: Path) -> "Result":
-        """Reads what `save` wrote."""
+    def load(cls, path: Path, settings: dict[str, Any]) -> "Result":
+        """Reads what `save` wrote.
+
+        Raises:
+            UserError: it was measured with other settings.
+        """
         fields = json.loads(path.read_text())
+        kept.check(path, fields.get("settings", {}), settings)
         contestants = [Measured(**each) for each in fields.pop("contestants")]
         return cls(contestants=contestants, **fields)
 
@@ -76,9 +85,9 @@ class Result:
         """Where `save` writes it."""
         return folder / f"{work}-{precision}.json"
 
-    def ratio(self, each: Measured, peer: str | None = None) -> float | None:
-        """How many times as fast as the fastest peer, or as the one of that name, it is."""
-        peers = [p for p in self.contestants if not p.is_ours and peer in (None, p.name)]
+    def ratio(self, each: Measured) -> float | None:
+        """How many times as fast as the fastest peer it is; None where there is no peer."""
+        peers = [peer for peer in self.contestants if not peer.is_ours]
         return min(p.median for p in peers) / each.median if peers else None
 
     @property
@@ -107,7 +116,10 @@ class Result:
 
 
 def summary(results: Sequence[Result]) -> Table:
-    """A line for every goal: ours, the fastest peer, their ratio and what it should be."""
+    """A line for every goal: ours, the fastest peer, their ratio and what it should be.
+
+    Memory is that of our fastest beside the least of the peers', which it should not be above.
+    """
     table = Table("work", "precision", "ours/s", "beside", "theirs/s", "ratio", "goal", "memory")
     for result in results:
         work, ours = WORKS[result.work], result.ours
@@ -129,16 +141,20 @@ def summary(results: Sequence[Result]) -> Table:
                 peer.name,
                 f"{work.batch / peer.median:.2f}",
                 f"{ratio:.2f}",
-                f"{goal:.2f}" + ("" if ratio >= goal else " missed"),
-                f"{ours.memory:.2f} of {least:.2f} GiB",
+                f"{goal:.2f}" + _missed(ratio < goal),
+                f"{ours.memory:.2f} of {least:.2f} GiB" + _missed(ours.memory > least),
             )
         if result.share_of_peak is not None:
-            share = result.share_of_peak
-            goal = "0.75" + ("" if share >= 0.75 else " missed")
+            share, goal = result.share_of_peak, SHARE_OF_PEAK[number]
+            told = "" if goal is None else f"{goal:.2f}" + _missed(share < goal)
             table.add_row(
-                result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", goal, ""
+                result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", told, ""
             )
     return table
+
+
+def _missed(is_missed: bool) -> str:
+    return " missed" if is_missed else ""
 
 
 def draw(results: Sequence[Result], path: Path) -> None:

@@ -48,6 +48,8 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3)),
 }
+# Goals of the share of the machine's peak of matrix products, for float32 and bfloat16.
+SHARE_OF_PEAK = (None, 0.75)
 PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
 
 

@@ -124,5 +124,7 @@ def test_rows_may_be_given(exports, capsys):
     assert capsys.readouterr().out.count(row) == 2
     assert bodies.main([folder, "--row", "{"]) == 2
     assert bodies.main([folder + "/no"]) == 2
+    assert bodies.main([folder, "--row", "3"]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2 and "no warm-up requests" in lines[1]
+    assert len(lines) == 3 and "no warm-up requests" in lines[1]
+    assert lines[2] == "bodies: a row is a JSON object, not 3"

@@ -101,4 +101,11 @@ def test_commands_end_with_one_line_and_an_exit_code(rest_url, grpc_address, cap
     assert rest_client.main(["other", '{"text": ""}', "--url", rest_url]) == 1
     assert grpc_client.main(["other", "--inputs", "{}", "--address", grpc_address]) == 1
     assert grpc_client.main(["reviews", "--inputs", "{", "--address", grpc_address]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 4
+    assert rest_client.main(["reviews", "3", "--url", rest_url]) == 1
+    assert grpc_client.main(["reviews", "--inputs", "[1]", "--address", grpc_address]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 6
+    assert lines[4:] == [
+        "rest_client: a row is a JSON object, not 3",
+        "grpc_client: --inputs is a JSON object, not [1]",
+    ]

@@ -1,0 +1,47 @@
+"""Results that are kept in files say what they were measured with, so that no two are mixed."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import bert_tf
+from bert_tf.errors import UserError
+
+
+def commit() -> str:
+    """That of the checkout, marked where files differ from it; "unknown" outside of one."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(bert_tf.__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def check(
+    path: str | os.PathLike, measured_with: Mapping[str, Any], asked: Mapping[str, Any]
+) -> None:
+    """Refuses a result of other settings.
+
+    Args:
+        path: where it is kept.
+        measured_with: its settings, of JSON's types.
+        asked: those of now.
+
+    Raises:
+        UserError: they differ.
+    """
+    differences = [
+        f"{name} {measured_with.get(name)}, not {asked.get(name)}"
+        for name in sorted(measured_with.keys() | asked.keys())
+        if measured_with.get(name) != asked.get(name)
+    ]
+    if differences:
+        raise UserError(f"{path} has {'; '.join(differences)}; remove it or choose another --out")

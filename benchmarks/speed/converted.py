@@ -1,0 +1,80 @@
+"""The jobs of runtimes that read a converted model, without the library that it comes from."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from benchmarks.speed import inputs
+from benchmarks.speed.turns import Job
+
+Run = Callable[[dict[str, np.ndarray]], np.ndarray]
+
+_NAMES = {
+    "input_word_ids": "input_ids",
+    "input_mask": "attention_mask",
+    "input_type_ids": "token_type_ids",
+}
+_LONGEST = 512
+
+
+def write(runtime: str, settings: dict[str, Any], out: Path) -> None:
+    """Writes the model in a process of its own: what that takes is no part of serving's memory.
+
+    Args:
+        runtime: openvino or onnx.
+        settings: of the contestant.
+        out: the file.
+    """
+    given = runtime, json.dumps(settings), str(out)
+    # Tracing warns of what its example would fix; the outputs are compared on other sizes.
+    converter = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.converting", *given]
+    subprocess.run(converter, check=True)
+
+
+def job(settings: dict[str, Any], run: Run) -> Job:
+    """The job that `settings` asks for, on texts with the tokenizer that the weights lie beside.
+
+    Args:
+        settings: of the contestant; the work is encode or classify.
+        run: takes int64 [batch, seq_len] under transformers' names, gives float32.
+    """
+    return {"encode": _encode, "classify": _classify}[settings["work"]](settings, run)
+
+
+def _encode(settings: dict[str, Any], run: Run) -> Job:
+    arrays, last = {}, []
+
+    def resize(rows: int, length: int) -> None:
+        batch = inputs.full_batch(rows, length, 30522)
+        arrays.update({_NAMES[name]: value.astype(np.int64) for name, value in batch.items()})
+
+    def step() -> None:
+        last[:] = [run(arrays)]
+
+    resize(settings["batch"], settings["length"])
+    return Job(step, lambda: last[0], resize)
+
+
+def _classify(settings: dict[str, Any], run: Run) -> Job:
+    tokenizer = tokenizers.Tokenizer.from_file(str(Path(settings["weights"]) / "tokenizer.json"))
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(_LONGEST)
+    texts = inputs.texts(settings["vocabulary_file"], settings["batch"])
+    last = []
+
+    def step() -> None:
+        rows = tokenizer.encode_batch(texts)
+        arrays = {
+            "input_ids": np.array([row.ids for row in rows]),
+            "attention_mask": np.array([row.attention_mask for row in rows]),
+            "token_type_ids": np.array([row.type_ids for row in rows]),
+        }
+        last[:] = [run(arrays)]
+
+    return Job(step, lambda: last[0])

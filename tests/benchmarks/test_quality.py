@@ -1,0 +1,122 @@
+"""The table of quality: what is predicted, scored and kept."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.quality import __main__ as quality
+from benchmarks.quality.tasks import QualityTask, tasks
+from bert_tf import config as configuration
+from bert_tf.errors import UserError
+
+LABELS = ["B-animal", "I-animal", "O"]
+
+
+class FakeTokenizer:
+    """A piece for each letter of a word, so that a word without letters has none."""
+
+    model_input_names = ("input_ids",)
+
+    def __call__(self, words, is_split_into_words, truncation, max_length):
+        ids = [(2, None), *((4, i) for i, word in enumerate(words) for _ in word)]
+        return Encoding([*ids[: max_length - 1], (3, None)])
+
+    def pad(self, inputs, return_tensors):
+        import torch
+
+        longest = max(len(each["input_ids"]) for each in inputs)
+        return {
+            name: torch.tensor([each[name] + [0] * (longest - len(each[name])) for each in inputs])
+            for name in inputs[0]
+        }
+
+
+class Encoding(dict):
+    """What a tokenizer of transformers gives for a row."""
+
+    def __init__(self, places):
+        self._words = [word for _, word in places]
+        super().__init__(
+            input_ids=[piece for piece, _ in places],
+            token_type_ids=[0] * len(places),
+            attention_mask=[1] * len(places),
+        )
+
+    def word_ids(self):
+        return self._words
+
+
+def test_words_that_the_peer_does_not_see_are_outside_of_entities(tmp_path):
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from benchmarks.quality import huggingface
+
+    sizes = {"vocab_size": 8, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    model = transformers.BertForTokenClassification(
+        transformers.BertConfig(**sizes, intermediate_size=8, num_labels=len(LABELS))
+    )
+    # Whatever it sees begins an entity.
+    model.classifier.bias.data[0] = 100.0
+    model.save_pretrained(tmp_path)
+    job = {"max_length": 6, "checkpoint": str(tmp_path)}
+    tagging = huggingface._Tagging(FakeTokenizer(), job, {"labels": LABELS})
+    found = tagging.predict([{"words": ["cat", "", "d", "dog", "sat"]}, {"words": ["a"]}])
+    begins, outside = LABELS.index("B-animal"), LABELS.index("O")
+    assert found == [[begins, outside, begins, outside, outside], [begins]]
+
+
+@pytest.fixture
+def lines():
+    return tasks(Path("data"), Path("glue"), Path("squad"))
+
+
+def test_hyper_parameters_are_those_of_the_configurations(lines):
+    """Which are the paper's; of several learning rates the first."""
+    for name, task in lines.items():
+        train = configuration.load(task.config).train
+        rates = train.learning_rate
+        rate = rates[0] if isinstance(rates, (list, tuple)) else rates
+        expected = {"epochs": train.epochs, "learning_rate": rate, "max_length": train.max_length}
+        assert task.settings == expected | {"batch_size": task.settings["batch_size"]}, name
+    assert {name: task.settings["batch_size"] for name, task in lines.items()} == {
+        "SST-2": 32,
+        "CoLA": 32,
+        "WNUT-17": 16,
+        "CODAH": 16,
+        "SQuAD by article": 32,
+    }
+
+
+def test_predicted_labels_are_scored():
+    rows = {"family": "classification", "dev": [{"label": each} for each in (0, 1, 1, 1)]}
+    scores = {
+        metric: QualityTask("", Path(), metric, {}).score(rows, [0, 1, 1, 0])
+        for metric in ("accuracy", "f1", "mcc")
+    }
+    assert scores == pytest.approx({"accuracy": 0.75, "f1": 0.8, "mcc": 1 / 3**0.5})
+
+
+def test_results_of_other_settings_are_not_taken_up(tmp_path, monkeypatch, lines):
+    """Nothing is trained here: a run has the score of its number."""
+    runs = []
+
+    def run(task, seed, folder, arguments):
+        runs.append(seed)
+        return {"score": len(runs) / 10, "seconds": 1.0, "processor": 1.0}
+
+    monkeypatch.setattr(quality, "_bert_tf", run)
+    given = argparse.Namespace(out=tmp_path, checkpoint="checkpoint")
+    first = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
+    path = tmp_path / "CoLA" / "bert_tf-0.json"
+    # Another commit alone does not spoil hours of training.
+    path.write_text(json.dumps(first | {"commit": "0123456"}))
+    again = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
+    assert (again["score"], again["commit"], runs) == (0.1, "0123456", [0])
+    given.checkpoint = "other"
+    with pytest.raises(
+        UserError, match="checkpoint /.*checkpoint, not /.*other; remove it or choose"
+    ):
+        quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
+    assert runs == [0]
