@@ -199,7 +199,7 @@ def _add_predict(subparsers: argparse._SubParsersAction) -> None:
         "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
         "  bert-tf predict saved_models/squad --input questions.jsonl\n"
         '    with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}\n'
-        '  bert-tf predict saved_models/names --signature entities "Ada lived in London"\n'
+        '  bert-tf predict saved_models/names "Ada lived in London" --signature entities\n'
         "  head texts.txt | bert-tf predict saved_models/reviews --input -",
     )
     parser.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")

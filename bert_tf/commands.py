@@ -52,7 +52,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     elif arguments.beam is not None:
         beam_shards.build(settled, tokenizer, arguments.out, arguments.beam)
     else:
-        pretraining_data.build(settled, arguments.out, tokenizer)
+        pretraining_data.build(settled, tokenizer, arguments.out)
 
 
 def pretrain(arguments: argparse.Namespace) -> None:

@@ -17,10 +17,11 @@ from pathlib import Path
 from bert_tf.errors import UserError
 
 # A folder in which NAME is being written is called .NAME.xxxxxxxx.unfinished; what it replaces is
-# moved there as _OLD.
+# moved there as NAME.old.
 _UNFINISHED = ".unfinished"
 _SCRATCH = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
-_OLD = "old"
+_OLD = ".old"
+_DEVICES = Path("/dev")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
@@ -44,12 +45,14 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     leaves behind, `clear_unfinished` puts in order.
 
     Raises:
-        UserError: the folder cannot be written, or the disk is full.
+        UserError: the folder cannot be written, or the disk is full; there is a device or a pipe.
     """
     path = Path(path)
     if path.name in ("", ".."):
         raise UserError(f"cannot write {path}; name a file or folder in it")
     with explained(path):
+        if is_stream(path):
+            raise UserError(f"cannot write {path}; it is a device or a pipe; name a file or folder")
         make_folder(path.parent)
         scratch = Path(
             tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
@@ -60,13 +63,20 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
                 yield new
                 _flush(new)
                 if path.is_dir() and new.is_dir():
-                    os.rename(path, scratch / _OLD)
+                    os.rename(path, _aside(scratch, path))
                     os.rename(new, path)
                 else:
                     os.replace(new, path)
                 _flush_names(path.parent)
         finally:
             _discard(scratch, path)
+
+
+def is_stream(path: str | os.PathLike) -> bool:
+    """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
+    if Path(path).absolute().parent == _DEVICES:
+        return os.path.exists(path)
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def remove_folder(path: str | os.PathLike) -> None:
@@ -196,10 +206,15 @@ def _lock(handle: int) -> bool | None:
 
 def _discard(scratch: Path, path: Path) -> None:
     """Removes a temporary folder; what it was to replace goes back, if nothing has replaced it."""
-    old = scratch / _OLD
+    old = _aside(scratch, path)
     if old.is_dir() and not path.exists():
         os.rename(old, path)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _aside(scratch: Path, path: Path) -> Path:
+    """Where a folder at `path` waits while another takes its place."""
+    return scratch / f"{path.name}{_OLD}"
 
 
 def _flush(path: Path) -> None:

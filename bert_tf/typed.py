@@ -203,14 +203,14 @@ def _fit(value: object, hint: Any, folder: Path) -> Any:
     elif hint is float:
         if type(value) in (int, float) and math.isfinite(value):
             return float(value)
-    elif type(value) is hint:
+    elif type(value) is hint and not (hint is str and "\0" in value):
         return value
     raise _Misfit
 
 
 def _found(path: str, folder: Path) -> str:
     """`path` made absolute, beside the file that names it or here; as it is if in neither place."""
-    if not path or "\0" in path:
+    if not path:
         raise _Misfit
     for start in (folder, Path.cwd()):
         place = os.path.abspath(start / path)

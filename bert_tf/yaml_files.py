@@ -165,7 +165,7 @@ def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
         return Tree(values, places)
     base = values.pop("base")
     place = places.pop(("base",))
-    if not isinstance(base, str):
+    if not isinstance(base, str) or "\0" in base:
         raise UserError(f"{place}: base must be the path of another configuration file")
     return Tree(values, places).over(_read(path.parent / base, (*inheriting, path.resolve())))
 

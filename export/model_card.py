@@ -41,7 +41,8 @@ class Origin:
     @classmethod
     def of_run(cls, run: RunFolder) -> "Origin":
         """What a run folder tells."""
-        return cls(str(run.path), run.config.task, plain(run.config), run.read_metrics())
+        config = run.trained_with
+        return cls(str(run.path), config.task, plain(config), run.read_metrics())
 
 
 def describe(

@@ -63,11 +63,12 @@ class QuestionAnsweringService(Service):
             "n_best": data.n_best,
             "max_answer_length": data.max_answer_length,
             "unanswerable": data.unanswerable,
+            "null_threshold": data.null_threshold or 0.0,
         }
 
     @staticmethod
     def options_found(metrics: Mapping[str, float]) -> dict[str, Any]:
-        """The threshold that the run answered with on its dev data."""
+        """The threshold that the run answered with on its dev data: the configured one, if any."""
         return {name: metrics[name] for name in ("null_threshold",) if name in metrics}
 
     def signatures(self) -> dict[str, Signature]:

@@ -13,6 +13,7 @@ from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.setup import make_tokenizer
 from export.model_card import Origin
 from export.save import Kind, save, service_of
+from export.service import Service
 
 _POOLER = "encoder/pooler/"
 
@@ -44,17 +45,15 @@ def export_run(
         raise UserError("--pooling is for --kind embedding")
     checkpoint = reading.find(path)
     model = checkpoint.description.build()
-    service = None if kind == "hub" else service_of(model, kind)
+    service = Service if kind == "hub" else service_of(model, kind)
     report = checkpoint.fill(model)
     _check_weights(report, path, kind, pooling)
     options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
     if (Path(path) / CONFIG_FILE).is_file():
         run = RunFolder.open(path)
         tokenizer, origin = make_tokenizer(run), Origin.of_run(run)
-        options["max_length"] = run.config.train.max_length
-        if kind == "task":
-            options |= service.options_of(run.config)
-            options |= service.options_found(origin.metrics or {})
+        options |= service.options_of(run.trained_with)
+        options |= service.options_found(origin.metrics or {})
     else:
         tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
     labels = checkpoint.description.labels if kind == "task" else ()

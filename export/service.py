@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingTrain, RunConfig
 from bert_tf.text import Tokenizer
 from export.freezing import ServedModel
 
@@ -60,7 +60,9 @@ class Service:
     @staticmethod
     def options_of(config: RunConfig) -> dict[str, Any]:
         """The constructor's options that the configuration of a model's run decides."""
-        return {"max_length": config.train.max_length}
+        train = config.train
+        longer = train.long_length if isinstance(train, PretrainingTrain) else None
+        return {"max_length": longer or train.max_length}
 
     @staticmethod
     def options_found(metrics: Mapping[str, float]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import bert_tf
+from bert_tf import cli
 from bert_tf.cli import main
 from bert_tf.errors import UserError
 from bert_tf.progress import say, warn
@@ -103,6 +105,20 @@ def test_help_and_mistakes_answer_without_tensorflow():
 
     assert done.returncode == 0, done.stderr
     assert "bert-tf demo" in done.stdout
+
+
+def test_the_examples_of_every_help_are_commands():
+    parser = cli._parser()
+    (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    lines = [
+        line.partition(" | ")[0]
+        for each in (parser, *commands.choices.values())
+        for line in each.epilog.splitlines()
+        if line.startswith("  bert-tf ")
+    ]
+    assert len(lines) > 2 * len(COMMANDS)
+    for line in lines:
+        parser.parse_args(shlex.split(line)[1:])
 
 
 def test_a_module_run_with_a_mistake_exits_with_2_and_one_line():

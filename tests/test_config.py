@@ -160,6 +160,7 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
         ("data.class_weights={}", "above 0 or null, got the section {}"),
         ("tokenizer.vocab={a: b}", "must be a path or null, got the section {'a': 'b'}"),
         ('tokenizer.vocab="a\\0b"', r"must be a path or null, got the text 'a\x00b'"),
+        ('data.train="a\\0"', r"must be a text or null, got the text 'a\x00'"),
         ("train=3", "train must be a section, got 3"),
         ("train=[1]", "train must be a section, got the list [1]"),
         ("task=classifcation", "key task 'classifcation' is not known; it is one of pretraining, "),

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +18,11 @@ from bert_tf.files import (
     atomic_path,
     clear_unfinished,
     explained,
+    is_stream,
     locked,
     make_folder,
     read_text,
+    remove_folder,
     write_text,
 )
 
@@ -89,6 +92,66 @@ def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkey
         new.mkdir()
 
     assert names(tmp_path) == ["good", "run"]
+
+
+@pytest.mark.parametrize("name", ["old", "run", "run.old"])
+def test_a_folder_of_any_name_is_written_whole_or_not_at_all(tmp_path, name):
+    def write(content):
+        with atomic_path(tmp_path / name) as new:
+            new.mkdir()
+            (new / content).touch()
+            if content == "half":
+                raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write("half")
+    assert names(tmp_path) == []
+    write("good")
+    with pytest.raises(RuntimeError):
+        write("half")
+    assert names(tmp_path) == ["good", name]
+    write("better")
+    assert names(tmp_path) == ["better", name]
+
+
+def test_a_folder_is_removed_with_all_that_is_in_it(tmp_path):
+    (tmp_path / "run" / "deep").mkdir(parents=True)
+    (tmp_path / "run" / "deep" / "file").touch()
+    (tmp_path / "other").touch()
+
+    remove_folder(tmp_path / "run")
+
+    assert names(tmp_path) == ["other"]
+
+
+def test_a_folder_whose_removal_is_cut_short_does_not_come_back(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "file").touch()
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    remove_folder(tmp_path / "run")
+    monkeypatch.undo()
+    assert len(names(tmp_path)) == 3 and not (tmp_path / "run").exists()
+
+    clear_unfinished(tmp_path)
+
+    assert names(tmp_path) == []
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UserError, match="cannot write .*pipe; it is a device or a pipe; name a"):
+        write_text(tmp_path / "pipe", "x")
+    assert (tmp_path / "pipe").is_fifo() and names(tmp_path) == ["pipe"]
+
+
+def test_streams_are_told_from_files_and_folders(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+
+    assert is_stream(tmp_path / "pipe") and is_stream(os.devnull)
+    for name in ("file", ".", "missing", "x" * 300, "file/inside"):
+        assert not is_stream(tmp_path / name)
 
 
 def write_with_python(path):

@@ -143,6 +143,7 @@ def test_a_base_is_looked_for_beside_the_file_that_names_it(tmp_path):
         ("base: other.yaml", "base: config.yaml", "inherits from itself"),
         ("base: config.yaml", "a: 1", "inherits from itself"),
         ("base: nowhere.yaml", "a: 1", "configuration file not found"),
+        ('base: "a\\0"', "a: 1", "config.yaml:1: base must be the path"),
         ("a: 1\nbase: [other.yaml]", "a: 1", "config.yaml:2: base must be the path"),
     ],
 )

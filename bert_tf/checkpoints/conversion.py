@@ -13,6 +13,7 @@ from bert_tf.checkpoints import google, huggingface, model_garden, native, plain
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.progress import say, warn
@@ -47,10 +48,13 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike, to: str) 
     said += [f"it has no {listed(report.new)}"] if report.new else []
     said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
     say("; ".join((*said, *report.notes)))
-    vocabulary = checkpoint.read_vocabulary()
+    vocabulary, description = checkpoint.read_vocabulary(), checkpoint.description
     if vocabulary is None:
         warn(f"{source} has no vocabulary, and so {destination} has none")
-    _write(Path(destination), to, weights, checkpoint.description, vocabulary)
+    elif description.lower_case is None:
+        # Readers of other formats would take it for uncased.
+        description = dataclasses.replace(description, lower_case=is_lower_case(vocabulary))
+    _write(Path(destination), to, weights, description, vocabulary)
 
 
 def save(

@@ -207,7 +207,7 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     """Our class of the model, and its head's arguments."""
     shapes = weights.shapes
     architectures = fields.get("architectures") or [""]
-    model = _CLASSES.get(architectures[0]) if isinstance(architectures, list) else None
+    model = _CLASSES.get(str(architectures[0])) if isinstance(architectures, list) else None
     if model is None:  # nameless, or a class that is not of transformers
         heads = {
             "cls.predictions.bias": "PreTrainer",

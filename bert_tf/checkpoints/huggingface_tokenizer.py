@@ -87,7 +87,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_length: int) -> None:
-    """Writes vocab.txt, and tokenizer_config.json where the casing is known."""
+    """Writes vocab.txt, and tokenizer_config.json with the casing where that is known."""
     write_beside(folder, pieces)
     fields: dict[str, Any] = {
         "tokenizer_class": "BertTokenizer",

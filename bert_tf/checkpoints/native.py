@@ -21,6 +21,8 @@ from bert_tf.errors import UserError
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
+# Where a run folder has its checkpoints.
+CHECKPOINTS = "checkpoints"
 # Every weight is under our own name.
 TABLE = Table(encoder=(), heads={}, homeless="")
 
@@ -78,10 +80,13 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         UserError: a file is missing or damaged, or they do not belong together.
     """
     description = read_description(folder)
+    places, above = [folder], folder.absolute().parent
+    if above.name == CHECKPOINTS:
+        places.append(above.parent)
     return Checkpoint(
         folder,
         description,
         tensors.open_file(folder / WEIGHTS_FILE),
         TABLE,
-        lambda: read_beside(folder) or read_beside(folder.parent.parent),
+        lambda: next(filter(None, map(read_beside, places)), None),
     ).check()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
         UserError: the file is missing, or is not a JSON object.
     """
     try:
-        fields = json.loads(read_text(path, what))
+        fields = json.loads(read_text(path, what), parse_int=_whole_number)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"
@@ -34,6 +35,12 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise UserError(f"{what} is not a JSON object: {path}; copy it again")
     return fields
+
+
+def _whole_number(digits: str) -> int:
+    if math.isinf(float(digits)):
+        raise ValueError("a number is too large")
+    return int(digits)
 
 
 def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:

@@ -1,5 +1,6 @@
 """Finding out what a checkpoint is."""
 
+import re
 from pathlib import Path
 
 from bert_tf.checkpoints import (
@@ -15,11 +16,13 @@ from bert_tf.checkpoints import (
 from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.errors import UserError
 
-# What a run folder holds: a folder of checkpoints, in each of them a file that tells its state,
-# and in that the step of the checkpoint that the run would end with.
-CHECKPOINTS = "checkpoints"
+# What each checkpoint of a run holds: a file that tells its state, and in that the step of the
+# checkpoint that the run would end with.
 STATE_FILE = "state.json"
 KEPT = "kept"
+
+# One of the files of a TensorFlow checkpoint: its prefix, and what each of them is.
+_TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
 def find(path: str | Path) -> Checkpoint:
@@ -39,7 +42,8 @@ def find(path: str | Path) -> Checkpoint:
     path = Path(path)
     if path.is_dir():
         return _in_folder(path)
-    prefix = path.with_suffix("") if path.suffix == ".index" else path
+    named = _TENSORFLOW_FILE.fullmatch(path.name)
+    prefix = path.with_name(named[1]) if named else path
     if prefix.with_name(f"{prefix.name}.index").is_file():
         return _tensorflow(prefix)
     if path.is_file():
@@ -49,7 +53,7 @@ def find(path: str | Path) -> Checkpoint:
 
 def newest(run: Path) -> Path:
     """The newest checkpoint of a run folder. Raises UserError when there is none yet."""
-    steps = sorted((run / CHECKPOINTS).glob("step-*"))
+    steps = sorted((run / native.CHECKPOINTS).glob("step-*"))
     if not steps:
         raise UserError(f"{run} has no checkpoint yet; let its training save one first")
     return steps[-1]
@@ -74,7 +78,7 @@ def step_folder(checkpoints: Path, step: int) -> Path:
 
 
 def _in_folder(folder: Path) -> Checkpoint:
-    if (folder / CHECKPOINTS).is_dir():
+    if (folder / native.CHECKPOINTS).is_dir():
         return native.open_checkpoint(kept(folder))
     if (folder / native.DESCRIPTION_FILE).is_file():
         return native.open_checkpoint(folder)

@@ -38,18 +38,18 @@ def open_prefix(prefix: Path) -> Tensors:
         shapes = {n: tuple(s) for n, s in reader.get_variable_to_shape_map().items()}
         dtypes = reader.get_variable_to_dtype_map()
     except _DAMAGE as error:
-        raise _damaged(prefix, error) from None
+        raise damaged(prefix, error) from None
     # A tensor that claims more than there is would be given its memory first, and read then.
     claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     there = sum(file.stat().st_size for file in data)
     if claimed > there:
-        raise _damaged(prefix, f"its index tells of {claimed} bytes, there are {there}")
+        raise damaged(prefix, f"its index tells of {claimed} bytes, there are {there}")
 
     def read(name: str) -> np.ndarray:
         try:
             return reader.get_tensor(name)
         except _DAMAGE as error:
-            raise _damaged(prefix, error) from None
+            raise damaged(prefix, error) from None
 
     return Tensors(shapes, read)
 
@@ -64,7 +64,7 @@ def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
     try:
         graph.ParseFromString(bytes(tensors.read(OBJECT_GRAPH)))
     except (DecodeError, TypeError):
-        raise _damaged(prefix, "its objects") from None
+        raise damaged(prefix, "its objects") from None
     return graph
 
 
@@ -90,5 +90,6 @@ def _step(prefix: Path) -> int:
     return int(number) if number.isdecimal() else -1
 
 
-def _damaged(prefix: Path, error: object) -> UserError:
+def damaged(prefix: Path, error: object) -> UserError:
+    """Tells what is wrong with the checkpoint `prefix`."""
     return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

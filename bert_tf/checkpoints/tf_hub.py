@@ -51,16 +51,20 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
     """What `python -m export --kind hub` wrote."""
     nodes = tf_files.read_object_graph(prefix, file).nodes
-    names = {
-        weight.local_name: nodes[weight.node_id].attributes[0].checkpoint_key
-        for child in nodes[0].children
-        if child.local_name == "weights"
-        for weight in nodes[child.node_id].children
-    }
+    try:
+        names = {
+            weight.local_name: nodes[weight.node_id].attributes[0].checkpoint_key
+            for child in nodes[0].children
+            if child.local_name == "weights"
+            for weight in nodes[child.node_id].children
+        }
+        tensors = file.renamed(names)
+    except (IndexError, KeyError):
+        raise tf_files.damaged(prefix, "its objects") from None
     return Checkpoint(
         folder,
         native.read_description(folder / _ASSETS),
-        file.renamed(names),
+        tensors,
         native.TABLE,
         lambda: read_beside(folder / _ASSETS),
     ).check()

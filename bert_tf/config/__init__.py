@@ -13,17 +13,14 @@ from bert_tf.config.data import (
     QuestionAnsweringData,
     TokenClassificationData,
 )
-from bert_tf.config.model import InitConfig, ModelConfig, TaggerModel, TokenizerConfig
-from bert_tf.config.run import RUNS, RunConfig, difference, load
+from bert_tf.config.model import TaggerModel
+from bert_tf.config.run import RunConfig, difference, load
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
 __all__ = [
-    "RUNS",
     "ClassificationData",
     "FinetuningData",
     "FinetuningTrain",
-    "InitConfig",
-    "ModelConfig",
     "MultipleChoiceData",
     "PretrainingData",
     "PretrainingTrain",
@@ -31,7 +28,6 @@ __all__ = [
     "RunConfig",
     "TaggerModel",
     "TokenClassificationData",
-    "TokenizerConfig",
     "TrainConfig",
     "difference",
     "load",

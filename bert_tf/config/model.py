@@ -12,8 +12,8 @@ class TokenizerConfig:
 
     # The vocabulary, one piece per line.
     vocab: FilePath | None = None
-    # Uncased models, the better ones for English, see text lower-cased and without accents. True
-    # where neither this key nor a checkpoint says.
+    # Uncased models, the better ones for English, see text lower-cased and without accents. Where
+    # neither this key nor a checkpoint says, a vocabulary with a capital letter is a cased one.
     lower_case: bool | None = None
 
 

@@ -64,7 +64,7 @@ class EncodedRows:
         return inputs
 
 
-class Examples(Protocol):
+class TrainingRows(Protocol):
     """Labelled rows that a model can be trained on.
 
     Attributes:
@@ -83,7 +83,7 @@ class Examples(Protocol):
 
 
 def training_batches(
-    examples: Examples,
+    examples: TrainingRows,
     batch_size: int,
     seed: int,
     start: int,

@@ -48,8 +48,7 @@ def read_choices(path: Path, file_format: str) -> list[Choices]:
     for line, context, choices, label in readers[file_format](path):
         place = f"{path}, line {line}"
         row = Choices(context, choices, None if label is None else _label(place, label, choices))
-        if "" in choices:
-            raise UserError(f"{place}: choice {choices.index('')} is empty")
+        _check_none_empty(place, choices)
         if rows and len(choices) != len(rows[0].choices):
             raise UserError(
                 f"{place}: {len(choices)} choices, but the rows before have {len(rows[0].choices)}"
@@ -69,7 +68,10 @@ _Row = tuple[int, str, tuple[str, ...], Any]
 def _swag(path: Path) -> Iterator[_Row]:
     columns = ("sent1", "sent2", *_ENDINGS)
     for line, row in read_table(path, "csv", columns, optional=("label",)):
-        choices = tuple(f"{row['sent2']} {row[ending]}".strip() for ending in _ENDINGS)
+        endings = tuple(row[ending] for ending in _ENDINGS)
+        # Joined with the beginning, none would look empty.
+        _check_none_empty(f"{path}, line {line}", endings)
+        choices = tuple(f"{row['sent2']} {ending}".strip() for ending in endings)
         yield line, row["sent1"], choices, row.get("label")
 
 
@@ -99,6 +101,12 @@ def _json_lines(path: Path) -> Iterator[_Row]:
         if len(choices) < 2:
             raise UserError(f"{place}: {len(choices)} choices; there must be two or more")
         yield line, whole_text(row["context"]), tuple(map(whole_text, choices)), row.get("label")
+
+
+def _check_none_empty(place: str, choices: tuple[str, ...]) -> None:
+    for number, choice in enumerate(choices):
+        if not choice.strip():
+            raise UserError(f"{place}: choice {number} is empty")
 
 
 def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:

@@ -10,8 +10,9 @@ Four formats (`data.format`), each also gzipped:
   document, and ` = = Section = = ` is a heading in it; any other line is a paragraph. The marks of
   ` @-@ `, ` @,@ ` and ` @.@ ` inside words are taken away.
 
-`data.path` is a file, a folder (all files below it), a glob such as `books/**/*.txt`, or a list of
-these. With format `tfds` it names data sets instead, see `tfds_corpus`.
+`data.path` is a file, a folder (all files below it that are not hidden), a glob such as
+`books/**/*.txt`, or a list of these. With format `tfds` it names data sets instead, see
+`tfds_corpus`.
 """
 
 import glob
@@ -23,6 +24,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bert_tf.data.json_lines import whole_text
 from bert_tf.data.sentences import split_sentences
 from bert_tf.errors import UserError
 
@@ -116,7 +118,7 @@ class Corpus:
                 text = None
             if not isinstance(text, str):
                 raise UserError(f'{file}, line {number}: not a JSON object with a string "text"')
-            yield split_sentences(text)
+            yield split_sentences(whole_text(text))
 
     def _wikitext(self, file: Path) -> Iterator[list[str]]:
         document: list[str] = []
@@ -183,7 +185,7 @@ def _files_of(path: str) -> list[Path]:
         return [place]
     if place.is_dir():
         files = [file for file in sorted(place.rglob("*")) if file.is_file()]
-        files = [file for file in files if not file.name.startswith(".")]
+        files = [file for file in files if not _is_hidden(file.relative_to(place))]
         if not files:
             raise UserError(f"corpus folder holds no files: {path}")
         return files
@@ -193,3 +195,8 @@ def _files_of(path: str) -> list[Path]:
         what = "no file matches" if glob.has_magic(path) else "corpus not found:"
         raise UserError(f"{what} {path}; check data.path")
     return files
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether the file or a folder that it is in has a name such as .git."""
+    return any(part.startswith(".") for part in path.parts)

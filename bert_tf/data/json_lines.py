@@ -24,6 +24,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def whole_text(text: str) -> str:
     """`text` with U+FFFD for half of a pair, which JSON can write and UTF-8 cannot."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from bert_tf.config import RunConfig
 from bert_tf.data.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
 from bert_tf.data.record_data import RecordData
-from bert_tf.data.shard_data import PretrainingData, check_objective
+from bert_tf.data.shard_data import ShardData, check_objective
 from bert_tf.data.shard_writing import write_token_shards
 from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.data.token_shards import TokenShards
@@ -15,22 +15,18 @@ from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
 
 
-def build(
-    config: RunConfig, out: str | os.PathLike, tokenizer: Tokenizer | None = None
-) -> TokenShards:
+def build(config: RunConfig, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
     """Writes the corpus that `config` names as token shards into the folder `out`.
 
     Args:
         config: of task pretraining.
+        tokenizer: the run's.
         out: as for `write_token_shards`.
-        tokenizer: by default the one that the section `tokenizer` describes.
 
     Raises:
-        UserError: as `Corpus`, `bert_tf.Tokenizer` and `write_token_shards`.
+        UserError: as `open_corpus` and `write_token_shards`.
     """
     corpus = open_corpus(config)
-    if tokenizer is None:
-        tokenizer = Tokenizer(config.tokenizer.vocab, config.tokenizer.lower_case is not False)
     total = corpus.size // corpus.unit_size + 1
     progress = Progress("tokenizing", total, unit=corpus.unit)
 
@@ -77,14 +73,14 @@ def open_data(
     attention: str = "bidirectional",
     batch_size: int | None = None,
     max_length: int | None = None,
-) -> PretrainingData | RecordData:
+) -> ShardData | RecordData:
     """The data that `config` names, for one phase of pre-training.
 
     Args:
         config: of task pretraining.
         tokens: where text is tokenized to, unless that was done before.
         tokenizer: the run's.
-        attention: the encoder's, as for `PretrainingData`.
+        attention: the encoder's, as for `ShardData`.
         batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
 
     Raises:
@@ -118,11 +114,11 @@ def open_shards(
     attention: str = "bidirectional",
     batch_size: int | None = None,
     max_length: int | None = None,
-) -> PretrainingData:
+) -> ShardData:
     """As `open_data`, for text and token shards.
 
     Raises:
-        UserError: as `build` and `PretrainingData`; the shards were made with another vocabulary or
+        UserError: as `build` and `ShardData`; the shards were made with another vocabulary or
             casing.
     """
     folder = Path(tokens)
@@ -131,8 +127,8 @@ def open_shards(
             raise UserError("data.path must be one folder where data.format is token_shards")
         folder = Path(config.data.path)
     elif not folder.exists():
-        build(config, folder, tokenizer)
-    data = PretrainingData(
+        build(config, tokenizer, folder)
+    data = ShardData(
         folder,
         batch_size or config.train.batch_size,
         max_length or config.train.max_length,

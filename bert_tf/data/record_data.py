@@ -81,7 +81,7 @@ class RecordData:
         self._reader = StepReader()
 
     def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """The batches from `start_step` on, without end; as `PretrainingData.dataset`."""
+        """The batches from `start_step` on, without end; as `ShardData.dataset`."""
         if self._batch_size % workers:
             raise UserError(
                 f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"

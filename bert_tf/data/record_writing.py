@@ -17,8 +17,8 @@ import tensorflow as tf
 from bert_tf.config import RunConfig
 from bert_tf.data.pretraining_data import open_shards
 from bert_tf.data.record_format import LABELS, RECORDS, RecordFormat
+from bert_tf.data.shard_writing import check_out
 from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
-from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
@@ -45,9 +45,7 @@ def write_records(
     Raises:
         UserError: `out` holds something else or cannot be written; as `open_shards`.
     """
-    out = Path(out)
-    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
-        raise UserError(f"{out} exists and holds no TFRecords; choose another output folder")
+    check_out(out, RECORDS, "TFRecords")
     with atomic_path(out) as folder:
         folder.mkdir()
         tokens = folder / "tokens"
@@ -60,7 +58,8 @@ def write_records(
             steps = -(-count // batch)
             dataset = data.dataset() if part == TRAIN else data.dev_dataset(steps)
             if count:
-                _write(folder, part, _rows(dataset.take(steps)), count, record)
+                with data.explained_errors():
+                    _write(folder, part, _rows(dataset.take(steps)), count, record)
         shutil.rmtree(tokens, ignore_errors=True)
         vocabulary = "".join(f"{token}\n" for token in tokenizer.vocabulary)
         (folder / VOCABULARY).write_bytes(vocabulary.encode())

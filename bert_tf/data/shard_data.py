@@ -24,7 +24,7 @@ from bert_tf.errors import UserError
 _DEV_SEED = 0
 
 
-class PretrainingData:
+class ShardData:
     """Batches for language modelling, masked or not, and next sentence prediction.
 
     Args:

@@ -20,7 +20,7 @@ from bert_tf.data.token_shards import (
 )
 from bert_tf.data.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
+from bert_tf.files import atomic_path, explained, read_text
 from bert_tf.text import Tokenizer
 
 SHARD_TOKENS = 1_000_000
@@ -95,11 +95,24 @@ def dev_limit(
     return round(dev_fraction * 2**HASH_BITS)
 
 
-def check_out(out: str | os.PathLike) -> None:
-    """Raises a `UserError` if there is something at `out` that is not token shards."""
+def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token shards") -> None:
+    """Raises a `UserError` if there is something at `out` that may not be replaced.
+
+    Args:
+        out: where a folder is to be written.
+        format: what the manifest of a folder that may be replaced says.
+        what: what such a folder holds.
+    """
     out = Path(out)
-    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
-        raise UserError(f"{out} exists and holds no token shards; choose another output folder")
+    with explained(out):
+        if not out.exists() or out.is_dir() and not any(out.iterdir()):
+            return
+    try:
+        manifest = json.loads(read_text(out / MANIFEST))
+    except (UserError, ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != format:
+        raise UserError(f"{out} exists and holds no {what}; choose another output folder")
 
 
 def write_shard(

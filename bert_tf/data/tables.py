@@ -98,7 +98,7 @@ def _named(
 def _plain(value: Any, place: str) -> str:
     """A text, or a number or boolean as it is written."""
     if isinstance(value, str):
-        return whole_text(value) if not value.isascii() else value
+        return whole_text(value)
     if value is None or isinstance(value, list | dict):
         found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
         raise UserError(f"{place}: expected a text or a number, got {found}")

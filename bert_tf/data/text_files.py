@@ -10,8 +10,6 @@ from bert_tf.errors import UserError
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
 
-_TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
-
 
 def glue_task(data: ClassificationData) -> str:
     """The task of GLUE that the data are of, or ""."""
@@ -43,7 +41,9 @@ def find_files(data: ClassificationData, split: str) -> dict[str, Path]:
         UserError: an unknown format.
     """
     if data.format not in FORMATS:
-        raise UserError(f"unknown data.format {data.format!r}; choose one of {', '.join(FORMATS)}")
+        # The diagnostic set of GLUE is not trained on.
+        known = ", ".join(each for each in FORMATS if each != "ax")
+        raise UserError(f"unknown data.format {data.format!r}; choose one of {known}")
     folder, name = Path(data.path), getattr(data, split)
     if name:
         return {"": folder / name}
@@ -72,14 +72,16 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
     elif data.format == "tfds":
         rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
-        rows = _read_table(path, data, needs_labels)
+        rows = _read_table(path, data, columns, needs_labels)
     if needs_labels and rows.labels is None:
         raise UserError(f"{rows.source} has no labels")
     return rows
 
 
-def _read_table(path: Path, data: ClassificationData, needs_labels: bool) -> LabelledTexts:
-    texts, label = text_columns(data), (data.label_column,)
+def _read_table(
+    path: Path, data: ClassificationData, texts: tuple[str, ...], needs_labels: bool
+) -> LabelledTexts:
+    label = (data.label_column,)
     if needs_labels:
         rows = list(tables.read_table(path, data.format, (*texts, *label)))
     else:
@@ -98,4 +100,4 @@ def _tfds_splits(data: ClassificationData, split: str) -> dict[str, str]:
     if task and split != "train":
         return dict(GLUE[task].tfds_dev if split == "dev" else GLUE[task].tfds_test)
     # Few other sets have a test split without labels.
-    return {} if split == "test" else {"": _TFDS_SPLITS[split]}
+    return {} if split == "test" else {"": tfds_rows.SPLITS[split]}

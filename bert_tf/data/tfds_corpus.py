@@ -37,7 +37,7 @@ class TfdsCorpus:
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
-            downloaded or holds no text.
+            downloaded, is empty or holds no text.
     """
 
     unit, unit_size = "documents", 1
@@ -55,6 +55,8 @@ class TfdsCorpus:
                 raise UserError(
                     f"data.split {split!r} is no part of {name} ({one_line(error)})"
                 ) from None
+            if not chosen.num_examples:
+                raise UserError(f"data.split {split!r} of {name} is empty; take more of it")
             pieces = tfds().even_splits(split, len(chosen.file_instructions))
             self.parts += [_Part(name, piece) for piece in pieces]
             self.size += chosen.num_examples
@@ -85,7 +87,7 @@ class TfdsCorpus:
             read_config=tfds().ReadConfig(interleave_cycle_length=1),
         )
         for example in dataset.as_numpy_iterator():
-            yield split_sentences(example[feature].decode("utf-8"))
+            yield split_sentences(example[feature].decode("utf-8", "replace"))
 
 
 def _text_feature(name: str, builder: Any) -> str:

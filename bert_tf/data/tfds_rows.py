@@ -11,6 +11,9 @@ from bert_tf.data.tfds_builders import one_line, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 
+# What most data sets call the splits that are "train", "dev" and "test" here.
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
 # What stands for a label where there is none.
 _NO_LABEL = -1
 

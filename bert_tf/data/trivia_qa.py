@@ -69,8 +69,10 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
         words: how many of a document's words to keep.
 
     Raises:
-        UserError: a file that is not TriviaQA's, or no document that holds an answer.
+        UserError: a file that is not TriviaQA's, no document that holds an answer, `words` < 1.
     """
+    if words < 1:
+        raise UserError(f"--words must be at least 1, not {words}")
     rows = value_at(questions, "", read_json(questions), "Data", list)
     progress = Progress("reading documents", len(rows), unit="questions")
     found: list[Question] = []
@@ -79,10 +81,10 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
         question, answers, names = _fields(questions, f"Data[{i}]", row)
         for name in names:
             documents += 1
-            if not (evidence / name).is_file():
+            text = _read(evidence, name)
+            if text is None:
                 missing += 1
                 continue
-            text = (evidence / name).read_text(encoding="utf-8", errors="replace")
             context = _beginning(text, words)
             answer = _first_answer(context, answers)
             if answer is not None:
@@ -104,7 +106,7 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
 def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
     """A question without context, its answers, and the names of its documents."""
     question = Question(
-        value_at(path, place, row, "QuestionId", str),
+        whole_text(value_at(path, place, row, "QuestionId", str)),
         whole_text(value_at(path, place, row, "Question", str)),
         context="",
         answers=None,
@@ -115,10 +117,21 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
         answers |= {str(each) for each in value_at(path, f"{place}.Answer", told, key, list)}
     pages = value_at(path, place, row, "EntityPages", list)
     names = [
-        value_at(path, f"{place}.EntityPages[{i}]", page, "Filename", str)
+        whole_text(value_at(path, f"{place}.EntityPages[{i}]", page, "Filename", str))
         for i, page in enumerate(pages)
     ]
     return question, {each for each in answers if each.strip()}, names
+
+
+def _read(evidence: Path, name: str) -> str | None:
+    """The document `name`; None where it cannot be read or is none of the folder's."""
+    path = evidence / name
+    try:
+        if not path.resolve().is_relative_to(evidence.resolve()):
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # the latter of a name with a NUL
+        return None
 
 
 def _beginning(text: str, words: int) -> str:

@@ -59,9 +59,7 @@ def _noting(
     """The layer's own `call`, which adds the probabilities that it computes to `maps`."""
     usual = attention.call
 
-    def call(
-        tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor, **options: Any
-    ) -> tf.Tensor:
+    def call(tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor, **options: Any) -> tf.Tensor:
         of_all = tf.cast(attention.probabilities(tokens, layout, bias)[0], tf.float32).numpy()
         maps.append(of_all[:, places][:, :, places])
         return usual(tokens, layout, bias, **options)

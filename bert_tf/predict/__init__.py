@@ -5,13 +5,14 @@ JSON object for each input, in the order of the inputs. The input is worked on i
 may be larger than memory and may come from a pipe.
 """
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
+from bert_tf.files import atomic_path, explained, is_stream
 from bert_tf.predict.answers import answers
 from bert_tf.predict.model import Model
 from bert_tf.predict.rows import Block, count_lines, read_blocks
@@ -34,7 +35,7 @@ def run(
         texts: texts, for a signature of one text.
         input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
             text; "-" is standard input.
-        output_file: where to write; None is standard output.
+        output_file: where to write, a file, a device or a pipe; None is standard output.
         signature: how the model is asked.
 
     Raises:
@@ -54,11 +55,11 @@ def run(
         (name,) = model.ranks
         blocks = iter([Block([{name: text} for text in texts], lines)])
     answered = _answer(model, blocks, lines)
-    if output_file is None:
-        _write(answered, sys.stdout)
-        return
-    with atomic_path(output_file) as new, open(new, "w", encoding="utf-8", newline="\n") as handle:
-        _write(answered, handle)
+    with _output(output_file) as handle:
+        for written in answered:
+            handle.writelines(written)
+            # Whoever reads from the pipe need not wait for the next block.
+            handle.flush()
 
 
 def _answer(model: Model, blocks: Iterator[Block], lines: int | None) -> Iterator[list[str]]:
@@ -94,8 +95,15 @@ def _length(row: dict[str, str | list[str]]) -> int:
     return sum(len(v) if isinstance(v, str) else sum(map(len, v)) for v in row.values())
 
 
-def _write(blocks: Iterable[list[str]], handle: TextIO) -> None:
-    for lines in blocks:
-        handle.writelines(lines)
-        # Whoever reads from the pipe need not wait for the next block.
-        handle.flush()
+@contextlib.contextmanager
+def _output(path: str | None) -> Iterator[TextIO]:
+    """What is written to. A file appears when all is written; devices and pipes cannot wait."""
+    form = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+    if path is None:
+        yield sys.stdout
+    elif is_stream(path):
+        with explained(path), open(path, **form) as handle:
+            yield handle
+    else:
+        with atomic_path(path) as new, open(new, **form) as handle:
+            yield handle

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.json_lines import whole_text
 from bert_tf.errors import UserError
 
 _DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
@@ -70,7 +71,7 @@ class Model:
             if rank == 2:
                 width = max(map(len, values))
                 values = [each + [""] * (width - len(each)) for each in values]
-            encoded = tf.nest.map_structure(lambda text: text.encode("utf-8", "replace"), values)
+            encoded = tf.nest.map_structure(lambda text: whole_text(text).encode(), values)
             shape = [len(rows), *([width] if rank == 2 else [])]
             batch[name] = tf.constant(encoded, tf.string, shape)
         return {name: value.numpy() for name, value in self._signature(**batch).items()}

@@ -1,5 +1,6 @@
 """Texts to ask about, read from a file or a pipe as they are needed."""
 
+import codecs
 import contextlib
 import itertools
 import json
@@ -51,7 +52,7 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         UserError: the file is missing or empty, not UTF-8, or a line is not what it should be.
     """
     with _opened(path) as handle:
-        first = handle.readline()
+        first = handle.readline().removeprefix(codecs.BOM_UTF8)
         if not first and path != "-":
             raise UserError(f"input is empty: {path}")
         is_plain = list(ranks.values()) == [1] and not _is_json(path, first)

@@ -41,6 +41,23 @@ class EncodedChoices:
     choices: int
     labels: np.ndarray | None
 
+    @classmethod
+    def of(cls, rows: Sequence[Choices], preprocess: Preprocessor) -> "EncodedChoices":
+        """All rows of a file, each choice packed with its context."""
+        number = len(rows[0].choices)
+
+        def packed() -> Iterator[dict[str, tf.Tensor]]:
+            for start in range(0, len(rows), _CHUNK):
+                chunk = rows[start : start + _CHUNK]
+                contexts = [row.context for row in chunk for _ in range(number)]
+                choices = [choice for row in chunk for choice in row.choices]
+                yield preprocess((tf.constant(contexts), tf.constant(choices)))
+
+        labels = None
+        if rows[0].label is not None:
+            labels = np.array([row.label for row in rows], np.int32)
+        return cls(EncodedRows.gather(packed()), number, labels)
+
     @property
     def lengths(self) -> np.ndarray:
         """int64 [rows]: tokens of each row's longest choice."""
@@ -133,17 +150,5 @@ class MultipleChoiceTask(Task):
         return rows
 
     def _encode(self, rows: Sequence[Choices]) -> EncodedChoices:
-        preprocess = Preprocessor(self.tokenizer, self.config.train.max_length, padding="batch")
-        number = len(rows[0].choices)
-
-        def packed() -> Iterator[dict[str, tf.Tensor]]:
-            for start in range(0, len(rows), _CHUNK):
-                chunk = rows[start : start + _CHUNK]
-                contexts = [row.context for row in chunk for _ in range(number)]
-                choices = [choice for row in chunk for choice in row.choices]
-                yield preprocess((tf.constant(contexts), tf.constant(choices)))
-
-        labels = None
-        if rows[0].label is not None:
-            labels = np.array([row.label for row in rows], np.int32)
-        return EncodedChoices(EncodedRows.gather(packed()), number, labels)
+        max_length = self.config.train.max_length
+        return EncodedChoices.of(rows, Preprocessor(self.tokenizer, max_length, padding="batch"))

@@ -14,6 +14,7 @@ from bert_tf.config import QuestionAnsweringData
 from bert_tf.data.batching import batches_by_length
 from bert_tf.data.question_windows import WindowRows
 from bert_tf.data.squad import Question, read_squad, read_tfds
+from bert_tf.data.tfds_rows import SPLITS
 from bert_tf.decoding.question_answering import QuestionAnswerer
 from bert_tf.decoding.spans import Answers, SpanRules
 from bert_tf.errors import UserError
@@ -25,8 +26,6 @@ from bert_tf.tasks.task import Metrics, Task
 from bert_tf.text import WindowPreprocessor
 
 FORMATS = ("squad", "tfds")
-# Names of TFDS's splits.
-_TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 # Questions that are answered at a time.
 _EVALUATION_BATCH = 32
 
@@ -81,7 +80,7 @@ class QuestionAnswering(Task):
             )
         name = getattr(self.data, split)
         if self.data.format == "tfds":
-            name = name or _TFDS_SPLITS[split]
+            name = name or SPLITS[split]
         else:
             name = name or f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
         return {"": Path(self.data.path) / name}

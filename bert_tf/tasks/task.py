@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from bert_tf.config import FinetuningData, RunConfig
-from bert_tf.data.batching import Examples
+from bert_tf.data.batching import TrainingRows
 from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 
@@ -64,7 +64,7 @@ class Task(ABC):
         return path in (*self.files("train").values(), *self.files("dev").values())
 
     @abstractmethod
-    def train_examples(self) -> Examples:
+    def train_examples(self) -> TrainingRows:
         """The training data, ready for the model; finds `labels` where they are not given.
 
         Raises:

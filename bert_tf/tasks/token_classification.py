@@ -29,6 +29,7 @@ from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
+from bert_tf.progress import Progress
 from bert_tf.tasks.task import Task
 from bert_tf.text import WordPreprocessor, tokenize_words
 
@@ -137,9 +138,13 @@ class TokenClassification(Task):
         lengths = np.array([len(text) for text in data.texts])
         first_words = np.cumsum([0, *lengths])
         logits = np.zeros((first_words[-1], len(self.labels)), np.float32)
+        progress, done = Progress("tagging", len(lengths), unit="texts"), 0
         for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
             places = [np.arange(first_words[i], first_words[i + 1]) for i in chosen]
             logits[np.concatenate(places)] = tag(ragged([data.texts[i] for i in chosen]))
+            done += len(chosen)
+            progress.update(done, line=True)
+        progress.close()
         return logits
 
     def score(self, predictions: np.ndarray, data: TaggedTexts) -> dict[str, float]:

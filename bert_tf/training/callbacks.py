@@ -168,6 +168,7 @@ class Save(StepCallback):
             or time.monotonic() - self._saved >= self._seconds
             or evaluations.over
             or evaluations.keep_best
+            and evaluations.results
             and evaluations.kept(self.step) == self.step
             or self._preemption.asked
         ):

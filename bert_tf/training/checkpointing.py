@@ -17,6 +17,7 @@ from typing import Any
 import keras
 
 from bert_tf.checkpoints import names, native, tensors
+from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.reading import KEPT, STATE_FILE, step_folder
 from bert_tf.errors import UserError
@@ -85,12 +86,13 @@ class Checkpoints:
             The number of updates done; 0 when there is no checkpoint.
 
         Raises:
-            UserError: there are checkpoints and all are damaged.
+            UserError: there are checkpoints and all are damaged, or they are of another model.
         """
         steps = self._steps()
         for folder in reversed(steps):
             problem = _damage(folder)
             if problem is None:
+                self._check_description(folder)
                 _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
                 _fill(names.weight_names(model), native.read_weights(folder), folder)
                 state = _read_state(folder)
@@ -116,6 +118,17 @@ class Checkpoints:
                 f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
             )
         _fill(names.weight_names(model), native.read_weights(folder), folder)
+
+    def _check_description(self, folder: Path) -> None:
+        """Raises UserError where the outputs of the model saved there mean something else."""
+        found, ours = native.read_description(folder), self._description
+        if found.labels != ours.labels:
+            raise UserError(
+                f"{folder} has the labels {listed(found.labels)}, but the training data "
+                f"{listed(ours.labels)}; put the data back as it was, or choose another --out"
+            )
+        if found != ours:
+            raise _of_another_model(folder)
 
     def _delete_others(self, step: int) -> None:
         """Deletes what is too old, and what is later than `step` since it had to be passed over."""
@@ -149,9 +162,13 @@ def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 def _fill(variables: dict[str, keras.Variable], values: Mapping, folder: Path) -> None:
     if variables.keys() != values.keys():
-        raise UserError(f"{folder} is a checkpoint of another model; choose another --out")
+        raise _of_another_model(folder)
     for name, variable in variables.items():
         variable.assign(values[name])
+
+
+def _of_another_model(folder: Path) -> UserError:
+    return UserError(f"{folder} is a checkpoint of another model; choose another --out")
 
 
 def _read_state(folder: Path) -> dict[str, Any]:

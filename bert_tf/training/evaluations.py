@@ -22,7 +22,7 @@ class Evaluations:
     """The results of all evaluations so far; a part of every checkpoint.
 
     Args:
-        every: updates between evaluations; None evaluates at the end only.
+        every: updates between evaluations.
         at_end: whether the last step is evaluated too.
         best_metric: the metric of which the highest is best.
         keep_best: whether the run ends with the weights of the best evaluation.
@@ -34,7 +34,7 @@ class Evaluations:
 
     def __init__(
         self,
-        every: int | None,
+        every: int,
         at_end: bool = True,
         best_metric: str = "",
         keep_best: bool = False,
@@ -61,7 +61,7 @@ class Evaluations:
             return False
         if step == total:
             return self._at_end
-        return step > 0 and bool(self._every) and step % self._every == 0
+        return step > 0 and step % self._every == 0
 
     def kept(self, step: int) -> int:
         """The step whose weights a run would end with that ended after `step`."""

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.config.kinds import POLICIES
-from bert_tf.data.batching import Examples, training_batches
+from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 from bert_tf.tasks import TASKS, Task
@@ -70,8 +70,11 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
     task = TASKS[config.task](config, tokenizer)
     examples = task.train_examples()
     per_epoch = _steps_per_epoch(task, examples)
-    steps = settings.steps or round(settings.epochs * per_epoch)
+    steps = settings.steps or max(1, round(settings.epochs * per_epoch))
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
+    # They are for when all is done; what is wrong with them is told before.
+    for path in task.test_files().values():
+        task.read(path)
     with team.strategy.scope():
         encoder = setup.make_encoder(config, tokenizer)
         model = task.model(encoder)
@@ -127,7 +130,7 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
     return team.told_by_chief(finish)
 
 
-def _steps_per_epoch(task: Task, examples: Examples) -> int:
+def _steps_per_epoch(task: Task, examples: TrainingRows) -> int:
     """Full batches in one pass over the training data."""
     rows, batch_size = len(examples.lengths), task.config.train.batch_size
     if batch_size > rows:
@@ -171,14 +174,15 @@ def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.M
 
     Args:
         run: of any task but pre-training.
-        precision: "float32" or "bfloat16"; None is that of the training, with which the metrics are
-            those of the run.
+        precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
+            which the metrics are those of the run.
     """
     checkpoint = reading.find(run.path)
     tokenizer = setup.make_tokenizer(run)
-    task = TASKS[run.config.task](run.config, tokenizer, checkpoint.description.labels)
+    config = run.trained_with
+    task = TASKS[config.task](config, tokenizer, checkpoint.description.labels)
     task.remember(run.read_metrics() or {})
-    policy = POLICIES[precision or run.config.train.precision]
+    policy = POLICIES[precision or config.train.precision]
     model = checkpoint.description.build(dtype=policy)
     checkpoint.fill(model)
     return task, model
@@ -187,7 +191,8 @@ def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.M
 def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
-    Writes the predictions, and `metrics.json` where it is the run's own dev file.
+    Writes the predictions; and, of a run that is finished and of its own dev file, `metrics.json`,
+    by which a run is known to be finished.
 
     Raises:
         UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
@@ -198,9 +203,15 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     task, model = trained(run)
     files = {"": Path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
-    metrics = _score(task, model, rows, run.predictions, Path(data).stem if data else "dev")
+    name = Path(data).stem if data else "dev"
+    own = {path.resolve() for path in task.files("dev").values()}
+    if data and name.startswith("dev") and Path(data).resolve() not in own:
+        name = f"other_{name}"  # dev… are the run's own
+    metrics = _score(task, model, rows, run.predictions, name)
     if data:
         say(f"{data}: {describe_metrics(metrics) or 'no labels; predictions are written'}")
+    elif run.read_metrics() is None:
+        say(f"{path}, not finished yet: {describe_metrics(metrics)}")
     else:
         report(run, metrics)
     return metrics

@@ -30,16 +30,16 @@ class Preemption:
     In other threads than the main one, which cannot handle signals, it does nothing.
 
     Args:
-        team: the processes of the run, which end together; None where there is but this one.
+        team: the processes of the run, which end together.
 
     Attributes:
         asked: whether there was one; of a team, whether there was one anywhere when all looked.
     """
 
-    def __init__(self, team: Team | None = None) -> None:
+    def __init__(self, team: Team) -> None:
         self.asked = False
         self._received = False
-        self._team = None if team is None or team.alone else team
+        self._team = None if team.alone else team
         self._may_leave = False
 
     def __enter__(self) -> "Preemption":

@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
-from bert_tf.data.pretraining_data import PretrainingData, open_data
+from bert_tf.data.pretraining_data import open_data
 from bert_tf.data.record_data import RecordData
+from bert_tf.data.shard_data import ShardData
 from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say
@@ -59,9 +60,8 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
         encoder = setup.make_encoder(config, tokenizer)
         model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
     parts = _open_parts(run, tokenizer, encoder.config.attention, team)
-    steps = settings.steps or round(
-        settings.epochs / sum(part.share / part.data.steps_per_epoch for part in parts)
-    )
+    epochs_a_step = sum(part.share / part.data.steps_per_epoch for part in parts)
+    steps = settings.steps or max(1, round(settings.epochs / epochs_a_step))
     with team.strategy.scope():
         setup.load_initial_weights(config, model)
         model.compile(
@@ -109,7 +109,7 @@ class _Part:
     """Sequences of one length, and in what share of the steps they are used."""
 
     share: float
-    data: PretrainingData | RecordData
+    data: ShardData | RecordData
 
 
 def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team) -> list[_Part]:
@@ -158,7 +158,7 @@ def _phases(parts: list[_Part], steps: int, model: PreTrainer, team: Team) -> li
 
 
 def _dev_batches(
-    data: PretrainingData | RecordData, steps: int, part: int, parts: int
+    data: ShardData | RecordData, steps: int, part: int, parts: int
 ) -> tf.data.Dataset:
     """What is evaluated, again and again: for one device of several, `part::parts` of each batch.
 
@@ -171,7 +171,7 @@ def _dev_batches(
     return dev.repeat()
 
 
-def _tokens(data: PretrainingData | RecordData) -> float:
+def _tokens(data: ShardData | RecordData) -> float:
     """Tokens in a batch, padding left out, on average."""
     batches = data.dataset().take(_SAMPLE_STEPS)
     return float(np.mean([np.sum(inputs["input_mask"]) for inputs, _ in batches]))

@@ -17,6 +17,8 @@ from bert_tf.training.vocabulary import settle
 CONFIG_FILE = "config.yaml"
 VOCABULARY_FILE = "vocab.txt"
 METRICS_FILE = "metrics.json"
+# Of a search: the configuration of its best trial.
+BEST_FILE = "best.yaml"
 
 
 class RunFolder:
@@ -91,8 +93,9 @@ class RunFolder:
 
             def begin() -> None:
                 nonlocal run
+                make_folder(path)
+                stack.enter_context(cls.in_use(path))
                 run = cls.start(path, config)
-                stack.enter_context(run.in_use())
 
             run = None
             team.told_by_chief(begin)
@@ -116,20 +119,26 @@ class RunFolder:
             raise UserError(f"the chief has another {', '.join(changed)} than this worker")
         return run
 
+    @staticmethod
     @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """While this process works on the run, so that no other does.
+    def in_use(path: str | os.PathLike) -> Iterator[None]:
+        """While this process works on the run in the folder `path`, so that no other does.
 
         Raises:
             UserError: another process is at it.
         """
-        with locked(self.path) as held:
+        with locked(path) as held:
             if held is False:
                 raise UserError(
-                    f"another process is working on {self.path}; let it finish, or choose another "
-                    "--out"
+                    f"another process is working on {path}; let it finish, or choose another --out"
                 )
             yield
+
+    @property
+    def trained_with(self) -> RunConfig:
+        """What the weights that it keeps were trained with: of a search, the best trial's."""
+        best = self.path / BEST_FILE
+        return configuration.load(best) if best.exists() else self.config
 
     def write_metrics(self, metrics: Mapping[str, float]) -> None:
         """Writes `metrics.json`."""

@@ -18,7 +18,7 @@ from bert_tf.progress import say
 from bert_tf.training.evaluations import rank
 from bert_tf.training.fit import report
 from bert_tf.training.nonfinite import Diverged
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from bert_tf.training.tensorboard import write_trial
 
 Finetune = Callable[[RunConfig, Path], dict[str, float]]
@@ -30,11 +30,13 @@ class Trial:
 
     Attributes:
         name: of its folder.
+        config: what it did.
         settings: the searched keys and their values.
         metrics: on the dev data.
     """
 
     name: str
+    config: RunConfig
     settings: dict[str, object]
     metrics: dict[str, float]
 
@@ -49,8 +51,8 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
 
     Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
     one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
-    far, `summary.tsv` mean and standard deviation over the seeds of each setting. Trials whose loss
-    is no longer a number are left out.
+    far, `summary.tsv` mean and standard deviation over the seeds of each setting, `best.yaml` the
+    configuration of the best trial. Trials whose loss is no longer a number are left out.
 
     Args:
         run: a run whose configuration has a search.
@@ -74,7 +76,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
         except Diverged as error:
             say(f"{name}: {error}")
             continue
-        trials.append(Trial(name, settings, metrics))
+        trials.append(Trial(name, config, settings, metrics))
         if not (run.logs / "trials" / name).exists():
             write_trial(run.logs / "trials" / name, name, settings, metrics)
         _write_table(run.path / "search.tsv", [each.settings | each.metrics for each in trials])
@@ -87,6 +89,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
     for kept in (run.checkpoints, run.predictions):
         with atomic_path(kept) as new:
             shutil.copytree(run.path / "trials" / best.name / kept.name, new)
+    write_text(run.path / BEST_FILE, best.config.to_yaml())
     report(run, best.metrics)
     return best.metrics
 
@@ -94,9 +97,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
 def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:
     """The metrics of a trial, from its folder if it is finished."""
     done = RunFolder.start(folder, config).read_metrics()
-    if done is not None:
-        return done
-    metrics = finetune(config, folder)
+    metrics = finetune(config, folder) if done is None else done
     kept = reading.kept(folder)
     for checkpoint in sorted(kept.parent.glob("step-*")):
         if checkpoint != kept:

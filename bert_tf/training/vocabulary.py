@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
@@ -10,6 +11,8 @@ from bert_tf.files import read_text
 
 def settle(config: RunConfig) -> tuple[RunConfig, str]:
     """The configuration with its casing decided, and the text of its vocabulary file.
+
+    Where neither configuration nor checkpoint tell the casing, the vocabulary does.
 
     Raises:
         UserError: there is no vocabulary where the configuration says, or no checkpoint.
@@ -30,5 +33,7 @@ def settle(config: RunConfig) -> tuple[RunConfig, str]:
                     "it was trained with"
                 )
             vocabulary = "\n".join(pieces) + "\n"
-    tokenizer = dataclasses.replace(choice, lower_case=True if lower_case is None else lower_case)
+    if lower_case is None:
+        lower_case = is_lower_case(vocabulary.split())
+    tokenizer = dataclasses.replace(choice, lower_case=lower_case)
     return dataclasses.replace(config, tokenizer=tokenizer), vocabulary

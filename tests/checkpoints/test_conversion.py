@@ -1,6 +1,7 @@
 """Between the formats: the same bits, the same outputs, and a word on what gets lost for others."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -123,6 +124,18 @@ def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(
         "labels": list(tiny.LABELS),
     }
     assert "bert_tf" not in json.loads((tmp_path / "huggingface" / "config.json").read_text())
+
+
+@pytest.mark.parametrize("piece", ["##d", "##D"])
+def test_a_casing_that_only_the_vocabulary_tells_is_written(tmp_path, piece):
+    source = tmp_path / "source"
+    shutil.copytree(tiny.FIXTURES / "google_tiny_classifier", source)
+    vocabulary = (source / "vocab.txt").read_text()
+    (source / "vocab.txt").write_text(vocabulary.replace("##d", piece))
+    conversion.convert(source, tmp_path / "out", "huggingface")
+
+    written = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
+    assert written["do_lower_case"] is (piece == "##d")
 
 
 def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):

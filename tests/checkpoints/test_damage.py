@@ -10,9 +10,12 @@ import struct
 
 import numpy as np
 import pytest
+from google.protobuf import json_format
+from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from bert_tf import UserError
-from bert_tf.checkpoints import conversion, reading, tensors, tokenizer
+from bert_tf.checkpoints import conversion, native, reading, tensors, tf_files, tokenizer
+from bert_tf.checkpoints.description import describe
 from tests.checkpoints import tiny_models as tiny
 
 HUGGINGFACE = "huggingface_heads/BertForSequenceClassification"
@@ -143,6 +146,7 @@ def test_a_checkpoint_without_its_data_says_what_to_copy(copy_of):
         ("[" * 100_000, "is not JSON"),
         ("[1]", "is not a JSON object"),
         ('{"hidden_size": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"hidden_dropout_prob": ' + "9" * 400 + "}", "is not JSON: .*a number is too large"),
         ('{"hidden_size": 1e400}', "hidden_size must be a whole number, not inf"),
         ('{"hidden_size": "8"}', "hidden_size must be a whole number, not '8'"),
         ('{"hidden_size": true}', "hidden_size must be a whole number, not True"),
@@ -209,6 +213,43 @@ def test_our_own_description_is_not_trusted_either(copy_of, fields, told):
 
     with pytest.raises(UserError, match=told) as error:
         tiny.load(folder)
+    one_line(error)
+
+
+@pytest.mark.parametrize("architectures", [[[]], [{}], {}, 3, "BertModel"])
+def test_names_of_classes_that_are_none_leave_the_weights_to_tell(copy_of, architectures):
+    folder = copy_of("huggingface")
+    change(folder / "config.json", architectures=architectures)
+
+    assert reading.find(folder).description.model == "SequenceClassifier"
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [],
+        [{"children": [{"node_id": 7, "local_name": "weights"}]}],
+        [{"children": [{"node_id": 1, "local_name": "weights"}]},
+         {"children": [{"node_id": 2, "local_name": "encoder/pooler/bias"}]},
+         {}],
+        [{"children": [{"node_id": 1, "local_name": "weights"}]},
+         {"children": [{"node_id": 2, "local_name": "encoder/pooler/bias"}]},
+         {"attributes": [{"checkpoint_key": "no such tensor"}]}],
+    ],
+)  # fmt: skip
+def test_an_encoder_for_hub_with_other_objects_than_ours_is_damaged(tmp_path, nodes):
+    model = tiny.make("encoder")
+    for name in ("assets", "variables"):
+        (tmp_path / name).mkdir()
+    native.write(tmp_path / "assets", model, describe(model))
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    graph = TrackableObjectGraph()
+    json_format.ParseDict({"nodes": nodes}, graph)
+    objects = {tf_files.OBJECT_GRAPH: graph.SerializeToString()}
+    tf_files.write_named(tmp_path / "variables" / "variables", objects)
+
+    with pytest.raises(UserError, match="checkpoint is damaged: .*variables .its objects") as error:
+        reading.find(tmp_path)
     one_line(error)
 
 

@@ -55,15 +55,30 @@ def test_its_gelu_is_the_tanh_form_and_its_other_sizes_are_kept():
     assert (found.attention_probs_dropout_prob, found.initializer_range) == (0.2, 0.3)
 
 
-def test_a_prefix_an_index_file_and_the_last_step_of_a_folder_are_found(tmp_path):
-    for step in (5, 20, 100):
-        for file in folder_of("classifier").glob("bert_model.ckpt*"):
-            shutil.copy(file, tmp_path / file.name.replace("bert_model.ckpt", f"model.ckpt-{step}"))
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("", 100),
+        ("model.ckpt-20", 20),
+        ("model.ckpt-20.index", 20),
+        ("model.ckpt-20.meta", 20),
+        ("model.ckpt-20.data-00000-of-00001", 20),
+    ],
+)
+def test_a_prefix_any_of_its_files_and_the_last_step_of_a_folder_are_found(tmp_path, name, step):
+    published = tf_files.open_prefix(folder_of("classifier") / "bert_model.ckpt")
+    arrays = {weight: published.read(weight) for weight in published.shapes}
+    bias = "bert/pooler/dense/bias"
+    for number in (5, 20, 100):
+        arrays[bias] = np.full_like(arrays[bias], number)
+        tf_files.write_named(tmp_path / f"model.ckpt-{number}", arrays)
+        (tmp_path / f"model.ckpt-{number}.meta").write_bytes(b"a graph")
     shutil.copy(folder_of("classifier") / "bert_config.json", tmp_path)
 
-    assert tf_files.find_prefix(tmp_path).name == "model.ckpt-100"
-    for path in (tmp_path, tmp_path / "model.ckpt-20", tmp_path / "model.ckpt-20.index"):
-        assert reading.find(path).description.model == "SequenceClassifier"
+    found = reading.find(tmp_path / name)
+    assert found.folder == tmp_path
+    assert found.description.model == "SequenceClassifier"
+    assert set(found.tensors.read(bias)) == {step}
 
 
 def test_a_checkpoint_without_its_configuration_tells_which_to_copy(tmp_path):

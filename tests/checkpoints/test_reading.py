@@ -42,6 +42,14 @@ def test_a_run_folder_stands_for_its_newest_checkpoint_with_the_vocabulary_of_th
     assert found.read_vocabulary() == tiny.PIECES
 
 
+def test_a_vocabulary_further_up_is_that_of_a_run_only(tmp_path, ours):
+    shutil.copytree(ours, tmp_path / "project" / "models" / "mine")
+    (tmp_path / "project" / "models" / "mine" / "vocab.txt").unlink()
+    shutil.copy(ours / "vocab.txt", tmp_path / "project")
+
+    assert reading.find(tmp_path / "project" / "models" / "mine").read_vocabulary() is None
+
+
 def test_a_folder_of_something_else_tells_what_was_expected(tmp_path):
     with pytest.raises(UserError, match=r"no checkpoint in .*: expected a run folder, bert_tf\."):
         reading.find(tmp_path)

@@ -51,7 +51,10 @@ def test_json_lines_of_any_number_of_choices(tmp_path):
         ("codah", "o\ta\tb\tc\td\te\tx\n", "line 1: label 'x' is not a whole number"),
         ("codah", "o\ta\tb\tc\td\te\t0\no\ta\tb\t0\n", "line 2: 4 fields; CODAH has 7"),
         ("codah", "o\ta\tb\t\td\te\t0\n", "line 1: choice 1 is empty"),
+        ("codah", "o\ta\tb\tc\t \te\t0\n", "line 1: choice 2 is empty"),
         ("codah", "\n", "has no rows"),
+        ("swag", f"{SWAG},label\nv,1,s,a,He,g,c,,e,f,1\n", "line 2: choice 1 is empty"),
+        ("jsonl", '{"context": "a", "choices": ["b", "\\u00a0"]}', "line 1: choice 1 is empty"),
         ("swag", f"{SWAG},label\nv,1,s,a,b,g,c,d,e,f\n", "line 2: 10 fields, but .* has 11"),
         ("swag", "sent1,sent2\na,b\n", "line 2: no column 'ending0'; there are sent1, sent2"),
         (

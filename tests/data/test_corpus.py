@@ -29,9 +29,10 @@ def test_a_file_of_running_text_is_one_document(tmp_path):
 
 
 def test_a_json_line_is_a_document(tmp_path):
-    lines = [{"text": "One. Two."}, {"text": ""}, {"id": 3, "text": "Three."}]
-    file = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n\n")
-    assert list(Corpus(file, "jsonl")) == [["One.", "Two."], ["Three."]]
+    texts = ["One. Two.", "", "Three.", "Half of \ud83d."]
+    lines = [json.dumps({"id": 3, "text": text}) for text in texts]
+    file = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n\n")
+    assert list(Corpus(file, "jsonl")) == [["One.", "Two."], ["Three."], ["Half of \ufffd."]]
 
 
 def test_wikitext_titles_begin_documents_and_headings_are_sentences(tmp_path):
@@ -59,8 +60,9 @@ def test_gzipped_files_read_as_plain_ones(tmp_path, format):
 
 
 def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
-    for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden", "d.md"):
-        write(tmp_path / name, name)
+    for name in ("b.txt", "a.txt", "sub/c.txt", "d.md", ".hidden", ".git/HEAD", "sub/.git/HEAD"):
+        write(tmp_path / ".corpus" / name, name)
+    tmp_path /= ".corpus"
 
     def names(path):
         return [file.name for file in Corpus(path, "sentence_per_line").parts]

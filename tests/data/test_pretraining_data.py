@@ -6,13 +6,15 @@ import tensorflow as tf
 
 from bert_tf import config as configuration
 from bert_tf.data import pretraining_data
-from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.shard_data import ShardData
 from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
+from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.data import counting
 
 LENGTHS = counting.random_lengths(number=150, sentences=12, longest=9)
+TOKENIZER = Tokenizer(tiny.VOCABULARY)
 MAX_LENGTH, PREDICTIONS, BATCH = 32, 5, 12
 
 
@@ -23,8 +25,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def open_data(folder, batch_size=BATCH, max_length=MAX_LENGTH, **options) -> PretrainingData:
-    return PretrainingData(folder, batch_size, max_length, PREDICTIONS, **options)
+def open_data(folder, batch_size=BATCH, max_length=MAX_LENGTH, **options) -> ShardData:
+    return ShardData(folder, batch_size, max_length, PREDICTIONS, **options)
 
 
 def take(dataset: tf.data.Dataset, number: int) -> list[dict[str, np.ndarray]]:
@@ -159,7 +161,7 @@ def test_sequences_of_two_lengths_come_from_the_same_shards(folder):
 
 @pytest.mark.parametrize(("attention", "predicted"), [("left_to_right", 1), ("right_to_left", -1)])
 def test_with_one_way_attention_every_token_predicts_its_neighbour(folder, attention, predicted):
-    data = PretrainingData(folder, BATCH, 32, next_sentence=False, attention=attention)
+    data = ShardData(folder, BATCH, 32, next_sentence=False, attention=attention)
     assert data.max_predictions == 31
     for batch in take(data.dataset(), 3):
         ids, length = batch["input_word_ids"], batch["input_mask"].sum(1)
@@ -210,8 +212,8 @@ def test_held_out_batches_are_the_same_every_time_and_for_every_seed(folder):
 
 def test_masking_options_reach_the_batches(tmp_path):
     path = tiny.write_pretraining(tmp_path)
-    pretraining_data.build(configuration.load(path), tmp_path / "out")
-    batch = take(PretrainingData(tmp_path / "out", 8, 32, masking_rate=0.4).dataset(), 1)[0]
+    pretraining_data.build(configuration.load(path), TOKENIZER, tmp_path / "out")
+    batch = take(ShardData(tmp_path / "out", 8, 32, masking_rate=0.4).dataset(), 1)[0]
     assert batch["masked_lm_ids"].shape == (8, 13)
     assert batch["masked_lm_weights"].sum(1).max() == 13
 
@@ -273,7 +275,7 @@ def test_settings_without_sense_are_reported(folder, options, message):
 
 def test_a_configuration_becomes_token_shards(tmp_path):
     config = configuration.load(tiny.write_pretraining(tmp_path))
-    shards = pretraining_data.build(config, tmp_path / "out")
+    shards = pretraining_data.build(config, TOKENIZER, tmp_path / "out")
     assert shards.vocabulary == tuple(tiny.VOCABULARY)
     assert shards.lower_case
     documents = {part: sum(s.documents for s in shards.parts[part]) for part in (TRAIN, DEV)}

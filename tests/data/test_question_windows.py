@@ -2,12 +2,14 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 
 from bert_tf.data.batching import training_batches
 from bert_tf.data.question_windows import WindowRows
 from bert_tf.data.squad import Question, read_squad
+from bert_tf.models import Encoder, SpanClassifier
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from tests import tiny, tiny_questions
 
@@ -48,6 +50,13 @@ def test_batches_of_them_train_a_model(rows):
     ((inputs, targets),) = training_batches(rows, 4, seed=0, start=0).take(1)
     assert inputs["input_mask"].shape[0] == 4
     assert targets["start"].dtype == targets["end"].dtype == np.int32
+    keras.utils.set_random_seed(0)
+    model = SpanClassifier(Encoder(tiny.encoder_config()))
+    model.compile(**SpanClassifier.losses_to_compile(), optimizer="adam", jit_compile=False)
+    batches = training_batches(rows, 4, seed=0, start=0, length=20)
+    fitted = model.fit(batches, steps_per_epoch=20, epochs=2, shuffle=False, verbose=0)
+    first, last = fitted.history["loss"]
+    assert 0 < last < first
 
 
 def test_questions_of_all_chunks_are_kept_apart(questions, tmp_path):

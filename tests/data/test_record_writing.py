@@ -11,6 +11,8 @@ from bert_tf.data.record_data import RecordData
 from bert_tf.data.record_format import RecordFormat
 from bert_tf.data.record_writing import write_records
 from bert_tf.data.records import RecordFile
+from bert_tf.data.shard_writing import write_token_shards
+from bert_tf.data.token_shards import FORMAT
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from tests import tiny
@@ -138,8 +140,34 @@ def test_one_way_attention_wants_no_masks(tmp_path):
         open_data(config, tmp_path, TOKENIZER, attention="left_to_right")
 
 
-def test_only_tfrecords_are_ever_replaced(tmp_path):
+@pytest.mark.parametrize("content", ["mine", "[1]", "{}", f'{{"format": "{FORMAT}"}}'])
+def test_only_tfrecords_are_ever_replaced(tmp_path, content):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("mine")
+    (tmp_path / "out" / "manifest.json").write_text(content)
     with pytest.raises(UserError, match="exists and holds no TFRecords"):
         write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
+    assert (tmp_path / "out" / "manifest.json").read_text() == content
+
+
+def test_tfrecords_are_replaced(tmp_path):
+    for _ in range(2):
+        write_records(load(tmp_path, "data.dupe_factor=1"), TOKENIZER, tmp_path / "out")
+    assert (tmp_path / "out" / "manifest.json").is_file()
+
+
+def test_tokens_that_are_damaged_meanwhile_are_told(tmp_path, monkeypatch):
+    documents = [[f"{word} sat ."] * 3 for word in tiny.WORDS * 4]
+    tokens = write_token_shards(documents, TOKENIZER, tmp_path / "tokens", shard_tokens=10)
+    write = record_writing._write
+
+    def damage_and_write(*arguments):
+        for shard in tokens.parts["train"]:
+            file = tmp_path / "tokens" / shard.file("tokens")
+            file.write_bytes(file.read_bytes()[:-1] + b"?")
+        write(*arguments)
+
+    monkeypatch.setattr(record_writing, "_write", damage_and_write)
+    settings = ["data.format=token_shards", f"data.path={tokens.folder}"]
+    with pytest.raises(UserError, match="has changed since it was written"):
+        write_records(load(tmp_path, *settings), TOKENIZER, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

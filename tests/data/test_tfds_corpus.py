@@ -66,6 +66,15 @@ def test_the_only_text_is_taken_whatever_its_name(tmp_path):
     assert list(TfdsCorpus(folder, "train")) == [["One.", "Two."]]
 
 
+def test_what_is_not_utf_8_is_marked(tmp_path):
+    folder = prepare(tmp_path / "tiny", [{"text": "Half of it."}], shards=(1,))
+    (file,) = folder.glob("*tfrecord*")
+    (record,) = tf.data.TFRecordDataset(str(file)).as_numpy_iterator()
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        writer.write(record.replace(b"Half", b"H\xe4lf"))
+    assert list(TfdsCorpus(folder, "train")) == [["H\ufffdlf of it."]]
+
+
 @pytest.mark.parametrize(
     ("example", "message"),
     [
@@ -89,6 +98,7 @@ def test_unknown_names_are_told_in_one_line(folder, tmp_path):
         ("no_such_data_set", "train", "TFDS knows no data set no_such_data_set"),
         (folder, "test", "data.split 'test' is no part of .*train"),
         (folder, "train[", "data.split .* is no part of"),
+        (folder, "train[:0]", r"data.split 'train\[:0\]' of .* is empty"),
         (tmp_path, "train", "TFDS cannot prepare"),
     ]:
         with pytest.raises(UserError, match=message) as error:

@@ -155,11 +155,15 @@ def test_only_token_shards_are_ever_replaced(tmp_path):
     counting.shards(out, LENGTHS)
     counting.shards(out, LENGTHS[:5])
     assert len(load_all(TokenShards(out), TRAIN)) == 5
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="exists and holds no token shards"):
-        counting.shards(tmp_path / "letters", LENGTHS)
-    assert (tmp_path / "letters" / "mine.txt").read_text() == "mine"
+    for number, (name, content) in enumerate(
+        [("mine.txt", "mine"), ("manifest.json", '{"name": "My app"}'), ("manifest.json", "mine")]
+    ):
+        other = tmp_path / str(number)
+        other.mkdir()
+        (other / name).write_text(content)
+        with pytest.raises(UserError, match="exists and holds no token shards"):
+            counting.shards(other, LENGTHS)
+        assert (other / name).read_text() == content
 
 
 def test_a_failure_on_the_way_leaves_the_old_shards(tmp_path):

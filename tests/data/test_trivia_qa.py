@@ -64,6 +64,22 @@ def test_of_answers_at_one_place_the_longest_is_taken(tmp_path):
     assert read_squad(tmp_path / "out.json")[0].answers[0].text == "SUNSET BOULEVARD"
 
 
+def test_names_that_lead_elsewhere_or_nowhere_are_not_there(tmp_path):
+    evidence = documents(tmp_path, a="Sunset Boulevard")
+    outside = tmp_path / "outside.txt"
+    outside.write_text("Sunset Boulevard")
+    names = ("../outside.txt", str(outside), "x" * 300, "a\0b", "\ud800", ".", "a.txt")
+    out = tmp_path / "out.json"
+    path = write_questions(tmp_path, *names, QuestionId="\ud800")
+    assert trivia_qa.convert(path, evidence, out) == 1
+    assert read_squad(out)[0].id == "\ufffd--a.txt"
+
+
+def test_a_number_of_words_that_is_none_is_refused(tmp_path):
+    with pytest.raises(UserError, match="--words must be at least 1, not -5"):
+        trivia_qa.convert(write_questions(tmp_path), tmp_path, tmp_path / "out.json", words=-5)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -121,6 +123,29 @@ def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
     assert second["words"] == ["", "dog"] and len(second["labels"]) == 2
     assert main(["predict", folder, "--input", str(source), "--signature", "no"]) == 2
     assert "has no signature 'no'; it has" in capsys.readouterr().err
+
+
+def test_half_of_a_pair_is_marked_as_in_training(exported, tmp_path, capsys):
+    source = tmp_path / "texts.jsonl"
+    source.write_bytes(lines([{"text": "the \ud83d cat"}]))
+    folder = str(exported("classification"))
+    found = []
+    for arguments in (["--input", str(source)], ["the \ud83d cat"], ["the \ufffd cat"]):
+        assert main(["predict", folder, *arguments]) == 0
+        found += answered(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_pipe_with_a_name_is_written_to(exported, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    folder = str(exported("classification"))
+    assert main(["predict", folder, "the cat", "--output", str(pipe)]) == 0
+    reader.join(10)
+    assert pipe.is_fifo() and len(answered(read[0])) == 1
 
 
 def test_models_that_take_no_texts_are_told(exported, capsys):

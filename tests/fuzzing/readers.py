@@ -1,4 +1,4 @@
-"""Every reader of what users are given by others, with good files of its format to damage."""
+"""The readers of what users are given by others, with good files of its format to damage."""
 
 import copy
 import dataclasses
@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from bert_tf import config
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
-from bert_tf.data import choices, conll, glue, squad, tables
+from bert_tf.data import choices, conll, corpus, glue, squad, tables
 from bert_tf.data.crc32c import masked_crc32c
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
+from bert_tf.predict.rows import read_blocks
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import read_vocabulary
 from tests import tiny
@@ -70,6 +71,8 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "TF1, whole": _named_tensors(scratch),
         "Model Garden": _folder("model_garden_tiny_encoder"),
         "TF Hub": _folder("tf_hub_tiny"),
+        **{f"corpus, {name}": _corpus(name, content) for name, content in _CORPORA.items()},
+        "predict": of_file("rows.jsonl", _ROWS, "{ } [ ] : , null true", _read_rows),
         "squad": of_file("dev.json", _SQUAD, '{ } [ ] : , "id" null true 1', _read_squad),
         "conll": of_file("train.txt", _CONLL, "-DOCSTART- O B-x I-x E-x S-x -", conll.read_conll),
         "tsv": of_file("train.tsv", _TSV, "text label", _read_table("tsv")),
@@ -167,6 +170,27 @@ _SWAG = (
     b"sent1,sent2,ending0,ending1,ending2,ending3,label\n"
     b'"A man, tall",He,"sits, then",runs,eats,sleeps,1\n'
 )
+
+
+_CORPORA = {
+    "sentence_per_line": "One sentence .\nOne more – it is “long”.\n\nA text.\n".encode(),
+    "document_per_file": "It began. It\r\nended, as Mr. Bell said: “Well!” No…".encode(),
+    "jsonl": b'{"text": "One. Two."}\n\n{"id": 3, "text": "caf\\u00e9"}\n',
+    "wikitext": b" \n = First = \n \n It began @-@ well . \n \n = = Part = = \n \n End . \n",
+}
+_ROWS = b'{"context": "He", "choices": ["ran", "caf\\u00e9"]}\n\n{"context": "a", "choices": []}\n'
+
+
+def _corpus(file_format: str, content: bytes) -> Reader:
+    def read(path: Path) -> None:
+        for document in corpus.Corpus(path, file_format):
+            "".join(document).encode()
+
+    return of_file("corpus.txt", content, "= . \u2028 @-@ \ufeff \0 \x1f null", read)
+
+
+def _read_rows(path: Path) -> list:
+    return list(read_blocks(str(path), {"context": 1, "choices": 2}))
 
 
 def _read_squad(path: Path) -> list:

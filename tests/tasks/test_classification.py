@@ -51,7 +51,7 @@ def test_predictions_for_test_files_have_the_names_and_words_of_the_server(mnli)
         words = {line.split("\t")[1] for line in lines}
         assert words <= {"contradiction", "entailment", "neutral"}
     others = {path.stem for path in written.iterdir()} - rows.keys()
-    assert others <= {"dev", "dev_mismatched", "diagnostic-full"}
+    assert others <= {"dev", "dev_mismatched"}
 
 
 def test_dev_predictions_are_the_labels(mnli):
@@ -166,6 +166,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
     ("data", "message"),
     [
         ("path: ., format: tvs", "unknown data.format 'tvs'; choose one of tsv, csv, jsonl, cola"),
+        ("path: ., format: tvs", "rte, wnli, tfds$"),
         ("path: ., format: stsb", "stsb has numbers, not labels, .* set task: regression"),
         ("path: ., format: ax", "the diagnostic set is not trained on"),
         ("path: ., format: rte, text_columns: [a]", "text_columns is not for rte, whose columns"),

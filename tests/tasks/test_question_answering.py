@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from official.nlp.tools import squad_evaluate_v1_1, squad_evaluate_v2_0
 
 from bert_tf import config as configuration
 from bert_tf import training
@@ -87,6 +88,36 @@ def test_other_data_are_answered_by_the_threshold_of_the_dev_data(run, unanswera
     untold = tiny_questions.write_squad(tmp_path / "untold.json", rows)
     assert training.evaluate(run, untold) == {}
     assert predictions(run, "untold") == predictions(run, "other")
+
+
+def test_the_official_scripts_score_the_written_files_as_we_do(run, unanswerable, tmp_path):
+    rows = tiny_questions.rows(30, 6, unanswerable)
+    for number, row in enumerate(rows[::2]):
+        # Half of the answers become right in part, or wrong.
+        (question,) = row["qas"]
+        text = f"{question['answers'][0]['text']} x" if question["answers"] else "x"
+        question["answers"] = [{"text": text if number % 2 else "x", "answer_start": 0}]
+        if unanswerable:
+            question["is_impossible"] = False
+    found = training.evaluate(run, tiny_questions.write_squad(tmp_path / "hard.json", rows))
+    articles = json.loads((tmp_path / "hard.json").read_text())["data"]
+    answers = predictions(run, "hard")
+    assert 0 < found["exact_match"] < found["f1"] < 100
+    if not unanswerable:
+        scores = squad_evaluate_v1_1.evaluate(articles, answers)
+        assert found == {
+            "exact_match": pytest.approx(100 * scores["exact_match"]),
+            "f1": pytest.approx(100 * scores["final_f1"]),
+        }
+        return
+    scores = squad_evaluate_v2_0.evaluate(articles, answers)
+    assert found["exact_match"] == pytest.approx(scores["exact"])
+    for name in ("f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1"):
+        assert found[name] == pytest.approx(scores[name])
+    best, odds = predictions(run, "hard_best_answers"), predictions(run, "hard_null_odds")
+    scores = squad_evaluate_v2_0.evaluate(articles, best, odds)
+    for name in ("exact", "exact_thresh", "f1", "f1_thresh"):
+        assert found[f"best_{name}"] == pytest.approx(scores[f"final_{name}"])
 
 
 def config(folder: Path, *settings: str, unanswerable: bool = False) -> RunConfig:

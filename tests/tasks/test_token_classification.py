@@ -12,10 +12,11 @@ from bert_tf.data.conll import read_conll
 from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
-from bert_tf.models import FeatureTagger
+from bert_tf.models import Encoder, FeatureTagger
 from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
 from bert_tf.text import Tokenizer
 from tests import tiny, tiny_tags
+from tests.fixtures import make_conlleval
 
 
 def task_of(path, settings=()) -> TokenClassification:
@@ -86,6 +87,35 @@ def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     exponents = np.exp(logits)
     loss = -np.log(exponents[np.arange(words), labels] / exponents.sum(axis=1)).mean()
     assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
+    """The file is the one that conlleval was given, and the metrics are what it said of it."""
+    gold, predicted = make_conlleval.random_tags()
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.labels = tuple(sorted(set(make_conlleval.TAGS)))
+    data = TaggedTexts(
+        [Sentence(("w",) * len(tags), tuple(tags), row=1) for tags in gold], by_document=False
+    )
+    best = [task.labels.index(tag) for tags in predicted for tag in tags]
+    logits = np.eye(len(task.labels), dtype=np.float32)[best]
+    task.write_predictions(logits, data, tmp_path, "dev")
+    assert (tmp_path / "dev.conll").read_text() == make_conlleval.told()
+    figures = json.loads(make_conlleval.FIGURES.read_text())
+    metrics = task.score(logits, data)
+    for kind, expected in figures.items():
+        name = "f1" if kind == "all" else f"f1_{kind}"
+        # The script prints percent with two decimals.
+        assert 100 * metrics[name] == pytest.approx(expected["FB1"], abs=0.0051)
+
+
+def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.train_examples()
+    model = task.model(Encoder(tiny.encoder_config()))
+    task.predict(model, task.read(tmp_path / "dev.conll"))
+    assert "tagging: 9/9" in capsys.readouterr().err
 
 
 def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf.config import RunConfig
 from bert_tf.data import pretraining_data
+from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.training.lives import Nursery
 
@@ -17,7 +18,8 @@ def pretraining_yaml(tmp_path_factory) -> Path:
     """`tiny.write_pretraining` with its corpus tokenized already."""
     folder = tmp_path_factory.mktemp("pretraining")
     path = tiny.write_pretraining(folder)
-    pretraining_data.build(configuration.load(path), folder / "tokens")
+    tokenizer = Tokenizer(tiny.VOCABULARY)
+    pretraining_data.build(configuration.load(path), tokenizer, folder / "tokens")
     text = (
         path.read_text()
         .replace("corpus.txt", "tokens")

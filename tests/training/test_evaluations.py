@@ -23,7 +23,7 @@ def test_an_evaluation_is_due_every_so_many_steps_once():
     assert evaluations.due(20, 25)
 
 
-@pytest.mark.parametrize("every", [10, None])
+@pytest.mark.parametrize("every", [10, 100])
 def test_the_last_step_is_evaluated_on_request(every):
     assert Evaluations(every, at_end=True).due(25, 25)
     assert not Evaluations(every, at_end=False).due(25, 25)

@@ -1,5 +1,6 @@
 """One training in phases: what it sees, when it evaluates, saves and ends, and how it goes on."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -183,6 +184,20 @@ def test_the_best_weights_are_kept_on_the_disk_and_in_the_model(make_training):
         np.testing.assert_array_equal(weight.numpy(), found.read(name), err_msg=name)
 
 
+def test_before_the_first_evaluation_nothing_is_saved_as_the_best(make_training, monkeypatch):
+    saved, save = [], Checkpoints.save
+
+    def noted(self, model, step, evaluations):
+        saved.append(step)
+        save(self, model, step, evaluations)
+
+    monkeypatch.setattr(Checkpoints, "save", noted)
+    make_training().start({4: 0.9}, every=4, keep_best=True)
+
+    #         of steps: 3, 6, 9; the best: 4; the last: 10
+    assert saved == [3, 4, 6, 9, 10]
+
+
 def test_the_last_weights_are_kept_without_that(make_training):
     training = make_training()
     training.start({4: 0.9}, keep_best=False)
@@ -234,11 +249,11 @@ def test_sigterm_after_a_phase_saves_too(make_training, monkeypatch):
 
     monkeypatch.setattr(training.model, "fit", fit_and_be_asked)
     with pytest.raises(Preempted):
-        training.start(every=None)
+        training.start(every=100)
     assert training.steps() == [6, 7]
     training.started.clear()
     with pytest.raises(Preempted):
-        training.start(every=None)
+        training.start(every=100)
     assert training.started == [(LONG, 7)]
     assert training.steps() == [9, 10]
 
@@ -284,7 +299,7 @@ def flip_a_bit(content):
 def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, name, damage):
     training = make_training()
     checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 2)
-    evaluations = Evaluations(None)
+    evaluations = Evaluations(100)
     for step in (5, 9):
         checkpoints.save(training.model, step, evaluations)
     file = training.run.checkpoints / "step-00000009" / name
@@ -299,10 +314,32 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, name, 
         assert checkpoints.restore(training.model, evaluations) == 5
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"labels": ("no", "yes")}, "has the labels bad, good, but the training data no, yes; put"),
+        ({"labels": ("bad",)}, "has the labels bad, good, but the training data bad; put"),
+        ({"lower_case": True}, "is a checkpoint of another model"),
+    ],
+)
+def test_a_model_whose_outputs_mean_something_else_does_not_go_on(make_training, changes, told):
+    training = make_training()
+    description = describe(training.model, labels=("bad", "good"))
+    Checkpoints(training.run.checkpoints, description, 2).save(training.model, 5, Evaluations(100))
+    changed = dataclasses.replace(description, **changes)
+    evaluations = Evaluations(100)
+    before = training.weights()
+
+    with pytest.raises(UserError, match=f"step-00000005 {told}"):
+        Checkpoints(training.run.checkpoints, changed, 2).restore(training.model, evaluations)
+    for ours, theirs in zip(training.weights(), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_a_damaged_checkpoint_is_not_the_newest_for_ever(make_training):
     training = make_training()
     checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 1)
-    evaluations = Evaluations(None)
+    evaluations = Evaluations(100)
     for step in (5, 9):
         Checkpoints(training.run.checkpoints, describe(training.model), 2).save(
             training.model, step, evaluations
@@ -365,7 +402,7 @@ def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
     saved = []
     checkpoints = SimpleNamespace(save=lambda model, step, evaluations: saved.append(step))
     preemption = SimpleNamespace(asked=False, end_if_asked=lambda step: None)
-    save = Save(0, 12, 4, 2.0, checkpoints, Evaluations(None), preemption)
+    save = Save(0, 12, 4, 2.0, checkpoints, Evaluations(100), preemption)
     save.set_model(None)
     for now in (10, 119, 120, 130, 140, 239, 241, 250, 370, 380, 390, 400):
         clock[0] = now
@@ -389,10 +426,27 @@ def test_what_a_killed_run_left_half_done_is_cleared_at_the_next_start(make_trai
 def test_another_process_in_the_same_run_is_refused(make_training):
     run = make_training().run
     with (
-        run.in_use(),
+        RunFolder.in_use(run.path),
         pytest.raises(UserError, match="another process is working on"),
-        run.in_use(),
+        RunFolder.in_use(run.path),
     ):
         pass
-    with run.in_use():
+    with RunFolder.in_use(run.path):
         pass
+
+
+def test_what_another_process_has_begun_stays_as_it_is(make_training):
+    run = make_training().run
+    run.tokens.mkdir()
+    before = (run.path / "config.yaml").read_text()
+    train = dataclasses.replace(run.config.train, seed=run.config.train.seed + 1)
+    other = dataclasses.replace(run.config, train=train)
+    with (
+        RunFolder.in_use(run.path),
+        pytest.raises(UserError, match="another process is working on"),
+        RunFolder.shared(run.path, other, Team(tf.distribute.get_strategy())),
+    ):
+        pass
+
+    assert run.tokens.exists()
+    assert (run.path / "config.yaml").read_text() == before

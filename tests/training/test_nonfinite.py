@@ -87,6 +87,20 @@ def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row,
     assert all(np.isfinite(value).all() for value in found.values())
 
 
+def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
+    load, monkeypatch, tmp_path
+):
+    part_loss = EncoderModel.part_loss
+
+    def steep(self, *arguments):
+        loss = part_loss(self, *arguments)
+        return loss + keras.ops.sqrt(0.0 * loss)
+
+    monkeypatch.setattr(EncoderModel, "part_loss", steep)
+    with pytest.raises(Diverged, match="the gradient is not finite at step 1, whose batch is in"):
+        training.finetune(load(), tmp_path / "run")
+
+
 def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
     spoil(2)  # [CLS]
     with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):

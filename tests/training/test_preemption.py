@@ -5,8 +5,12 @@ import signal
 import threading
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.training.preemption import EXIT_CODE, Preempted, Preemption
+from bert_tf.training.team import Team
+
+ALONE = Team(tf.distribute.get_strategy())
 
 
 def terminate():
@@ -14,7 +18,7 @@ def terminate():
 
 
 def test_a_signal_is_noted_and_ends_the_process_when_all_is_saved(capsys):
-    with Preemption() as preemption:
+    with Preemption(ALONE) as preemption:
         preemption.end_if_asked(1)
         terminate()
         done = "the update goes on"
@@ -35,7 +39,7 @@ def test_work_that_may_be_left_is_left_at_once():
         terminate()
         reached.append("after")
 
-    with Preemption() as preemption:
+    with Preemption(ALONE) as preemption:
         assert preemption.attempt(lambda: 7) == 7
         terminate()  # there is nothing to leave
         assert preemption.attempt(work) is None
@@ -49,7 +53,7 @@ def test_what_goes_wrong_in_the_work_is_told():
     def work():
         raise ValueError("the data is wrong")
 
-    with Preemption() as preemption:
+    with Preemption(ALONE) as preemption:
         with pytest.raises(ValueError, match="the data is wrong"):
             preemption.attempt(work)
         terminate()
@@ -57,7 +61,7 @@ def test_what_goes_wrong_in_the_work_is_told():
 
 def test_what_sigterm_did_before_it_does_again():
     before = signal.getsignal(signal.SIGTERM)
-    with Preemption():
+    with Preemption(ALONE):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -66,7 +70,7 @@ def test_another_thread_than_the_main_one_trains_without():
     asked = []
 
     def train():
-        with Preemption() as preemption:
+        with Preemption(ALONE) as preemption:
             asked.append(preemption.asked)
 
     thread = threading.Thread(target=train)

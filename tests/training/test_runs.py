@@ -3,6 +3,7 @@
 import json
 import resource
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,8 +30,8 @@ def pretrained(pretraining_yaml, tmp_path_factory):
 def finetuned(tmp_path_factory):
     """A finished fine-tuning, and its metrics."""
     folder = tmp_path_factory.mktemp("runs")
-    metrics = training.finetune(configuration.load(tiny.write_finetuning(folder)), folder / "run")
-    return folder / "run", metrics
+    config = configuration.load(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
+    return folder / "run", training.finetune(config, folder / "run")
 
 
 class Killed(BaseException):
@@ -79,13 +80,55 @@ def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     tmp_path, monkeypatch, finetuned
 ):
     undisturbed, expected = finetuned
-    config = configuration.load(undisturbed.parent / "finetuning.yaml")
+    config = configuration.load(undisturbed / "config.yaml")
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 20)
         training.finetune(config, tmp_path)
 
     assert training.finetune(config, tmp_path) == expected
     check_equal(tmp_path, undisturbed)
+
+
+def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monkeypatch, capsys):
+    settings = ["train.checkpoint_steps=2", "train.epochs=1"]
+    config = configuration.load(tiny.write_finetuning(tmp_path), settings)
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, 2)
+        training.finetune(config, run)
+    metrics = training.evaluate(run)
+
+    assert f"{run}, not finished yet: accuracy {metrics['accuracy']:.4g}" in capsys.readouterr().err
+    assert (run / "predictions" / "dev.tsv").exists()
+    assert not (run / "metrics.json").exists()
+
+
+def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
+    run, _ = finetuned
+    before = (run / "predictions" / "dev.tsv").read_bytes()
+    data = Path(configuration.load(run / "config.yaml").data.path) / "dev.tsv"
+    (tmp_path / "dev.tsv").write_text("\n".join(data.read_text().splitlines()[:4]) + "\n")
+    training.evaluate(run, tmp_path / "dev.tsv")
+
+    assert (run / "predictions" / "dev.tsv").read_bytes() == before
+    assert len((run / "predictions" / "other_dev.tsv").read_text().splitlines()) == 4
+
+
+def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
+    path = tiny.write_finetuning(tmp_path)
+    folder = Path(configuration.load(path).data.path)
+    (folder / "test.tsv").write_text("other\tcolumns\na\tb\n")
+    monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
+    with pytest.raises(UserError, match="test.tsv"):
+        training.finetune(configuration.load(path), tmp_path / "run")
+
+
+def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
+    config = configuration.load(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
+    training.finetune(config, tmp_path / "fine")
+    training.pretrain(load_pretraining("train.steps=null", "train.epochs=0.001"), tmp_path / "pre")
+
+    assert [last_step(tmp_path / run) for run in ("fine", "pre")] == [1, 1]
 
 
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_pretraining):

@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf import Encoder, EncoderConfig
+from bert_tf import Encoder, EncoderConfig, SequenceClassifier
 from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.errors import UserError
+from bert_tf.training.finetuning import trained
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
@@ -43,17 +44,22 @@ class Trials:
         if isinstance(accuracy, BaseException):
             raise accuracy
         self.ran.append(key)
-        run = RunFolder.start(folder, config)
-        for step in (1, 2):
-            checkpoint = run.checkpoints / f"step-{step:08d}"
-            checkpoint.mkdir(parents=True)
-            self.encoder.weights[0].assign(np.full(self.encoder.weights[0].shape, accuracy))
-            native.write(checkpoint, self.encoder, describe(self.encoder))
-        run.predictions.mkdir()
-        (run.predictions / "dev.tsv").write_text(str(accuracy))
-        metrics = {"accuracy": accuracy, "loss": 1.0}
-        run.write_metrics(metrics)
-        return metrics
+        return finish(config, folder, self.encoder, accuracy)
+
+
+def finish(config, folder, model, accuracy):
+    """Writes what a trial of that accuracy leaves behind."""
+    run = RunFolder.start(folder, config)
+    for step in (1, 2):
+        checkpoint = run.checkpoints / f"step-{step:08d}"
+        checkpoint.mkdir(parents=True)
+        model.weights[0].assign(np.full(model.weights[0].shape, accuracy))
+        native.write(checkpoint, model, describe(model))
+    run.predictions.mkdir()
+    (run.predictions / "dev.tsv").write_text(str(accuracy))
+    metrics = {"accuracy": accuracy, "loss": 1.0}
+    run.write_metrics(metrics)
+    return metrics
 
 
 def start(tmp_path, *settings):
@@ -83,6 +89,23 @@ def test_the_best_mean_over_the_seeds_wins_and_its_best_run_is_kept(tmp_path, en
     kept = reading.find(run.path)
     kept.fill(encoder)
     assert np.unique(encoder.weights[0].numpy()) == pytest.approx(0.7)
+
+
+def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
+    run = start(tmp_path, "train.max_length=[8,16]", "train.precision=[float32,bfloat16]")
+    assert run.trained_with == run.config
+    model = SequenceClassifier(Encoder(tiny.encoder_config(16)), 2)
+    accuracy = {(8, "float32"): 0.1, (8, "bfloat16"): 0.2, (16, "float32"): 0.3}
+
+    def finetune(config, folder):
+        key = (config.train.max_length, config.train.precision)
+        return finish(config, folder, model, accuracy.get(key, 0.4))
+
+    search(run, finetune, "accuracy")
+    assert run.trained_with == run.config.trials()[3]
+    task, found = trained(RunFolder.open(run.path))
+    assert task.config.train.max_length == 16
+    assert found.dtype_policy.compute_dtype == "bfloat16"
 
 
 def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
@@ -137,6 +160,23 @@ def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
 
     stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
     assert [path.name for path in stayed] == ["step-00000002"] * 6
+
+
+def test_a_trial_that_was_killed_once_it_was_finished_is_cleared_later(tmp_path, encoder):
+    class Killed(Trials):
+        def __call__(self, config, folder):
+            super().__call__(config, folder)
+            raise KeyboardInterrupt
+
+    run = start(tmp_path, "train.learning_rate=0.1", "train.seed=[1,2]")
+    with pytest.raises(KeyboardInterrupt):
+        search(run, Killed(encoder, ACCURACY), "accuracy")
+    goes_on = Trials(encoder, ACCURACY)
+    search(run, goes_on, "accuracy")
+
+    assert goes_on.ran == [(0.1, 2)]
+    stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
+    assert [path.name for path in stayed] == ["step-00000002"] * 2
 
 
 def test_a_trial_that_diverges_is_left_out(tmp_path, encoder, capsys):

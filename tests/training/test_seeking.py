@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data.batching import EncodedRows, training_batches
 from bert_tf.data.corpus import Corpus
-from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.shard_data import ShardData
 from bert_tf.data.shard_writing import write_token_shards
 from bert_tf.data.token_shards import TokenShards
 from bert_tf.text import Tokenizer
@@ -35,7 +35,7 @@ def test_pre_training_loads_no_more_shards_for_a_late_step(shards, monkeypatch):
     monkeypatch.setattr(TokenShards, "load", counting_load)
 
     def loads_at(step):
-        data = PretrainingData(shards, 8, 24)
+        data = ShardData(shards, 8, 24)
         assert data.steps_per_epoch < 100
         before = len(loaded)
         assert len(list(data.dataset(step).take(1))) == 1

@@ -1,5 +1,7 @@
 """A run takes vocabulary and casing from its checkpoint unless its configuration names them."""
 
+import json
+
 import pytest
 
 from bert_tf import Encoder, EncoderConfig, Tokenizer
@@ -54,10 +56,18 @@ def test_what_the_configuration_says_is_kept(load, tmp_path):
     assert vocabulary == "[PAD]\n[UNK]\n"
 
 
-def test_without_a_checkpoint_text_is_lower_cased(load):
-    settled, _ = settle(load("init.checkpoint=null"))
+@pytest.mark.parametrize("piece", ["##s", "##S"])
+@pytest.mark.parametrize("source", ["tokenizer.vocab=null", "init.checkpoint=null"])
+def test_where_neither_tells_the_casing_the_vocabulary_does(load, tmp_path, source, piece):
+    for folder in (tmp_path, tmp_path / "checkpoint"):
+        vocabulary = (folder / "vocab.txt").read_text()
+        (folder / "vocab.txt").write_text(vocabulary.replace("##s", piece))
+    description = tmp_path / "checkpoint" / "bert_tf.json"
+    fields = json.loads(description.read_text()) | {"lower_case": None}
+    description.write_text(json.dumps(fields))
+    settled, _ = settle(load(source))
 
-    assert settled.tokenizer.lower_case is True
+    assert settled.tokenizer.lower_case is (piece == "##s")
 
 
 def test_a_checkpoint_without_a_vocabulary_is_told(load, tmp_path):

@@ -1,0 +1,73 @@
+"""What is asked about is read from lines of any kind, and lines that are no good are told."""
+
+import json
+import os
+import threading
+
+import pytest
+
+from bert_tf.errors import UserError
+from bert_tf.predict.rows import count_lines, read_blocks
+
+TEXT = {"text": 1}
+CHOICES = {"context": 1, "choices": 2}
+
+
+def read(path, ranks) -> list[dict]:
+    return [row for block in read_blocks(str(path), ranks) for row in block.rows]
+
+
+def test_plain_lines_are_texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_bytes("\ufeffone\r\n\n[3]\u2028 ".encode())
+    assert read(path, TEXT) == [{"text": "one"}, {"text": ""}, {"text": "[3]\u2028 "}]
+    assert count_lines(str(path)) == 3
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows"])
+def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark):
+    path = tmp_path / name
+    path.write_text(f'{mark}{{"text": "one", "other": 1}}\n\n{{"text": "two"}}\n')
+    assert read(path, TEXT) == [{"text": "one"}, {"text": "two"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "ranks", "message"),
+    [
+        ("a.txt", b"", TEXT, "input is empty: .*a.txt"),
+        ("a.jsonl", "\ufeff".encode(), TEXT, "input is empty: .*a.jsonl"),
+        ("a.txt", b"one\ntwo \xff\n", TEXT, r"a.txt, line 2, byte 4 \(0xff\) is not UTF-8"),
+        ("a.txt", "one".encode("utf-16"), TEXT, r"a.txt, line 1, byte 0 \(0xff\) is not UTF-8"),
+        ("a.jsonl", b"one\n", TEXT, r"line 1: not JSON \(Expecting value\)"),
+        ("a.txt", b"one\n", CHOICES, r"line 1: not JSON \(Expecting value\)"),
+        ("a.jsonl", b"[" * 100_000, TEXT, "line 1: not JSON"),
+        ("a.jsonl", b'{"text": "a"}\n["text"]\n', TEXT, "line 2: not a JSON object with text"),
+        ("a.jsonl", b'{"text": ["a"]}\n', TEXT, "line 1: no text under 'text'"),
+        ("a.jsonl", b'{"text": "a"}\n{}\n', TEXT, "line 2: no text under 'text'"),
+        ("a.jsonl", b'{"context": "a", "choices": "b"}', CHOICES, "no list of texts under 'cho"),
+        ("a.jsonl", b'{"context": "a", "choices": [1]}', CHOICES, "no list of texts under 'cho"),
+    ],
+)
+def test_lines_that_are_no_good_are_told_in_one_line(tmp_path, name, content, ranks, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as error:
+        read(tmp_path / name, ranks)
+    assert name in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_cannot_be_opened_is_told(tmp_path):
+    with pytest.raises(UserError, match="input not found: .*missing"):
+        read(tmp_path / "missing", TEXT)
+    with pytest.raises(UserError, match="input cannot be read: .*Is a directory"):
+        read(tmp_path, TEXT)
+
+
+def test_a_pipe_with_a_name_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[json.dumps({"text": "one"})])
+    writer.start()
+    assert count_lines(str(pipe)) is None
+    assert read(pipe, TEXT) == [{"text": "one"}]
+    writer.join()
