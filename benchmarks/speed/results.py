@@ -158,10 +158,16 @@ def _missed(is_missed: bool) -> str:
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """A PNG with the sequences a second of every contestant, one panel for each work."""
-    size = 7, 0.5 + 1.9 * len(results)
-    figure, panels = new_figure(len(results), 1, figsize=size, squeeze=False)
-    for panel, result in zip(panels[:, 0], results, strict=True):
+    """A PNG with the sequences a second of every contestant.
+
+    There is a row for each work and a column for each precision.
+    """
+    works = list(dict.fromkeys(result.work for result in results))
+    precisions = list(dict.fromkeys(result.precision for result in results))
+    size = 5.5 * len(precisions), 0.5 + 1.4 * len(works)
+    figure, panels = new_figure(len(works), len(precisions), figsize=size, squeeze=False)
+    for result in results:
+        panel = panels[works.index(result.work), precisions.index(result.precision)]
         batch = WORKS[result.work].batch
         names = [each.name for each in result.contestants]
         rates = [batch / each.median for each in result.contestants]
