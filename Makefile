@@ -57,6 +57,8 @@ $(READY): requirements.txt pyproject.toml
 		echo "bert_tf needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python3.12" >&2; \
 		exit 1; }
 	"$(PYTHON)" -m venv .venv
+	@# Older ones, such as Debian 12's, cannot build seqeval, which has no wheel.
+	$(BIN)/python -m pip install --disable-pip-version-check "pip>=23.1"
 	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
