@@ -1,28 +1,10 @@
 """Results that are kept in files say what they were measured with, so that no two are mixed."""
 
 import os
-import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import bert_tf
 from bert_tf.errors import UserError
-
-
-def commit() -> str:
-    """That of the checkout, marked where files differ from it; "unknown" outside of one."""
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(bert_tf.__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return done.stdout.strip()
 
 
 def check(

@@ -30,6 +30,7 @@ from rich.table import Table
 from benchmarks import kept
 from benchmarks.quality.tasks import QualityTask, tasks
 from bert_tf import command
+from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.progress import say
@@ -83,7 +84,7 @@ def _result(
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
         # The commit is told but not compared: most change nothing here, and a run takes long.
-        done = {"settings": settings, "commit": kept.commit()}
+        done = {"settings": settings, "commit": commit() or "unknown"}
         write_text(path, json.dumps(run(task, seed, folder, arguments) | done))
     found = json.loads(path.read_text())
     kept.check(path, found.get("settings", {}), settings)

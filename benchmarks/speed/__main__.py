@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from benchmarks import kept
 from benchmarks.speed import peak
 from benchmarks.speed.results import OURS, Measured, Result, draw, summary
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
 from bert_tf import command
+from bert_tf.checkout import commit
 from bert_tf.files import make_folder
 
 # A difference between outputs above this, as a root mean square, is not noise of the precision.
@@ -52,7 +52,11 @@ def _work(arguments: argparse.Namespace) -> None:
     console = Console(width=110)
     vocabulary = arguments.vocab and str(arguments.vocab.resolve())
     settings = {name: getattr(arguments, name) for name in ("threads", "rounds", "steps")}
-    settings |= {"peers": sorted(arguments.peers), "vocab": vocabulary, "commit": kept.commit()}
+    settings |= {
+        "peers": sorted(arguments.peers),
+        "vocab": vocabulary,
+        "commit": commit() or "unknown",
+    }
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.out or Path(scratch) / "results"

@@ -156,10 +156,8 @@ class Encoder(keras.Model):
 
     def encode(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens."""
-        layout = self._layout(inputs)
-        embeddings = tokens = self._embed(inputs, layout, training)
-        bias = attention_bias(layout.key_mask, self._direction)
-        layers = []
+        layout, embeddings, bias = self._enter(inputs, training)
+        tokens, layers = embeddings, []
         for block in self.blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
@@ -188,9 +186,7 @@ class Encoder(keras.Model):
         """
         if self.bilstm is not None:  # it reads every token
             return self.encode(inputs, training=training).select(positions)
-        layout = self._layout(inputs)
-        tokens = self._embed(inputs, layout, training)
-        bias = attention_bias(layout.key_mask, self._direction)
+        layout, tokens, bias = self._enter(inputs, training)
         *blocks, last = self.blocks
         for block in blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
@@ -240,23 +236,21 @@ class Encoder(keras.Model):
         """Which way this tower's attention goes."""
         return "left_to_right" if self.right_to_left is not None else self.config.attention
 
-    def _layout(self, inputs: Mapping[str, tf.Tensor]) -> TokenLayout:
-        """Where the tokens of a batch stand."""
-        return LAYOUTS[self.layout](inputs["input_mask"])
-
-    def _embed(
-        self, inputs: Mapping[str, tf.Tensor], layout: TokenLayout, training: bool
-    ) -> tf.Tensor:
-        """The vectors that enter the first block, [tokens, hidden]."""
-        word_ids, type_ids = inputs["input_word_ids"], inputs["input_type_ids"]
+    def _enter(
+        self, inputs: Mapping[str, tf.Tensor], training: bool
+    ) -> tuple[TokenLayout, tf.Tensor, tf.Tensor]:
+        """What the first block is given: the layout, [tokens, hidden], and `attention_bias`."""
+        word_ids, mask, type_ids = (tf.cast(inputs[name], tf.int32) for name in INPUTS)
         self._check_length(word_ids)
+        layout = LAYOUTS[self.layout](mask)
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
-        return self.embeddings(
-            layout.flatten(tf.cast(word_ids, tf.int32)),
+        tokens = self.embeddings(
+            layout.flatten(word_ids),
             layout.flatten(positions),
-            layout.flatten(tf.cast(type_ids, tf.int32)),
+            layout.flatten(type_ids),
             training=training,
         )
+        return layout, tokens, attention_bias(layout.key_mask, self._direction)
 
     def _has_two_ways(self) -> bool:
         """Whether half of each vector has been read from the left, and half from the right."""

@@ -3,7 +3,6 @@
 import datetime
 import os
 import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import keras
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
 from bert_tf.progress import say
@@ -134,8 +134,10 @@ _SETTINGS = {
 
 
 def _intro() -> list[str]:
+    running = commit()
+    checkout = f" ({running})" if running else ""
     versions = (
-        f"bert_tf {bert_tf.__version__}{_commit()}, TensorFlow {tf.__version__}, Keras "
+        f"bert_tf {bert_tf.__version__}{checkout}, TensorFlow {tf.__version__}, Keras "
         f"{keras.__version__}, Python {platform.python_version()}"
     )
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores"
@@ -144,25 +146,6 @@ def _intro() -> list[str]:
         f"Written on {today} by bert-tf report: {versions}; {machine}.",
         "Shares are in percent, on dev data; of several seeds, mean ± standard deviation.",
     ]
-
-
-def _commit() -> str:
-    """The commit of a checkout."""
-    folder = Path(bert_tf.__file__).parent
-    # An installed copy may stand inside the repository of another project.
-    if not (folder.parent / ".git").exists():
-        return ""
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f" ({done.stdout.strip()})"
 
 
 def _processor() -> str:

@@ -3,18 +3,15 @@
 import base64
 import dataclasses
 import re
-import subprocess
 from html.parser import HTMLParser
 
 import pytest
 
-import bert_tf
 from bert_tf import cli, config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.reading import step_folder
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
-from bert_tf.report import _commit as commit
 from bert_tf.report import report
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of
@@ -174,20 +171,6 @@ def test_the_papers_test_figures_are_shown_as_such(name, model, values):
     assert [tuple(each.values.values()) for each in results if each[:2] == (model, "test")] == [
         values
     ]
-
-
-def test_the_commit_is_told_of_a_checkout_alone(tmp_path, monkeypatch):
-    folder = tmp_path / "site-packages" / "bert_tf"
-    folder.mkdir(parents=True)
-    for command in (["init"], ["-c", "user.name=a", "-c", "user.email=a", "commit", "-m", "a"]):
-        options = ["--allow-empty"] if "commit" in command else []
-        subprocess.run(["git", *command, *options], cwd=tmp_path, check=True, capture_output=True)
-    # Installed in another project's repository, and in one of its own.
-    monkeypatch.setattr(bert_tf, "__file__", str(folder / "__init__.py"))
-    assert commit() == ""
-    monkeypatch.setattr(bert_tf, "__file__", str(tmp_path / "bert_tf" / "__init__.py"))
-    (tmp_path / "bert_tf").mkdir()
-    assert re.fullmatch(r" \([0-9a-f]+\)", commit())
 
 
 def test_the_page_holds_its_pictures(cola, tmp_path):
