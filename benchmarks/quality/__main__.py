@@ -2,17 +2,19 @@
 
     python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
     python -m benchmarks.quality --checkpoint FOLDER --data DATA --glue GLUE \
-        --squad squad_by_article --out runs/quality
+        --squad squad_by_article --out experiments/results/quality
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds and hyper-parameters; each run is a process of its own, and they
-take turns. What is finished is kept in `--out` with its settings: started again with the same, the
-rest is done. The table has mean and standard error over the seeds, and the ratios of the median
-times that a process takes from its start to the predictions on the held-out rows, both evaluating
-once: on the clock, and of the processors, which other work on the machine disturbs less.
+take turns. The result of each is kept in `--out` with its settings and checksums of what it read:
+started again with the same, the rest is done. The table has mean and standard error over the
+seeds, and the ratios of the median times that a process takes from its start to the predictions on
+the held-out rows, both evaluating once: on the clock, and of the processors, which other work on
+the machine disturbs less.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import resource
@@ -48,6 +50,9 @@ def main() -> int:
     parser.add_argument("--glue", type=Path, required=True, help="holds SST-2 and CoLA")
     parser.add_argument("--squad", type=Path, required=True, help="SQuAD split by article")
     parser.add_argument("--out", type=Path, required=True, help="where results are kept")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/quality"), help="where runs and predictions are put"
+    )
     parser.add_argument("--tasks", nargs="+", metavar="NAME", help="some of the table's lines")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     return command.run("quality", parser, None, _work, "stopped; started again, it goes on")
@@ -60,35 +65,58 @@ def _work(arguments: argparse.Namespace) -> None:
     if unknown:
         raise UserError(f"unknown --tasks {', '.join(unknown)}; choose of {', '.join(table)}")
     results = {}
+    checkpoint = _checksum(*sorted(Path(arguments.checkpoint).glob("*.safetensors")))
     for name in arguments.tasks or table:
+        read = {"checkpoint": checkpoint, "data": _checksum(*table[name].files())}
         for seed in arguments.seeds:
             for side in SIDES:
-                done = _result(name, table[name], side, seed, arguments)
+                done = _result(name, table[name], side, seed, read, arguments)
                 results[name, side, seed] = done
                 say(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
     _print(arguments.tasks or list(table), table, arguments.seeds, results)
 
 
 def _result(
-    name: str, task: QualityTask, side: str, seed: int, arguments: argparse.Namespace
+    name: str,
+    task: QualityTask,
+    side: str,
+    seed: int,
+    read: dict[str, str],
+    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Score, seconds and commit of one run, from an earlier call if there was one."""
-    folder = arguments.out / name.replace(" ", "_")
-    path = folder / f"{side}-{seed}.json"
-    settings = task.settings | {
-        "checkpoint": str(Path(arguments.checkpoint).resolve()),
-        "data": str(task.folder),
-        "train_rows": task.train_rows,
-        "threads": THREADS,
-    }
+    """Score, seconds and commit of one run, from an earlier call if there was one.
+
+    Args:
+        name: of the table's line, `task`.
+        task: what is trained.
+        side: one of `SIDES`.
+        seed: of its random numbers.
+        read: checksums of `checkpoint` and `data`.
+        arguments: of the command.
+
+    Raises:
+        UserError: there is one with other settings, or of other files.
+    """
+    folder = name.replace(" ", "_")
+    path = arguments.out / folder / f"{side}-{seed}.json"
+    settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
         # The commit is told but not compared: most change nothing here, and a run takes long.
         done = {"settings": settings, "commit": commit() or "unknown"}
-        write_text(path, json.dumps(run(task, seed, folder, arguments) | done))
+        done = run(task, seed, arguments.runs / folder, arguments) | done
+        write_text(path, json.dumps(done, indent=1) + "\n")
     found = json.loads(path.read_text())
     kept.check(path, found.get("settings", {}), settings)
     return found
+
+
+def _checksum(*files: Path) -> str:
+    """Of the bytes of some files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _bert_tf(

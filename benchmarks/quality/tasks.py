@@ -53,13 +53,18 @@ class QualityTask:
             settings["data.train_rows"] = self.train_rows
         return [f"{key}={value}" for key, value in settings.items()]
 
+    def files(self) -> list[Path]:
+        """Those of the folder with the rows for training and the held-out ones, not of a test."""
+        return sorted(file for file in self.folder.iterdir() if "test" not in file.name)
+
     def without_test(self, folder: Path) -> Path:
-        """`folder`, made to hold links to the files for training and for the held-out rows."""
+        """`folder`, made to hold links to `files`."""
         folder.mkdir(parents=True, exist_ok=True)
-        for file in self.folder.iterdir():
+        for file in self.files():
             link = folder / file.name
-            if "test" not in file.name and not link.exists():
-                link.symlink_to(file)
+            # One of an earlier call may lead elsewhere.
+            link.unlink(missing_ok=True)
+            link.symlink_to(file)
         return folder
 
     def rows(self) -> dict[str, Any]:

@@ -107,16 +107,31 @@ def test_results_of_other_settings_are_not_taken_up(tmp_path, monkeypatch, lines
         return {"score": len(runs) / 10, "seconds": 1.0, "processor": 1.0}
 
     monkeypatch.setattr(quality, "_bert_tf", run)
-    given = argparse.Namespace(out=tmp_path, checkpoint="checkpoint")
-    first = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
-    path = tmp_path / "CoLA" / "bert_tf-0.json"
+    given = argparse.Namespace(out=tmp_path / "out", runs=tmp_path / "runs")
+    read = {"checkpoint": "0011", "data": "2233"}
+    first = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, read, given)
+    path = tmp_path / "out" / "CoLA" / "bert_tf-0.json"
     # Another commit alone does not spoil hours of training.
     path.write_text(json.dumps(first | {"commit": "0123456"}))
-    again = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
+    again = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, read, given)
     assert (again["score"], again["commit"], runs) == (0.1, "0123456", [0])
-    given.checkpoint = "other"
-    with pytest.raises(
-        UserError, match="checkpoint /.*checkpoint, not /.*other; remove it or choose"
-    ):
-        quality._result("CoLA", lines["CoLA"], "bert_tf", 0, given)
+    other = read | {"data": "4455"}
+    with pytest.raises(UserError, match="data 2233, not 4455; remove it or choose another --out"):
+        quality._result("CoLA", lines["CoLA"], "bert_tf", 0, other, given)
     assert runs == [0]
+
+
+def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
+    """Those for training and the held-out rows, wherever an earlier call's links led to."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        for file in ("train.tsv", "dev.tsv", "test.tsv"):
+            (tmp_path / name / file).write_text(name)
+    for name in ("old", "new"):
+        task = QualityTask("", tmp_path / name, "mcc", {})
+        linked = task.without_test(tmp_path / "linked")
+        assert [file.name for file in task.files()] == ["dev.tsv", "train.tsv"]
+        assert {file.name: file.read_text() for file in linked.iterdir()} == {
+            "dev.tsv": name,
+            "train.tsv": name,
+        }
