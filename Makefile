@@ -17,9 +17,10 @@ DOCS_READY := .venv/docs-ready
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
 
-# Two processes at a time, each with whole files: TensorFlow never forgets a graph with a gradient
-# written by hand, so one process for all would grow to many gigabytes.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+# Two processes at a time, each with whole files, in the order of tests/conftest.py: TensorFlow never
+# forgets a graph with a gradient written by hand, so one process for all would grow to many
+# gigabytes.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

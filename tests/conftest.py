@@ -8,6 +8,15 @@ from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 
+# The folders whose files take longest, longest first.
+_LONG = ("training", "tasks", "export", "models", "inspecting", "experiments", "fuzzing")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with what takes longest, so that in the end no process waits for another."""
+    rank = {folder: number for number, folder in enumerate(_LONG)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -6,10 +6,10 @@
 FOLDER is a Hugging Face checkpoint; DATA holds `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
 given the same texts in the same order, in a process of its own; they take turns. Ours is the
-export, plain and frozen, in a process that knows only TensorFlow and tensorflow-text; theirs is the
-model with its own fast tokenizer, padded to the longest of each batch, and for question answering
-the usual decoding of the n best. There the windows of a long context start 128 tokens apart on both
-sides.
+export, plain, frozen, and in bfloat16 plain with what serving/README.md advises to set, in a
+process that knows only TensorFlow and tensorflow-text; theirs is the model with its own fast
+tokenizer, padded to the longest of each batch, and for question answering the usual decoding of the
+n best. There the windows of a long context start 128 tokens apart on both sides.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from rich.table import Table
 
 from benchmarks.serving.texts import TASKS, texts
 from benchmarks.speed.turns import Contestant, take_turns
+from benchmarks.speed.works import ways
 from bert_tf.progress import say
 
 PRECISIONS = ("float32", "bfloat16")
@@ -79,12 +80,17 @@ def _compare(
     scratch: Path,
     arguments: argparse.Namespace,
 ) -> None:
-    entries = []
-    for name, freeze in (("bert_tf", False), ("bert_tf, frozen", True)):
-        export = scratch / f"{task}-{precision}-{freeze}"
-        _run("benchmarks.serving.exporting", weights, export, task, precision, freeze)
-        entries.append((OURS, {"name": name, "model": str(export)}))
-    entries.append((THEIRS, {"name": "PyTorch", "model": str(weights)}))
+    exports = {frozen: scratch / f"{task}-{precision}-{frozen}" for frozen in (False, True)}
+    for frozen, export in exports.items():
+        _run("benchmarks.serving.exporting", weights, export, task, precision, frozen)
+
+    def entries(batch: int) -> list:
+        ours = ways(precision, batch)
+        return [
+            *((OURS, way | {"model": str(exports[way["frozen"]])}) for way in ours),
+            (THEIRS, {"name": "PyTorch", "model": str(weights)}),
+        ]
+
     settings = {
         "task": task,
         "precision": precision,
@@ -94,10 +100,10 @@ def _compare(
     title = f"{task.replace('_', ' ')}, {precision}"
     shown = Table("contestant", "batch", "answers/s", "p50 ms", "p99 ms", "GiB", "ratio", "same")
     shown.title = title
-    rates: dict[str, dict[float, int]] = {own["name"]: {} for _, own in entries}
+    rates: dict[str, dict[float, int]] = {own["name"]: {} for _, own in entries(1)}
     for batch in arguments.batches:
         for name, rate, cells in _rows(
-            entries, settings | {"batch": batch}, scratch, arguments.quick
+            entries(batch), settings | {"batch": batch}, scratch, arguments.quick
         ):
             rates[name][rate] = batch
             shown.add_row(name, str(batch), f"{rate:.1f}", *cells)
@@ -105,7 +111,7 @@ def _compare(
     best = _best(rates, GOALS[task, precision])
     best.title = f"{title}, the best size of batch"
     cold = Table("contestant", "process to answer, s", "load to answer, s", title=f"{title}, cold")
-    for row in _cold(entries, settings | {"batch": 1}, 1 if arguments.quick else arguments.cold):
+    for row in _cold(entries(1), settings | {"batch": 1}, 1 if arguments.quick else arguments.cold):
         cold.add_row(*row)
     for table in (shown, best, cold):
         Console(width=100).print(table)
@@ -166,6 +172,7 @@ def _cold(entries: list, settings: dict, times: int) -> list[tuple[str, str, str
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
+                env=os.environ | own.get("environment", {}),
             )
             told = json.loads(done.stdout.splitlines()[-1])
             # What it takes to end the process is no part of it.

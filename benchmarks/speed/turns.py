@@ -5,6 +5,7 @@ each other's threads, and what slows the machine down for a while slows all of t
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -37,7 +38,8 @@ class Contestant:
 
     Args:
         module: the module to run, which calls `serve`.
-        settings: what it is given, as plain data.
+        settings: what it is given, as plain data; its `name`, and its `environment`, variables to
+            start it with, if it needs any.
         scratch: a folder for its outputs.
     """
 
@@ -49,6 +51,7 @@ class Contestant:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | settings.get("environment", {}),
         )
         self.seconds: list[float] = []
         self.memory = 0.0

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.errors import UserError
 from bert_tf.models.accumulation import Gradients, accumulated
 from bert_tf.models.encoder import Encoder
+from bert_tf.models.fixed_weights import check_weights_may_change
 
 
 class EncoderModel(keras.Model):
@@ -101,7 +102,12 @@ class EncoderModel(keras.Model):
         return [variable for variable in self.variables if id(variable) not in trained]
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One update from one batch."""
+        """One update from one batch.
+
+        Raises:
+            UserError: TensorFlow was told that weights do not change.
+        """
+        check_weights_may_change()
         batch = keras.utils.unpack_x_y_sample_weight(data)
         sums = self.batch_sums(batch[1])
         weights = [weight.value for weight in self.trainable_weights]

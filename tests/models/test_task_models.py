@@ -244,6 +244,21 @@ def test_losses_that_are_built_in_are_not_given_again():
         model.compile("sgd", metrics=["accuracy"])
 
 
+def test_where_weights_are_said_to_stay_nothing_is_trained(monkeypatch):
+    x, y = pretraining_targets()
+    models = [PreTrainer(Encoder(SHALLOW)) for _ in range(3)]
+    for model in models:
+        model.compile(AdamW(1e-2))
+    # TensorFlow reads the variable once, here: tests after this one train.
+    models[0].fit(x, y, batch_size=4, verbose=0)
+    monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+    with pytest.raises(UserError, match="ASSUME_FROZEN_WEIGHTS is set, .*; start it without"):
+        models[1].fit(x, y, batch_size=4, verbose=0)
+    models[2].evaluate(x, y, batch_size=4, verbose=0)
+    monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")
+    models[2].fit(x, y, batch_size=4, verbose=0)
+
+
 BUILDERS = {
     "encoder": lambda encoder: encoder,
     "pretrainer": PreTrainer,
