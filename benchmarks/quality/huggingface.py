@@ -64,7 +64,7 @@ class _Family:
     def outputs(self, features: Rows) -> Iterator[tuple[int, Any]]:
         """The model's output for each feature, with its place; longest first."""
         self.model.eval()
-        order = sorted(range(len(features)), key=lambda i: -np.size(features[i]["input_ids"]))
+        order = sorted(range(len(features)), key=lambda i: -_length(features[i]["input_ids"]))
         for start in range(0, len(order), _EVALUATION_BATCH):
             chosen = order[start : start + _EVALUATION_BATCH]
             with torch.inference_mode():
@@ -78,6 +78,11 @@ class _Family:
         for i, output in self.outputs(features):
             predictions[i] = output["logits"].argmax(-1).tolist()
         return predictions
+
+
+def _length(ids: list[int] | list[list[int]]) -> int:
+    """Tokens of a text, or of all choices together."""
+    return sum(len(each) if isinstance(each, list) else 1 for each in ids)
 
 
 class _Classification(_Family):

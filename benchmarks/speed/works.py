@@ -48,8 +48,8 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3)),
 }
-# What serving/README.md advises a process to be started with that only answers, in bfloat16: oneDNN
-# then keeps weights in the order of its kernels. A process that trains would go on with old ones.
+# What serving/README.md advises a process to be started with that only answers: oneDNN then keeps
+# weights in the order of its kernels. A process that trains would go on with old ones.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
 # And besides where one text is asked at a time: two threads share a product without a third.
 ONE_AT_A_TIME = FIXED_WEIGHTS | {"TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD": "1"}
@@ -58,20 +58,17 @@ SHARE_OF_PEAK = (None, 0.75)
 PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
 
 
-def ways(precision: str, batch: int) -> list[dict]:
-    """The ways that an export of ours answers: the name, `frozen`, and of some its `environment`.
+def ways(batch: int) -> list[dict]:
+    """The ways that an export of ours answers so many texts at a time.
 
-    Args:
-        precision: one of `PRECISIONS`.
-        batch: texts at a time.
+    Each has a name, `frozen`, and, if it needs any, an `environment` to be started with.
     """
-    found = [{"name": "bert_tf", "frozen": False}, {"name": "bert_tf, frozen", "frozen": True}]
-    if precision == "bfloat16":
-        environment = ONE_AT_A_TIME if batch == 1 else FIXED_WEIGHTS
-        found.append(
-            {"name": "bert_tf, fixed weights", "frozen": False, "environment": environment}
-        )
-    return found
+    environment = ONE_AT_A_TIME if batch == 1 else FIXED_WEIGHTS
+    return [
+        {"name": "bert_tf", "frozen": False},
+        {"name": "bert_tf, frozen", "frozen": True},
+        {"name": "bert_tf, fixed weights", "frozen": False, "environment": environment},
+    ]
 
 
 def entries(work: Work, precision: str, peers: list[str]) -> list[tuple[str, dict]]:
@@ -79,7 +76,7 @@ def entries(work: Work, precision: str, peers: list[str]) -> list[tuple[str, dic
     ours = [("ours", {"name": "bert_tf", "frozen": False})]
     known = {"pytorch": ("pytorch", {"name": "PyTorch"})}
     if work.serves:
-        ours = [("ours", way) for way in ways(precision, work.batch)]
+        ours = [("ours", way) for way in ways(work.batch)]
         known["openvino"] = ("openvino_runtime", {"name": "OpenVINO"})
         if precision == "float32":
             known["onnx"] = ("onnx_runtime", {"name": "ONNX Runtime"})

@@ -67,6 +67,28 @@ def test_words_that_the_peer_does_not_see_are_outside_of_entities(tmp_path):
     assert found == [[begins, outside, begins, outside, outside], [begins]]
 
 
+def test_choices_of_unequal_length_are_predicted(tmp_path):
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from benchmarks.quality import huggingface
+
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"]) + "\n")
+    transformers.BertTokenizerFast(vocab=str(vocabulary)).save_pretrained(tmp_path)
+    sizes = {"vocab_size": 7, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    transformers.BertForMultipleChoice(
+        transformers.BertConfig(**sizes, intermediate_size=8)
+    ).save_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    job = {"max_length": 8, "checkpoint": str(tmp_path)}
+    choosing = huggingface._MultipleChoice(tokenizer, job, {"labels": None})
+    rows = [{"context": "a", "choices": ["b", "b c"]}, {"context": "a b c", "choices": ["a", "b"]}]
+    found = choosing.predict(rows)
+    assert len(found) == 2 and set(found) <= {0, 1}
+    # As one at a time: neither their order nor their padding matters.
+    assert found == [choosing.predict([row])[0] for row in rows]
+
+
 @pytest.fixture
 def lines():
     return tasks(Path("data"), Path("glue"), Path("squad"))
