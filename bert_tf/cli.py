@@ -181,7 +181,7 @@ def _add_evaluate(subparsers: argparse._SubParsersAction) -> None:
         subparsers,
         commands.evaluate,
         "evaluate",
-        "measure a run on its dev data, or on other data; prints and writes metrics.json",
+        "measure a run on its dev data, or on other data; prints metrics, writes them and predictions",
         "  bert-tf evaluate runs/reviews\n"
         "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
     )

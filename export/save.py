@@ -89,7 +89,7 @@ def save(
     folder = Path(out)
     for name in services:
         if (place := _place(folder, name, version)).exists():
-            raise UserError(f"{place} exists already; remove it or choose another --out")
+            raise UserError(f"{place} exists already; remove it or choose another folder")
     for name, service in services.items():
         with atomic_path(_place(folder, name, version)) as new:
             write(service, new, origin or Origin())

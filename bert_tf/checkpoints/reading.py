@@ -48,7 +48,9 @@ def find(path: str | Path) -> Checkpoint:
         return _tensorflow(prefix)
     if path.is_file():
         return _in_folder(path.parent)
-    raise UserError(f"checkpoint not found: {path}")
+    raise UserError(
+        f"checkpoint not found: {path}; give a folder, or hf://org/name to download one"
+    )
 
 
 def newest(run: Path) -> Path:

@@ -152,6 +152,6 @@ class MultipleChoiceData(FinetuningData):
     """Contexts with several endings: see `bert_tf.tasks.multiple_choice`.
 
     Formats: swag, the official CSV; codah, its TSV; jsonl, objects with context, choices (or
-    endings) and label. Without names the files are train.csv and val.csv of SWAG, and else
-    train.tsv and dev.tsv with the format's ending; test.csv or test.tsv if it is there.
+    endings) and label. Without names the files are train.csv and val.csv of SWAG, train.tsv and
+    dev.tsv of CODAH, train.jsonl and dev.jsonl, and test with the same ending if it is there.
     """

@@ -133,6 +133,11 @@ _SETTINGS = {
 }
 
 
+def _cores() -> int:
+    """That this process may use; of systems that do not tell, all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 def _intro() -> list[str]:
     running = commit()
     checkout = f" ({running})" if running else ""
@@ -140,7 +145,7 @@ def _intro() -> list[str]:
         f"bert_tf {bert_tf.__version__}{checkout}, TensorFlow {tf.__version__}, Keras "
         f"{keras.__version__}, Python {platform.python_version()}"
     )
-    machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores"
+    machine = f"{_processor()}, {_cores()} cores"
     today = datetime.date.today().isoformat()
     return [
         f"Written on {today} by bert-tf report: {versions}; {machine}.",

@@ -191,8 +191,9 @@ def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.M
 def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
-    Writes the predictions; and, of a run that is finished and of its own dev file, `metrics.json`,
-    by which a run is known to be finished.
+    Writes the predictions, and the metrics: those on `data` to `predictions/NAME_metrics.json`,
+    NAME being the file's without its ending; those on its own dev file, of a run that is finished,
+    to `metrics.json`, by which a run is known to be finished.
 
     Raises:
         UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
@@ -210,6 +211,8 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     metrics = _score(task, model, rows, run.predictions, name)
     if data:
         say(f"{data}: {describe_metrics(metrics) or 'no labels; predictions are written'}")
+        if metrics:
+            run.write_metrics(metrics, of=name)
     elif run.read_metrics() is None:
         say(f"{path}, not finished yet: {describe_metrics(metrics)}")
     else:

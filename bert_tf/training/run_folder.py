@@ -140,9 +140,10 @@ class RunFolder:
         best = self.path / BEST_FILE
         return configuration.load(best) if best.exists() else self.config
 
-    def write_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Writes `metrics.json`."""
-        write_text(self.path / METRICS_FILE, json.dumps(dict(metrics), indent=2) + "\n")
+    def write_metrics(self, metrics: Mapping[str, float], of: str | None = None) -> None:
+        """Writes `metrics.json`; of other data than the run's own, beside their predictions."""
+        path = self.path / METRICS_FILE if of is None else self.predictions / f"{of}_{METRICS_FILE}"
+        write_text(path, json.dumps(dict(metrics), indent=2) + "\n")
 
     def read_metrics(self) -> dict[str, float] | None:
         """What `write_metrics` wrote; None before that."""

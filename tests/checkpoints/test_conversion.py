@@ -178,4 +178,7 @@ def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
     missing = str(tmp_path / "missing")
 
     assert cli.main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2
-    assert capsys.readouterr().err == f"bert-tf: error: checkpoint not found: {missing}\n"
+    assert capsys.readouterr().err == (
+        f"bert-tf: error: checkpoint not found: {missing}; give a folder, or hf://org/name to "
+        "download one\n"
+    )

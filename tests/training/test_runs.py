@@ -108,9 +108,13 @@ def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     before = (run / "predictions" / "dev.tsv").read_bytes()
     data = Path(configuration.load(run / "config.yaml").data.path) / "dev.tsv"
     (tmp_path / "dev.tsv").write_text("\n".join(data.read_text().splitlines()[:4]) + "\n")
-    training.evaluate(run, tmp_path / "dev.tsv")
+    own = (run / "metrics.json").read_bytes()
+    metrics = training.evaluate(run, tmp_path / "dev.tsv")
 
     assert (run / "predictions" / "dev.tsv").read_bytes() == before
+    assert (run / "metrics.json").read_bytes() == own
+    written = json.loads((run / "predictions" / "other_dev_metrics.json").read_text())
+    assert written == metrics
     assert len((run / "predictions" / "other_dev.tsv").read_text().splitlines()) == 4
 
 
