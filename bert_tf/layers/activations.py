@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+
 
 @tf.custom_gradient
 def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
@@ -71,7 +73,13 @@ def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], t
     """The function that `hidden_act` names; None is the identity.
 
     `training` takes the form that keeps its derivative.
+
+    Raises:
+        UserError: `name` is none of them.
     """
     if training and name in ("gelu", "gelu_new"):
         return {"gelu": trained_gelu, "gelu_new": trained_gelu_new}[name]
-    return {None: tf.identity, "gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh}[name]
+    known = {None: tf.identity, "gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh}
+    if name not in known:
+        raise UserError(f"unknown activation {name!r}; choose gelu, gelu_new, tanh or None")
+    return known[name]

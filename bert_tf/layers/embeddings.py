@@ -14,7 +14,7 @@ from bert_tf.layers.linear import truncated_normal
 class Embeddings(keras.layers.Layer):
     """Token ids -> vectors: word + position + segment, normalized, with dropout.
 
-    Args: see `EncoderConfig`.
+    Args: as in `EncoderConfig`, `dropout` being its `hidden_dropout_prob`.
     """
 
     def __init__(

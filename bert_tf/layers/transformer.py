@@ -16,7 +16,14 @@ from bert_tf.layers.linear import Linear
 class TransformerBlock(keras.layers.Layer):
     """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
 
-    Args: see `EncoderConfig`.
+    Args, which `EncoderConfig` calls otherwise:
+        num_heads: `num_attention_heads`.
+        intermediate_size: the same.
+        activation: `hidden_act`.
+        dropout: `hidden_dropout_prob`, of what attention and the feed-forward layer give.
+        attention_dropout: `attention_probs_dropout_prob`, of the attention's probabilities.
+        initializer_range: the same.
+        layer_norm_eps: the same.
     """
 
     def __init__(
@@ -44,7 +51,7 @@ class TransformerBlock(keras.layers.Layer):
         self.attention = SelfAttention(
             num_heads, attention_dropout, initializer_range, name="attention", **policy
         )
-        self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
+        self.mixed_dropout = Dropout(dropout, name="attention_dropout", **policy)
         self.attention_layer_norm = LayerNorm(layer_norm_eps, name="attention_layer_norm", **policy)
         self.intermediate = Linear(
             intermediate_size, activation, initializer_range, name="intermediate", **policy
@@ -82,7 +89,7 @@ class TransformerBlock(keras.layers.Layer):
         mixed = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )
-        mixed = self.attention_dropout(mixed, training=training)
+        mixed = self.mixed_dropout(mixed, training=training)
         if positions is not None:
             tokens = layout.select(tokens, positions)
         tokens = self.attention_layer_norm(mixed, tokens)

@@ -85,25 +85,25 @@ class Encoder(keras.Model):
         self.supports_jit = layout == "padded"
         policy = {"dtype": self.dtype_policy}
         self.embeddings = Embeddings(
-            config.vocab_size,
-            config.hidden_size,
-            config.max_position_embeddings,
-            config.type_vocab_size,
-            config.hidden_dropout_prob,
-            config.initializer_range,
-            config.layer_norm_eps,
+            vocab_size=config.vocab_size,
+            hidden_size=config.hidden_size,
+            max_position_embeddings=config.max_position_embeddings,
+            type_vocab_size=config.type_vocab_size,
+            dropout=config.hidden_dropout_prob,
+            initializer_range=config.initializer_range,
+            layer_norm_eps=config.layer_norm_eps,
             name="embeddings",
             **policy,
         )
         self.blocks = [
             TransformerBlock(
-                config.num_attention_heads,
-                config.intermediate_size,
-                config.hidden_act,
-                config.hidden_dropout_prob,
-                config.attention_probs_dropout_prob,
-                config.initializer_range,
-                config.layer_norm_eps,
+                num_heads=config.num_attention_heads,
+                intermediate_size=config.intermediate_size,
+                activation=config.hidden_act,
+                dropout=config.hidden_dropout_prob,
+                attention_dropout=config.attention_probs_dropout_prob,
+                initializer_range=config.initializer_range,
+                layer_norm_eps=config.layer_norm_eps,
                 name=f"layer_{index}",
                 **policy,
             )
@@ -292,13 +292,30 @@ class Encoder(keras.Model):
             "config": self.config.to_dict(),
             "layout": self.layout,
             "with_pooler": self.pooler is not None,
+            "frozen": _frozen(self),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Encoder":
         """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
-        return cls(EncoderConfig(**fields.pop("config")), **fields)
+        frozen = fields.pop("frozen", [])
+        encoder = cls(EncoderConfig(**fields.pop("config")), **fields)
+        for path in frozen:
+            layer = encoder
+            for name in path.split("/"):
+                layer = layer.get_layer(name)
+            layer.trainable = False
+        return encoder
+
+
+def _frozen(encoder: Encoder) -> list[str]:
+    """The layers that training leaves as they are, by their names below the encoder's."""
+    paths = [layer.name for layer in encoder.layers if not layer.trainable]
+    other = encoder.right_to_left
+    if other is not None and other.trainable:
+        paths += [f"{other.name}/{path}" for path in _frozen(other)]
+    return paths
 
 
 def _last_places(input_mask: tf.Tensor) -> tf.Tensor:

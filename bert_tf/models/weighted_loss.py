@@ -5,7 +5,6 @@ weighted losses over the sum of weights, and both sums go over all replicas and 
 parts: a mean of each replica's ratios would weigh a prediction by the company it happens to have.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -74,13 +73,13 @@ class WeightedModel(EncoderModel):
                 "give compile neither loss nor metrics"
             )
 
-    @abstractmethod
     def targets(self, y: Any) -> Mapping[str, Targets]:
-        """The targets of each head, from what `fit` was given."""
+        """The targets of each head, from what `fit` was given; a subclass says them."""
+        raise NotImplementedError
 
-    @abstractmethod
     def logits(self, y_pred: Any) -> Mapping[str, tf.Tensor]:
-        """The float32 logits [..., classes] of each head, from what `call` returned."""
+        """The float32 logits [..., classes] of each head, from what `call` returned; likewise."""
+        raise NotImplementedError
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """Rows, and each head's sum of weights."""

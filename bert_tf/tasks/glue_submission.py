@@ -107,7 +107,11 @@ def _find(runs: Sequence[Path]) -> Mapping[str, Path]:
 def _checked(path: Path, rows: int) -> str:
     text = read_text(path, "predictions")
     header, *lines = text.splitlines()
-    if header != _HEADER or len(lines) != rows:
+    if header != _HEADER:
+        raise UserError(
+            f"{path}: its first line must be index and prediction with a tab between; predict anew"
+        )
+    if len(lines) != rows:
         raise UserError(
             f"{path} has {len(lines)} predictions, but that test set has {rows} rows; predict for "
             "the whole official file"

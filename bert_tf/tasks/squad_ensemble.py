@@ -91,13 +91,18 @@ def combine(
         without `data`.
 
     Raises:
-        UserError: predictions that are missing, or of other questions than the other runs'.
+        UserError: predictions that are missing, or of other questions than the other runs'; data
+            without answers; a threshold for runs that always answer.
     """
     combined = _combined(runs, name)
     questions = read_squad(data) if data else []
+    if any(each.answers is None for each in questions):
+        raise UserError(f"{data} does not tell the answers; leave --data out")
     if questions and {each.id for each in questions} != combined.answers.keys():
         raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
     answers, odds = combined
+    if odds is None and null_threshold is not None:
+        raise UserError("these runs answer every question; leave --null-threshold out")
     if odds is not None:
         if null_threshold is None and not questions:
             raise UserError("these runs may answer nothing: give --data or --null-threshold")
@@ -127,7 +132,10 @@ def _combined(runs: Sequence[Path], name: str) -> Combined:
     n_bests = [_read(run, f"{name}_nbest") for run in runs]
     have_odds = [run for run in runs if _file(run, f"{name}_null_odds").exists()]
     if have_odds and len(have_odds) < len(runs):
-        raise UserError(f"{have_odds[0]} may answer nothing, and others of the runs may not")
+        (other, *_) = (run for run in runs if run not in have_odds)
+        raise UserError(
+            f"{have_odds[0]} may answer nothing, and {other} may not; join runs of one kind"
+        )
     for run, n_best in zip(runs, n_bests, strict=True):
         if n_best.keys() != n_bests[0].keys():
             raise UserError(f"{run} and {runs[0]} answer different questions; evaluate both on one")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.layers import activations
 
 
@@ -32,3 +33,8 @@ def test_in_training_the_error_of_bfloat16_is_that_of_rounding(name, approximate
     for found, expected in ((ours, theirs), (tape.gradient(ours, x), derived)):
         found = tf.cast(found, tf.float64)
         np.testing.assert_allclose(found, expected, rtol=2**-8, atol=1e-6)
+
+
+def test_an_unknown_activation_is_named():
+    with pytest.raises(UserError, match="unknown activation 'relu'; choose gelu, gelu_new, tanh"):
+        activations.by_name("relu")

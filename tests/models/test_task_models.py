@@ -280,6 +280,22 @@ def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
     np.testing.assert_array_equal(model(inputs()), again(inputs()))
 
 
+def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_its_state(tmp_path):
+    config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
+    model = SequenceClassifier(Encoder(config), 3)
+    for encoder in (model.encoder, model.encoder.right_to_left):
+        encoder.embeddings.trainable = encoder.blocks[0].trainable = False
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(AdamW(1e-3), loss)
+    model.fit(inputs(), np.array([0, 2, 1, 0]), batch_size=2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    names = [weight.path for weight in model.trainable_weights]
+    assert [weight.path for weight in again.trainable_weights] == names
+    for ours, theirs in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_every_model_comes_back_from_a_keras_file(kind, dtype, tmp_path):

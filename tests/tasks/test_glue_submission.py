@@ -44,6 +44,11 @@ def test_a_test_set_twice_or_in_part_or_no_run_is_refused(tmp_path):
     one, other = (write_run(tmp_path / name, "RTE", "entailment") for name in "ab")
     with pytest.raises(UserError, match="are for RTE; name one run"):
         submit([one, other], tmp_path / "out.zip", fill=True)
+    headless = write_run(tmp_path / "d", "WNLI", "0")
+    file = headless / "predictions" / "WNLI.tsv"
+    file.write_text(file.read_text().replace("index\t", "id\t"))
+    with pytest.raises(UserError, match="WNLI.tsv: its first line must be index and prediction"):
+        submit([headless], tmp_path / "out.zip", fill=True)
     part = write_run(tmp_path / "c", "WNLI", "0", rows=5)
     with pytest.raises(UserError, match="WNLI.tsv has 5 predictions, but that test set has 146"):
         submit([part], tmp_path / "out.zip", fill=True)

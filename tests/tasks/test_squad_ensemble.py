@@ -90,11 +90,17 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
     with pytest.raises(UserError, match="answer different questions"):
         combine([*always, other], out)
     odds = write_run(tmp_path, "odds", {"0": {"sea": 1.0}, "1": {"sea": 1.0}}, {"0": 1, "1": 1})
-    with pytest.raises(UserError, match="odds may answer nothing, and others of the runs may not"):
+    with pytest.raises(UserError, match="odds may answer nothing, and .*a may not; join runs"):
         combine([*always, odds], out)
+    with pytest.raises(UserError, match="answer every question; leave --null-threshold out"):
+        combine(always, out, null_threshold=1.0)
     with pytest.raises(UserError, match="no predictions/test_nbest.json; make it with bert-tf eva"):
         combine(always, out, name="test")
     data = tiny_questions.write_squad(tmp_path / "dev.json", tiny_questions.rows(3, 0))
     with pytest.raises(UserError, match="dev.json has other questions than the predictions dev"):
+        combine(always, out, data=data)
+    untold = [{"context": "sea", "qas": [{"id": each, "question": "?"} for each in "01"]}]
+    data = tiny_questions.write_squad(tmp_path / "test.json", untold)
+    with pytest.raises(UserError, match="test.json does not tell the answers; leave --data out"):
         combine(always, out, data=data)
     assert not out.exists()

@@ -1,0 +1,52 @@
+"""The page on configuration has every key, with the default that it has."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from bert_tf import yaml_files
+from bert_tf.config import data, model, train
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+# The tables in the order of the page, and the class of which each has the keys.
+TABLES = (
+    train.TrainConfig,
+    train.PretrainingTrain,
+    train.FinetuningTrain,
+    model.TokenizerConfig,
+    model.ModelConfig,
+    model.TaggerModel,
+    model.InitConfig,
+    data.FinetuningData,
+    data.ClassificationData,
+    data.QuestionAnsweringData,
+    data.TokenClassificationData,
+    data.PretrainingData,
+)
+
+
+def tables() -> list[dict[str, str]]:
+    """The keys of each table with their defaults, as they are written."""
+    found = re.split(r"\|---\|---\|---\|\n", PAGE.read_text())[1:]
+    rows = [re.findall(r"^\| `(\w+)` \| (.*?) ?\|", each.split("\n\n")[0], re.M) for each in found]
+    return [dict(each) for each in rows]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_key_is_told_with_its_default(kind, tmp_path):
+    fields = [each for each in dataclasses.fields(kind) if each.name in kind.__annotations__]
+    told = tables()[TABLES.index(kind)]
+    assert list(told) == [field.name for field in fields]
+    for field in fields:
+        if field.default is dataclasses.MISSING:
+            assert told[field.name] == ""
+        else:
+            file = tmp_path / "one.yaml"
+            file.write_text(f"value: {told[field.name]}\n")
+            assert yaml_files.read(file).values["value"] == field.default
+
+
+def test_there_is_a_table_for_each_class_and_no_other():
+    assert len(tables()) == len(TABLES)
