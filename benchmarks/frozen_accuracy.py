@@ -2,27 +2,37 @@
 
     python -m benchmarks.frozen_accuracy RUN [RUN …]
 
-For classification (GLUE's formats but MNLI), multiple choice, token classification and question
-answering. Each run is exported plain and frozen, in float32 and bfloat16, by a process of its own,
-as TensorFlow does not give back the memory of what it has loaded. The metric is the one that tells
-the best of several such runs, in percent, beside that of the run's `metrics.json`.
+For runs of any task but pre-training, on the dev data that they were evaluated on; of MNLI that is
+the matched part. Each run is exported plain and frozen, in float32 and bfloat16, by a process of
+its own, as TensorFlow does not give back the memory of what it has loaded. The metric is the one
+that tells the best of several such runs, in percent, beside that of the run's `metrics.json`.
 """
 
 import argparse
 import concurrent.futures
 import multiprocessing
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality.tasks import QualityTask
-from bert_tf.tasks import TASKS
+from bert_tf import command
+from bert_tf.checkpoints import reading
+from bert_tf.data import text_files
+from bert_tf.data.choices import read_choices
+from bert_tf.data.squad import Question
+from bert_tf.errors import UserError
+from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics
+from bert_tf.tasks import TASKS, Task
+from bert_tf.tasks.token_classification import TaggedTexts
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.setup import make_tokenizer
 from export.run import export_run
 
 # Heading -> how it is exported.
@@ -33,98 +43,160 @@ EXPORTS = {
     "frozen bfloat16": {"freeze": True, "precision": "bfloat16"},
 }
 _BATCH = 32
-Rows = list[dict[str, Any]]
+# Of an export's inputs by name, a value for every row: a text, or a list of texts.
+Inputs = dict[str, list]
+# What an export gave for each batch.
+Outputs = list[np.ndarray]
 
 
-def main() -> None:
-    """Prints a row for each run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+class Asked(NamedTuple):
+    """How exports of a task are asked.
+
+    Attributes:
+        signature: its name.
+        output: name of the output that is scored.
+        inputs: of a task, one of its files, and what the task read of it.
+        score: metrics of the outputs, given the task and what it read.
+    """
+
+    signature: str
+    output: str
+    inputs: Callable[[Task, Path, Any], Inputs]
+    score: Callable[[Task, Any, Outputs], dict[str, float]]
+
+
+def main() -> int:
+    """Prints a row for each run; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.frozen_accuracy", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    return command.run("frozen_accuracy", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     table = Table("run", "metric", "rows", "evaluate", *EXPORTS)
-    for path in parser.parse_args().runs:
+    for path in arguments.runs:
         table.add_row(*_compare(path))
     Console(width=110).print(table)
 
 
 def _compare(path: Path) -> list[str]:
     run = RunFolder.open(path)
-    metrics = run.read_metrics()
-    metric = TASKS[run.config.task].best_metric_of(run.config)
-    task = QualityTask(str(path / "config.yaml"), Path(run.config.data.path), metric, {})
-    rows = task.rows()
-    scale = 1 if rows["family"] == "question_answering" else 100
+    task, metrics = task_of(run), run.read_metrics()
+    if metrics is None:
+        raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
+    asked, file = ASKED[run.config.task], next(iter(task.files("dev").values()))
+    dev = task.read(file)
+    inputs = asked.inputs(task, file, dev)
+    # Those of SQuAD are in percent already.
+    scale = 1 if run.config.task == "question_answering" else 100
     scores = []
     with concurrent.futures.ProcessPoolExecutor(
         1, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as processes:
         for options in EXPORTS.values():
-            predictions = processes.submit(_ask, path, options, rows).result()
-            scores.append(f"{scale * task.score(rows, predictions):.2f}")
-    return [path.name, metric, str(len(rows["dev"])), f"{scale * metrics[metric]:.2f}", *scores]
+            given = path, options, asked.signature, asked.output, inputs
+            outputs = processes.submit(answers, *given).result()
+            scores.append(asked.score(task, dev, outputs)[task.best_metric])
+    rows = len(next(iter(inputs.values())))
+    shown = [f"{scale * score:.2f}" for score in (metrics[task.best_metric], *scores)]
+    return [path.name, task.best_metric, f"{rows}", *shown]
 
 
-def _ask(path: Path, options: dict[str, Any], rows: dict[str, Any]) -> Any:
-    """What an export of the run answers."""
+def task_of(run: RunFolder) -> Task:
+    """The task of a fine-tuned run.
+
+    Raises:
+        UserError: the run is a pre-training.
+    """
+    config = run.trained_with
+    if config.task not in TASKS:
+        raise UserError(f"{run.path} is a {config.task} run; name a fine-tuned one")
+    labels = reading.find(run.path).description.labels
+    return TASKS[config.task](config, make_tokenizer(run), labels)
+
+
+def answers(
+    path: Path, options: dict[str, Any], signature: str, output: str, inputs: Inputs
+) -> Outputs:
+    """What an export of the run at `path` answers; see `Asked` and `export_run`."""
+    rows = len(next(iter(inputs.values())))
     with tempfile.TemporaryDirectory() as folder:
         saved = export_run(path, Path(folder) / "model", **options)
-        return _ASK[rows["family"]](tf.saved_model.load(str(saved)), rows)
+        model = tf.saved_model.load(str(saved))
+        ask = model.signatures[signature]
+        batches = (slice(start, start + _BATCH) for start in range(0, rows, _BATCH))
+        return [
+            ask(**{name: _tensor(values[batch]) for name, values in inputs.items()})[output].numpy()
+            for batch in batches
+        ]
 
 
-def _batches(rows: Rows) -> Iterator[Rows]:
-    for start in range(0, len(rows), _BATCH):
-        yield rows[start : start + _BATCH]
+def _tensor(values: Sequence[str] | Sequence[list[str]]) -> tf.Tensor:
+    """string [batch], or [batch, longest], padded with ""."""
+    if isinstance(values[0], str):
+        return tf.constant(values)
+    return tf.ragged.constant(values).to_tensor("")
 
 
-def _labels(model: Any, rows: dict[str, Any]) -> list[int]:
-    ask = model.signatures["serving_default"]
-    single = len(rows["dev"][0]["texts"]) == 1
-    names = ("text",) if single else ("text_a", "text_b")
-    found: list[int] = []
-    for batch in _batches(rows["dev"]):
-        columns = zip(*(row["texts"] for row in batch), strict=True)
-        answer = ask(**dict(zip(names, map(tf.constant, columns), strict=True)))
-        found += [rows["labels"].index(label.decode()) for label in answer["label"].numpy()]
-    return found
+def _texts(task: Task, file: Path, dev: Any) -> Inputs:
+    columns = text_files.read(file, task.data, needs_labels=True).columns
+    names = ("text",) if len(columns) == 1 else ("text_a", "text_b")
+    return dict(zip(names, columns, strict=True))
 
 
-def _choices(model: Any, rows: dict[str, Any]) -> list[int]:
-    ask = model.signatures["serving_default"]
-    found: list[int] = []
-    for batch in _batches(rows["dev"]):
-        contexts = tf.constant([row["context"] for row in batch])
-        choices = tf.constant([row["choices"] for row in batch])
-        found += ask(context=contexts, choices=choices)["choice"].numpy().tolist()
-    return found
+def _choices(task: Task, file: Path, dev: Any) -> Inputs:
+    rows = read_choices(file, task.data.format)
+    return {
+        "context": [row.context for row in rows],
+        "choices": [list(row.choices) for row in rows],
+    }
 
 
-def _tags(model: Any, rows: dict[str, Any]) -> list[list[int]]:
-    ask = model.signatures["words"]
-    found = []
-    for batch in _batches(rows["dev"]):
-        words = tf.ragged.constant([row["words"] for row in batch]).to_tensor("")
-        for labels, row in zip(ask(words=words)["labels"].numpy(), batch, strict=True):
-            own = labels[: len(row["words"])]
-            found.append([rows["labels"].index(label.decode()) for label in own])
-    return found
+def _words(task: Task, file: Path, dev: TaggedTexts) -> Inputs:
+    return {"words": dev.texts}
 
 
-def _answers(model: Any, rows: dict[str, Any]) -> dict[str, str]:
-    ask = model.signatures["serving_default"]
-    found = {}
-    for batch in _batches(rows["dev"]):
-        questions = tf.constant([row["question"] for row in batch])
-        contexts = tf.constant([row["context"] for row in batch])
-        answers = ask(question=questions, context=contexts)["answer"].numpy()
-        found |= {row["id"]: a.decode() for row, a in zip(batch, answers, strict=True)}
-    return found
+def _questions(task: Task, file: Path, dev: Sequence[Question]) -> Inputs:
+    return {
+        "question": [each.question for each in dev],
+        "context": [each.context for each in dev],
+    }
 
 
-_ASK: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
-    "classification": _labels,
-    "multiple_choice": _choices,
-    "token_classification": _tags,
-    "question_answering": _answers,
+def _predictions_score(task: Task, dev: Any, outputs: Outputs) -> dict[str, float]:
+    """Of numbers, or of probabilities in the place of logits: the largest is the same."""
+    return task.score(np.concatenate(outputs), dev)
+
+
+def _labels_score(task: Task, dev: TaggedTexts, outputs: Outputs) -> dict[str, float]:
+    """Of the labels of words, bytes [batch, longest] each."""
+    rows = [row for batch in outputs for row in batch]
+    labels = [
+        task.labels.index(label.decode())
+        for row, words in zip(rows, dev.texts, strict=True)
+        for label in row[: len(words)]
+    ]
+    return task.score(np.eye(len(task.labels), dtype=np.float32)[labels], dev)
+
+
+def _answers_score(task: Task, dev: Sequence[Question], outputs: Outputs) -> dict[str, float]:
+    texts = [text.decode() for batch in outputs for text in batch]
+    by_id = {each.id: text for each, text in zip(dev, texts, strict=True)}
+    if not task.data.unanswerable:
+        return answer_metrics(dev, by_id)
+    # What other thresholds would give is not asked: those are for the odds, which are not served.
+    return answer_or_none_metrics(dev, by_id, by_id, dict.fromkeys(by_id, 0.0))
+
+
+ASKED = {
+    "classification": Asked("serving_default", "probabilities", _texts, _predictions_score),
+    "regression": Asked("serving_default", "score", _texts, _predictions_score),
+    "multiple_choice": Asked("serving_default", "probabilities", _choices, _predictions_score),
+    "token_classification": Asked("words", "labels", _words, _labels_score),
+    "question_answering": Asked("serving_default", "answer", _questions, _answers_score),
 }
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

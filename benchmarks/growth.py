@@ -11,6 +11,7 @@ shape of BERT-base.
 import argparse
 import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from rich.table import Table
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
+from bert_tf import command
 from bert_tf.files import atomic_path
 from bert_tf.report.png import new_figure, to_png
 
@@ -33,16 +35,23 @@ _BATCH, _LENGTH, _SHAPE = 8, 128, "base"
 Curves = dict[str, list[tuple[float, float]]]
 
 
-def main() -> None:
-    """Prints a table for each precision and axis, and draws all of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints a table for each precision and axis, and draws all of them.
+
+    Returns:
+        The exit code, see `bert_tf.command`.
+    """
+    parser = command.Parser(prog="python -m benchmarks.growth", description=__doc__.splitlines()[0])
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=_PEERS, default=list(_PEERS))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=2, help="steps of a turn")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
-    arguments = parser.parse_args()
+    return command.run("growth", parser, None, _work, "stopped; nothing was written")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     drawn = {}
     with tempfile.TemporaryDirectory() as scratch:
         for precision in arguments.precisions:
@@ -57,14 +66,14 @@ def _measure(
 ) -> Iterator[tuple[str, Curves]]:
     contestants = _start(_SHAPE, precision, scratch, arguments)
     for axis, sizes in (
-        ("rows", [(batch, _LENGTH) for batch in BATCHES]),
-        ("tokens of a row", [(_BATCH, length) for length in LENGTHS]),
+        ("rows", {batch: (batch, _LENGTH) for batch in BATCHES}),
+        ("tokens of a row", {length: (_BATCH, length) for length in LENGTHS}),
     ):
         curves: Curves = {each.name: [] for each in contestants}
-        for size in sizes:
+        for place, size in sizes.items():
             for each in contestants:
                 each.resize(*size)
-            _time(contestants, size[axis != "rows"], curves, arguments)
+            _time(contestants, place, curves, arguments)
         yield axis, curves
     _end(contestants)
     curves = {}
@@ -135,4 +144,4 @@ def _draw(drawn: dict[tuple[str, str], Curves], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

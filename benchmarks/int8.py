@@ -2,15 +2,16 @@
 
     python -m benchmarks.int8 RUN [RUN …]
 
-For finished runs of any task. Weights are rounded to 8 bits by the largest of each output column,
-activations by the largest of each call; all else is computed in bfloat16. The product is
-TensorFlow's internal op `_QuantizedMatMul`, which only builds with oneDNN have, so that exports do
-not use it. The table has the run's metric on its dev data, and the sequences a second of its
-encoder on 8 x 128 tokens, in turns, beside float32 and bfloat16; weights are always constants.
+For finished runs of any task but pre-training. Weights are rounded to 8 bits by the largest of each
+output column, activations by the largest of each call; all else is computed in bfloat16. The
+product is TensorFlow's internal op `_QuantizedMatMul`, which only builds with oneDNN have, so that
+exports do not use it. The table has the run's metric on its dev data, and the sequences a second of
+its encoder on 8 x 128 tokens, in turns, beside float32 and bfloat16; weights are always constants.
 """
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +27,13 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
 from benchmarks.speed import inputs
+from bert_tf import command
+from bert_tf.errors import UserError
 from bert_tf.layers.linear import Linear
+from bert_tf.tasks import TASKS
 from bert_tf.training.finetuning import trained
 from bert_tf.training.run_folder import RunFolder
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 
 _BATCH, _LENGTH = 8, 128
 _ROUNDS, _STEPS = 12, 3
@@ -38,12 +42,16 @@ _KINDS = ("float32", "bfloat16", "int8")
 _LEAST_UNITS = 64
 
 
-def main() -> None:
-    """Prints a row for each run and kind of number."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints a row for each run and number; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(prog="python -m benchmarks.int8", description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    return command.run("int8", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     table = Table("run", "numbers", "metric", "dev", "sequences/s", "ratio to bfloat16")
-    for path in parser.parse_args().runs:
+    for path in arguments.runs:
         for row in _compare(path):
             table.add_row(*row)
     Console(width=100).print(table)
@@ -51,6 +59,8 @@ def main() -> None:
 
 def _compare(path: Path) -> list[tuple[str, ...]]:
     run = RunFolder.open(path)
+    if run.config.task not in TASKS:
+        raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
     scores, steps, dev = {}, {}, None
     for kind in _KINDS:
         task, model = trained(run, "float32" if kind == "float32" else "bfloat16")
@@ -157,4 +167,4 @@ def _types(*dtypes: tf.DType) -> attr_value_pb2.AttrValue:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

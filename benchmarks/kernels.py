@@ -10,6 +10,7 @@ has microseconds of a call for several numbers of tokens, in turns, ours first.
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from bert_tf import command
 from bert_tf.config.kinds import POLICIES
 from bert_tf.layers.layer_norm import LayerNorm
 
@@ -30,12 +32,17 @@ _ROUNDS, _STEPS = 10, 5
 Way = Callable[[tf.Tensor], tf.Tensor]
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints the table; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.kernels", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--precision", choices=POLICIES, default="bfloat16")
     parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    return command.run("kernels", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     table = Table("piece", "tokens", "ours, us", "other way, us", "ours over other")
@@ -101,26 +108,23 @@ def _in_turns(ways: tuple[Way, Way], x: tf.Tensor) -> list[float]:
         for step, taken in zip(repeated, seconds, strict=True):
             for _ in range(_STEPS):
                 began = time.perf_counter()
-                step(x)
+                step(*[x] * _REPEATED)
                 if number:  # the first turn warms up
                     taken.append(time.perf_counter() - began)
     return [statistics.median(taken) / _REPEATED * 1e6 for taken in seconds]
 
 
-def _repeated(way: Way, x: tf.Tensor) -> Way:
-    """Many calls in one graph, of inputs that differ, for any number of tokens."""
+def _repeated(way: Way, x: tf.Tensor) -> Callable[..., tf.Tensor]:
+    """Many calls in one graph, each of an input of its own, for any number of tokens."""
 
-    def calls(x: tf.Tensor) -> tf.Tensor:
-        # Of each result one number is looked at, so that none can be left out.
-        seen = [
-            tf.reshape(way(x * tf.cast(1 + number / 64, x.dtype)), [-1])[0]
-            for number in range(_REPEATED)
-        ]
-        return tf.add_n(seen)
+    def calls(*inputs: tf.Tensor) -> tf.Tensor:
+        # Of each result one number is looked at, so that none can be left out. The inputs may all
+        # be one tensor: the graph does not know, and computes each.
+        return tf.add_n([tf.reshape(way(each), [-1])[0] for each in inputs])
 
-    spec = tf.TensorSpec([None, x.shape[1]], x.dtype)
-    return tf.function(calls, autograph=False).get_concrete_function(spec)
+    specs = [tf.TensorSpec([None, x.shape[1]], x.dtype)] * _REPEATED
+    return tf.function(calls, autograph=False).get_concrete_function(*specs)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,6 +9,7 @@ compared with that. Needs only what a server needs: `tensorflow` and `tensorflow
 import argparse
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  its ops
+
+from bert_tf import command
+from bert_tf.errors import UserError
 
 WORDS = (
     "the film was a lovely two hours of nothing but rain and old songs in Paris where she met him "
@@ -28,8 +32,16 @@ Answers = Mapping[str, np.ndarray]
 
 
 def main() -> int:
-    """Prints what was found; the exit code is 1 if an answer differed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Prints what was found.
+
+    Returns:
+        The exit code, see `bert_tf.command`; 1 if an answer differed.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.load",
+        description=__doc__.splitlines()[0],
+        epilog="Ends with exit code 1 where an answer differed.",
+    )
     parser.add_argument("saved_model", help="a folder made by an export")
     parser.add_argument("--minutes", type=float, default=10.0, help="(%(default)s)")
     parser.add_argument("--threads", type=int, default=16, help="(%(default)s)")
@@ -37,7 +49,14 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=8, help="at most so many in one (%(default)s)")
     parser.add_argument("--words", type=int, default=60, help="at most so many in a row")
     parser.add_argument("--tolerance", type=float, default=1e-6, help="of numbers (%(default)g)")
-    arguments = parser.parse_args()
+    return command.run("load", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    if not tf.saved_model.contains_saved_model(arguments.saved_model):
+        raise UserError(
+            f"{arguments.saved_model} is no SavedModel; name a folder made by an export"
+        )
     model = tf.saved_model.load(arguments.saved_model)
     ask = model.signatures["serving_default"]
     requests = make_requests(ask, arguments.requests, arguments.rows, arguments.words)
@@ -54,7 +73,8 @@ def main() -> int:
         f"mean of the second quarter {np.mean(memory[quarter : 2 * quarter]):.0f}, "
         f"of the last {np.mean(memory[-quarter:]):.0f}"
     )
-    return int(wrong > 0)
+    if wrong:
+        sys.exit(1)
 
 
 def make_requests(ask: Callable, count: int, rows: int, words: int) -> list[dict[str, tf.Tensor]]:
@@ -128,4 +148,4 @@ def resident_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

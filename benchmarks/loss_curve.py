@@ -13,6 +13,7 @@ installed libraries.
 
 import argparse
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.arguments import existing
+from bert_tf import command
 from bert_tf.checkpoints import names, reading
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.shard_data import ShardData
@@ -32,20 +35,30 @@ from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary_learning import learn_vocabulary
 
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 VOCABULARY = 4000
 SEQ_LEN, BATCH = 64, 16
 WEIGHT_DECAY, CLIP_NORM = 0.01, 1.0
 SHOWN_EVERY = 5
 
 
-def main() -> None:
-    """Prints a table of both losses for each size, and the largest difference of all steps."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", default=["tiny", "mini"])
+def main() -> int:
+    """Prints a table of both losses for each size, and the largest difference of all steps.
+
+    Returns:
+        The exit code, see `bert_tf.command`.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.loss_curve", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "mini"])
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--learning-rate", type=float, default=5e-4)
-    parser.add_argument("--corpus", nargs="+", help="text files, one document each")
-    arguments = parser.parse_args()
+    parser.add_argument("--corpus", nargs="+", type=existing, help="text files, one document each")
+    return command.run("loss_curve", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     steps = arguments.steps
     schedule = WarmupLinearDecay(arguments.learning_rate, steps, warmup_steps=steps // 10)
     with tempfile.TemporaryDirectory() as folder:
@@ -64,18 +77,18 @@ def main() -> None:
             report_weights(model, config, start, end)
 
 
-def prepare(folder: Path, corpus: Sequence[str] | None) -> ShardData:
+def prepare(folder: Path, corpus: Sequence[Path] | None) -> ShardData:
     """Token shards of the text, with a vocabulary learned from it."""
     if corpus is None:
-        corpus = [str(folder / "corpus.txt")]
+        corpus = [folder / "corpus.txt"]
         passages = docstrings.harvest()
         documents = itertools.groupby(passages, key=lambda passage: passage.module)
         texts = ("\n".join(s for each in group for s in each.sentences) for _, group in documents)
-        Path(corpus[0]).write_text("\n\n".join(texts), encoding="utf-8")
+        corpus[0].write_text("\n\n".join(texts), encoding="utf-8")
         documents = Corpus(corpus, "sentence_per_line")
     else:
         documents = Corpus(corpus, "document_per_file")
-    learned = learn_vocabulary([Path(file) for file in corpus], VOCABULARY)
+    learned = learn_vocabulary(corpus, VOCABULARY)
     write_token_shards(documents, Tokenizer(learned.pieces), folder / "tokens")
     return ShardData(folder / "tokens", BATCH, SEQ_LEN)
 
@@ -216,4 +229,4 @@ def report_weights(model: PreTrainer, config: EncoderConfig, start: Path, end: P
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

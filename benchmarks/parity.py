@@ -30,6 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.model_garden import make_encoder
+from bert_tf import command
 from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.progress import say
@@ -57,11 +58,23 @@ GOALS = {
 Found = dict[str, float]
 
 
-def main() -> None:
-    """Prints one row for each goal; exits with 1 where one is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints one row for each goal.
+
+    Returns:
+        The exit code, see `bert_tf.command`; 1 where a goal is missed.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.parity",
+        description=__doc__.splitlines()[0],
+        epilog="Ends with exit code 1 where a goal is missed.",
+    )
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
-    sizes = parser.parse_args().sizes
+    return command.run("parity", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    sizes = arguments.sizes
     tasks = list(itertools.product(sizes, GOALS, ("gelu", "gelu_new"), LAYOUTS))
     found = {(size, peer): {} for size in sizes for peer in GOALS}
     # Each in a process of its own: TensorFlow keeps a graph that has a gradient written by hand,
@@ -82,7 +95,8 @@ def main() -> None:
             form = "<9.2f" if goal > 1 else "<9.1e"
             print(f"{peer:14}{what:47}{goal:{form}}" + "".join(f"{v:{form}}" for v in values))
             missed |= not max(values) <= goal
-    sys.exit("a goal is missed" if missed else 0)
+    if missed:
+        sys.exit("a goal is missed")
 
 
 def compare(task: tuple[str, str, str, str]) -> Found:
@@ -272,4 +286,4 @@ def _relative(one: Any, other: Any) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -31,23 +31,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import existing
 from benchmarks.memory import peak_bytes
+from bert_tf import command
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _STEPS = 6
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, required=True, help="file, or folder of files")
-    parser.add_argument("--vocab", type=Path, required=True)
-    parser.add_argument("--reference", type=Path, help="a copy of google-research/bert")
+def main() -> int:
+    """Measures and prints; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.pretraining_data", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")
+    parser.add_argument("--vocab", type=existing, required=True)
+    parser.add_argument("--reference", type=existing, help="a copy of google-research/bert")
     parser.add_argument("--dupe-factor", type=int, default=10, help="the reference's default is 10")
     parser.add_argument("--documents", type=int, help="use only so many: the reference is slow")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--memory", action="store_true", help="compare memory instead of speed")
-    arguments = parser.parse_args()
+    return command.run("pretraining_data", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with tempfile.TemporaryDirectory() as place:
         if arguments.memory:
@@ -232,4 +239,4 @@ def train_mini(vocab: Path, shards: Path, batch_size: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

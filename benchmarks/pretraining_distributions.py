@@ -16,11 +16,17 @@ measured as the spread between passes over the corpus, of which ours are made wi
 
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.arguments import existing
+from bert_tf import command
+from bert_tf.errors import UserError
+from bert_tf.files import write_text
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _BATCH = 64
@@ -28,24 +34,33 @@ _BATCH = 64
 Batch = dict[str, np.ndarray]
 
 
-def main() -> None:
-    """Prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints a table; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.pretraining_distributions", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--text", type=Path, required=True, help="one sentence a line")
-    parser.add_argument("--write-text", type=Path, help="a WikiText file to make --text of")
-    parser.add_argument("--vocab", type=Path, help="uncased vocabulary")
-    parser.add_argument("--reference-records", type=Path, help="made by the reference of it")
+    parser.add_argument("--write-text", type=existing, help="a WikiText file to make --text of")
+    parser.add_argument("--vocab", type=existing, help="uncased vocabulary")
+    parser.add_argument("--reference-records", type=existing, help="made by the reference of it")
     parser.add_argument("--dupe-factor", type=int, default=10, help="the reference's")
     parser.add_argument("--passes", type=int, default=20, help="passes of ours")
     parser.add_argument("--whole-words", action="store_true", help="both masked whole words")
-    arguments = parser.parse_args()
+    return command.run("pretraining_distributions", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if arguments.write_text:
         from bert_tf.data.corpus import Corpus
 
         documents = Corpus(arguments.write_text, "wikitext")
-        arguments.text.write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n")
+        write_text(arguments.text, "\n\n".join("\n".join(lines) for lines in documents) + "\n")
         return
+    for name in ("vocab", "reference_records"):
+        if getattr(arguments, name) is None:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} is missing; only --write-text goes without")
     from bert_tf.text.vocabulary import read_vocabulary
 
     vocabulary = read_vocabulary(arguments.vocab)
@@ -140,4 +155,4 @@ def describe(batches: Iterable[Batch], vocabulary: tuple[str, ...]) -> dict[str,
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

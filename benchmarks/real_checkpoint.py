@@ -13,6 +13,7 @@ token ids, token vectors and mean-pooled embeddings (of length 1) from ours.
 import argparse
 import contextlib
 import io
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.arguments import existing
+from bert_tf import command
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.tokenizer import read_tokenizer
@@ -58,19 +61,24 @@ class Outputs(NamedTuple):
     embeddings: np.ndarray
 
 
-def main() -> None:
-    """Reads the command line and prints both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--checkpoint", type=Path, required=True, metavar="FOLDER")
+def main() -> int:
+    """Prints both tables; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.real_checkpoint", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
     parser.add_argument("--transformers", action="store_true", help="compare with transformers")
-    args = parser.parse_args()
+    return command.run("real_checkpoint", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        Console().print(round_trips(args.checkpoint, Path(scratch)))
-        if args.transformers:
+        Console().print(round_trips(arguments.checkpoint, Path(scratch)))
+        if arguments.transformers:
             folders = {"converted": Path(scratch) / "huggingface"}
-            if (args.checkpoint / "config.json").is_file():
-                folders = {"as published": args.checkpoint} | folders
-            Console().print(beside_transformers(ours(args.checkpoint), folders))
+            if (arguments.checkpoint / "config.json").is_file():
+                folders = {"as published": arguments.checkpoint} | folders
+            Console().print(beside_transformers(ours(arguments.checkpoint), folders))
 
 
 def round_trips(checkpoint: Path, scratch: Path) -> Table:
@@ -153,4 +161,4 @@ def _outputs(ids: np.ndarray, tokens: np.ndarray, mask: np.ndarray) -> Outputs:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

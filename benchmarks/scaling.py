@@ -11,11 +11,13 @@ what is held in memory.
 
 import argparse
 import dataclasses
+import sys
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
+from bert_tf import command
 from bert_tf.data.order import Order, Part
 from bert_tf.data.shard_writing import SHARD_TOKENS
 
@@ -75,9 +77,11 @@ class Reader:
         self.most = max(self.most, sum(self.held.values()))
 
 
-def main() -> None:
-    """Prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints the tables; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.scaling", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--words", type=float, default=3.3e9, help="(%(default)g, the paper's)")
     parser.add_argument("--pieces-per-word", type=float, default=1.3)
     parser.add_argument(
@@ -86,7 +90,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8192, help="rows of the global batch")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 8, 24, 64, 256, 1024])
     parser.add_argument("--followed", type=int, default=4, help="workers that are followed")
-    arguments = parser.parse_args()
+    return command.run("scaling", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     corpus = Corpus.of(arguments.words, arguments.pieces_per_word, arguments.example_tokens)
     order = Order(corpus.examples, seed=0)
     everything = corpus.megabytes(np.arange(len(corpus.tokens)))
@@ -159,4 +166,4 @@ def print_mixing(order: Order, corpus: Corpus, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

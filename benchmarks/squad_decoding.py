@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.arguments import existing
+from bert_tf import command
 from bert_tf.data.squad import Question, read_squad
 from bert_tf.decoding.spans import SpanRules, decode
 from bert_tf.metrics.squad import answer_metrics
@@ -40,17 +42,21 @@ _SHOWN = 12
 _LENGTH, _STRIDE, _QUESTION = 384, 128, 64
 
 
-def main() -> None:
-    """Runs every comparison and prints what it found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reference", type=Path, required=True, help="path of run_squad.py")
-    parser.add_argument("--data", type=Path, required=True, help="a SQuAD file of version 1.1")
-    parser.add_argument("--vocab", type=Path, required=True, help="the vocabulary")
+def main() -> int:
+    """Prints what every comparison found; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.squad_decoding", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--reference", type=existing, required=True, help="path of run_squad.py")
+    parser.add_argument("--data", type=existing, required=True, help="a SQuAD file of version 1.1")
+    parser.add_argument("--vocab", type=existing, required=True, help="the vocabulary")
     parser.add_argument("--cased", action="store_true", help="do not lower-case")
-    parser.add_argument("--run", type=Path, help="a fine-tuned run for the logits")
+    parser.add_argument("--run", type=existing, help="a fine-tuned run for the logits")
     parser.add_argument("--questions", type=int, help="only so many questions from the start")
-    arguments = parser.parse_args()
+    return command.run("squad_decoding", parser, None, _work, "stopped")
 
+
+def _work(arguments: argparse.Namespace) -> None:
     questions = read_squad(arguments.data)[: arguments.questions]
     tokenizer = Tokenizer(arguments.vocab, lower_case=not arguments.cased)
     ours = list(_our_windows(questions, tokenizer))
@@ -298,4 +304,4 @@ def load_reference(path: Path) -> ModuleType:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,6 +11,7 @@ step, and its share of all.
 import argparse
 import collections
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,24 +23,31 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from benchmarks.speed import ours
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
+from bert_tf import command
+from bert_tf.errors import UserError
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    """Prints the table; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.step_profile", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--work", choices=WORKS, default="finetune")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--frozen", action="store_true", help="for works that serve")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    arguments = parser.parse_args()
+    return command.run("step_profile", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     work = WORKS[arguments.work]
     if arguments.frozen and not work.serves:
-        parser.error(f"--work {arguments.work} trains, and what is frozen does not")
+        raise UserError(f"--work {arguments.work} trains, which nothing --frozen does")
     with tempfile.TemporaryDirectory() as folder:
         weights, logs = Path(folder) / "weights", Path(folder) / "logs"
         make_weights(weights, work.job, work.shape, None)
@@ -103,4 +111,4 @@ def _print(
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,6 +11,7 @@ alike. A peer that is not installed is left out with a word.
 import argparse
 import importlib.util
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,20 +19,27 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from benchmarks.arguments import existing
+from bert_tf import command
 from bert_tf.text import Tokenizer
 
 _THREADS = 2
 _BATCH = 1024
 
 
-def main() -> None:
-    """Measures all contenders and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--vocab", type=Path, required=True)
-    parser.add_argument("--text", type=Path, required=True, help="file, or folder of files")
+def main() -> int:
+    """Measures all contenders and prints a table; returns the exit code, see `bert_tf.command`."""
+    parser = command.Parser(
+        prog="python -m benchmarks.tokenizer", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--vocab", type=existing, required=True)
+    parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")
     parser.add_argument("--cased", action="store_true", help="do not lower-case")
     parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+    return command.run("tokenizer", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     texts = _lines(arguments.text)
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     contenders = {
@@ -118,4 +126,4 @@ def _hugging_face(vocab: Path, lower_case: bool, texts: list[str]) -> dict[str, 
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

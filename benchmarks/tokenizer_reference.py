@@ -24,6 +24,8 @@ from types import ModuleType
 
 import tensorflow as tf
 
+from benchmarks.arguments import existing
+from bert_tf import command
 from bert_tf.text import Tokenizer
 
 _BATCH = 4096
@@ -88,13 +90,26 @@ _BLOCKS = {
 }
 
 
-def main() -> None:
-    """Runs every comparison for every vocabulary, cased and lower-cased."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reference", type=Path, required=True, help="path of tokenization.py")
-    parser.add_argument("--data", type=Path, required=True, help="folder of vocabularies and texts")
+def main() -> int:
+    """Runs every comparison for every vocabulary, cased and lower-cased.
+
+    Returns:
+        The exit code, see `bert_tf.command`; 1 if anything differed.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.tokenizer_reference",
+        description=__doc__.splitlines()[0],
+        epilog="Ends with exit code 1 where ids differ.",
+    )
+    parser.add_argument("--reference", type=existing, required=True, help="path of tokenization.py")
+    parser.add_argument(
+        "--data", type=existing, required=True, help="folder of vocabularies and texts"
+    )
     parser.add_argument("--only", default="", help="compare only the sets whose name holds this")
-    arguments = parser.parse_args()
+    return command.run("tokenizer_reference", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     reference = load_reference(arguments.reference)
     mismatches = 0
     for name, texts in text_sets(arguments.data):
@@ -103,7 +118,8 @@ def main() -> None:
         for lower_case in (True, False):
             mismatches += _compare(name, texts, reference, arguments.data / "vocab", lower_case)
     print(f"mismatches in all: {mismatches}")
-    sys.exit(1 if mismatches else 0)
+    if mismatches:
+        sys.exit(1)
 
 
 def load_reference(path: Path) -> ModuleType:
@@ -306,4 +322,4 @@ def _sentences(folder: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

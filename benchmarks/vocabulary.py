@@ -11,6 +11,7 @@ left out; MiB is the peak of the process, which for the first and the third hold
 import argparse
 import importlib.util
 import multiprocessing
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,9 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.arguments import existing
 from benchmarks.memory import peak_bytes
+from bert_tf import command
 
 _SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -86,15 +89,25 @@ def _timed(train: Callable[[], Sequence[str]]) -> Outcome:
     return Outcome(pieces, seconds, peak_bytes() >> 20)
 
 
-def main() -> None:
-    """Runs the trainers one after the other and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--input", type=Path, nargs="+", required=True, help="text to learn from")
-    parser.add_argument("--held-out", type=Path, nargs="+", required=True, help="unseen text")
+def main() -> int:
+    """Runs the trainers one after the other and prints the table.
+
+    Returns:
+        The exit code, see `bert_tf.command`.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.vocabulary", description=__doc__.splitlines()[0]
+    )
+    files = {"type": existing, "nargs": "+", "required": True}
+    parser.add_argument("--input", **files, help="text to learn from")
+    parser.add_argument("--held-out", **files, help="unseen text")
     parser.add_argument("--size", type=int, default=8000, help="pieces in all")
     parser.add_argument("--cased", action="store_true", help="keep capitals and accents")
-    args = parser.parse_args()
-    job = Job(args.input, args.size, lower_case=not args.cased)
+    return command.run("vocabulary", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    job = Job(arguments.input, arguments.size, lower_case=not arguments.cased)
 
     trainers = {"bert_tf": with_bert_tf}
     if importlib.util.find_spec("tokenizers"):
@@ -105,7 +118,7 @@ def main() -> None:
     for name, trainer in trainers.items():
         with fresh.Pool(1) as process:
             outcomes[name] = process.apply(trainer, [job])
-    Console().print(_table(outcomes, args.held_out, job.lower_case))
+    Console().print(_table(outcomes, arguments.held_out, job.lower_case))
 
 
 def _table(outcomes: dict[str, Outcome], held_out: Sequence[Path], lower_case: bool) -> Table:
@@ -126,4 +139,4 @@ def _table(outcomes: dict[str, Outcome], held_out: Sequence[Path], lower_case: b
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import bert_tf
 from bert_tf import commands
 from bert_tf.command import Parser, run
+from bert_tf.data.corpus import FORMATS as CORPUS_FORMATS
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -103,10 +104,17 @@ def _add_vocab(subparsers: argparse._SubParsersAction) -> None:
         "vocab",
         "learn a WordPiece vocabulary from text files",
         "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
-        "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased",
+        "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased\n"
+        "  bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt",
     )
     parser.add_argument(
         "--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files"
+    )
+    parser.add_argument(
+        "--format",
+        choices=CORPUS_FORMATS,
+        help="how the texts are written in them, as for data.format of a pre-training; by default "
+        "all that a file holds is text",
     )
     parser.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
     parser.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
@@ -122,12 +130,14 @@ def _add_pretrain_data(subparsers: argparse._SubParsersAction) -> None:
         "pretrain-data",
         "tokenize a corpus once, for any number of pre-trainings",
         "  bert-tf pretrain-data pretraining.yaml --out tokens\n"
-        "  bert-tf pretrain-data pretraining.yaml --out records --tfrecords\n"
+        "  bert-tf pretrain-data pretraining.yaml --out records --tfrecords "
+        "--set train.max_length=512\n"
         "  bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam "
         "--runner=FlinkRunner --flink_master=HOST:8081",
     )
     parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
     parser.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+    _add_settings(parser)
     parser.add_argument(
         "--tfrecords",
         action="store_true",
@@ -181,7 +191,7 @@ def _add_evaluate(subparsers: argparse._SubParsersAction) -> None:
         subparsers,
         commands.evaluate,
         "evaluate",
-        "measure a run on its dev data, or on other data; prints metrics, writes them and predictions",
+        "measure a run on its dev data or other data; prints and writes metrics, and predictions",
         "  bert-tf evaluate runs/reviews\n"
         "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
     )
@@ -299,15 +309,7 @@ def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
 def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help=config_help)
     parser.add_argument("--out", metavar="RUN", required=True, help="the run folder")
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="keys to set over the file's, such as train.seed=1",
-    )
+    _add_settings(parser)
     parser.add_argument(
         "--workers",
         metavar="HOST:PORT",
@@ -317,4 +319,16 @@ def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> Non
     )
     parser.add_argument(
         "--worker", metavar="N", type=int, help="which of --workers this is; the first is 0"
+    )
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="keys to set over the file's, such as train.seed=1",
     )

@@ -7,10 +7,10 @@ imported by the command that needs it.
 import argparse
 import json
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 from bert_tf import config
+from bert_tf.data.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.progress import print_metrics, stages
@@ -25,19 +25,36 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def vocab(arguments: argparse.Namespace) -> None:
     """Learns a vocabulary."""
-    from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
+    from bert_tf.text.vocabulary import file_text
+    from bert_tf.text.vocabulary_learning import (
+        coverage_report,
+        learn_from_texts,
+        learn_vocabulary,
+    )
 
-    files = [Path(file) for file in arguments.input]
+    size, lower_case = arguments.size, not arguments.cased
     # The path comes first, so that one that cannot be written is told before the work.
     with atomic_path(arguments.out) as new, stages() as progress:
-        learned = learn_vocabulary(files, arguments.size, not arguments.cased, progress)
-        new.write_text("\n".join(learned.pieces) + "\n", encoding="utf-8")
+        if arguments.format is None:
+            learned = learn_vocabulary(arguments.input, size, lower_case, progress)
+        else:
+            texts = _texts(Corpus(arguments.input, arguments.format), progress)
+            learned = learn_from_texts(texts, size, lower_case, progress)
+        new.write_text(file_text(learned.pieces), encoding="utf-8", newline="\n")
     print(coverage_report(learned), end="")
+
+
+def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterator[str]:
+    """Each document as one text, a sentence a line; tells how much of the corpus is done."""
+    for document in corpus:
+        progress("counting words", corpus.position, corpus.size)
+        yield "\n".join(document)
+    progress("counting words", corpus.size, corpus.size)
 
 
 def pretrain_data(arguments: argparse.Namespace) -> None:
     """Tokenizes a corpus, or makes its examples."""
-    loaded = _load(arguments.config, [], command="pretrain-data")
+    loaded = _load(arguments.config, arguments.settings, command="pretrain-data")
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     from bert_tf.data import beam_shards, pretraining_data, record_writing
@@ -58,7 +75,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 def pretrain(arguments: argparse.Namespace) -> None:
     """Pre-trains a model."""
     loaded = _load(arguments.config, arguments.settings, command="pretrain")
-    _join_workers(arguments)
+    _join_workers(arguments, loaded)
     from bert_tf import training
 
     print_metrics(training.pretrain(loaded, arguments.out))
@@ -67,19 +84,23 @@ def pretrain(arguments: argparse.Namespace) -> None:
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tunes a model."""
     loaded = _load(arguments.config, arguments.settings, command="finetune")
-    _join_workers(arguments)
+    _join_workers(arguments, loaded)
     from bert_tf import training
 
     print_metrics(training.finetune(loaded, arguments.out))
 
 
-def _join_workers(arguments: argparse.Namespace) -> None:
+def _join_workers(arguments: argparse.Namespace, loaded: config.RunConfig) -> None:
     """Says in TensorFlow's way which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
         raise UserError("--workers and --worker belong together; name both")
     if workers is None:
         return
+    if loaded.train.strategy != "multi_worker":
+        raise UserError(
+            "--workers is for train.strategy multi_worker; add --set train.strategy=multi_worker"
+        )
     if not 0 <= number < len(workers):
         raise UserError(f"--worker {number} is none of {len(workers)} workers; they begin with 0")
     task = {"type": "worker", "index": number}

@@ -7,12 +7,15 @@ then renamed, so that a reader sees either the old content or the new one, never
 import contextlib
 import errno
 import fcntl
+import gzip
 import os
 import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from bert_tf.errors import UserError
 
@@ -22,6 +25,7 @@ _UNFINISHED = ".unfinished"
 _SCRATCH = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
 _OLD = ".old"
 _DEVICES = Path("/dev")
+_GZIP_MAGIC = b"\x1f\x8b"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
@@ -103,16 +107,19 @@ def clear_unfinished(folder: str | os.PathLike) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike) -> Iterator[bool | None]:
-    """Holds a lock on `folder`, which ends with the process however that ends.
+def locked(path: str | os.PathLike) -> Iterator[bool | None]:
+    """Holds a lock on a file or a folder, which ends with the process however that ends.
+
+    On a network file system only a lock on a file, opened for writing as here, is one for other
+    machines too (flock(2), "NFS details").
 
     Yields:
         Whether this is the one who holds it; None on a file system that knows no locks.
 
     Raises:
-        FileNotFoundError: there is no such folder.
+        FileNotFoundError: there is no such file or folder.
     """
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
     try:
         yield _lock(handle)
     finally:
@@ -161,6 +168,30 @@ def read_text(path: str | os.PathLike, what: str = "file") -> str:
             f"{what} is not UTF-8: {path}, line {line}, byte {error.start} "
             f"(0x{data[error.start]:02x}); convert it to UTF-8"
         ) from None
+
+
+@contextlib.contextmanager
+def open_maybe_gzipped(
+    path: str | os.PathLike, what: str = "file"
+) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens a file, plain or gzipped whatever its name; `what` names its role in error messages.
+
+    Yields:
+        Its content, unpacked, and the file itself, whose `tell` is how much of it has been read.
+
+    Raises:
+        UserError: the file is missing, unreadable or broken gzip, even if reading finds it out.
+    """
+    try:
+        with open(path, "rb") as file:
+            is_gzipped = file.read(2) == _GZIP_MAGIC
+            file.seek(0)
+            with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
+                yield content, file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{what} is broken gzip: {path} ({error})") from None
+    except OSError as error:
+        raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
 
 
 @contextlib.contextmanager

@@ -61,6 +61,8 @@ def print_metrics(metrics: Mapping[str, float]) -> None:
 class Progress:
     """How far a long piece of work is, how fast it goes, and how long it still takes.
 
+    It is closed at the end of a `with`, even if the work fails; a bar hides the cursor until then.
+
     Args:
         title: what is being done.
         total: number of steps.
@@ -87,6 +89,12 @@ class Progress:
         if sys.stderr.isatty() and _news and not _silent:
             self._open_bar(start)
 
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
@@ -109,7 +117,7 @@ class Progress:
             say(f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip())
 
     def close(self) -> None:
-        """Ends the bar."""
+        """Ends the bar, and shows the cursor again."""
         if self._bar is not None:
             self._bar.stop()
 

@@ -16,6 +16,7 @@ from bert_tf import command
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.report.curves import draw_curves, read_curves
+from bert_tf.report.naming import distinct_names
 
 PRETRAINING = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
@@ -41,12 +42,12 @@ def draw(runs: Sequence[Path], metrics: Sequence[str], out: Path) -> None:
     Raises:
         UserError: a run has logged none of the metrics.
     """
-    curves = {}
-    for run in runs:
+    curves = []
+    for run, name in zip(runs, distinct_names(runs), strict=True):
         found = {kind: read_curves(run / "logs" / kind) for kind in ("train", "dev")}
         if not any(metric in each for each in found.values() for metric in metrics):
             raise UserError(f"{run} has logged none of {', '.join(metrics)}; is it a run folder?")
-        curves[run.name] = found
+        curves.append((name, found))
     with atomic_path(out) as new:
         new.write_bytes(draw_curves(curves, metrics))
 

@@ -38,7 +38,8 @@ def _parser() -> Parser:
     parser.add_argument(
         "run",
         metavar="RUN",
-        help="a run folder; for every kind but task also a checkpoint of any format",
+        help="a run folder, or a checkpoint of any format; what only a run tells of its inputs is "
+        "assumed of others, and said",
     )
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
     parser.add_argument(

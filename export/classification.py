@@ -5,10 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.errors import UserError
 from bert_tf.models import SequenceClassifier
 from bert_tf.text import Tokenizer
-from export.service import Tensors
+from export.service import Tensors, class_names
 from export.texts import TextService
 
 
@@ -25,6 +24,8 @@ class ClassificationService(TextService):
         UserError: another number of labels than the model has classes.
     """
 
+    has_labels = True
+
     def __init__(
         self,
         model: SequenceClassifier,
@@ -32,10 +33,7 @@ class ClassificationService(TextService):
         labels: tuple[str, ...] = (),
         **options: Any,
     ):
-        labels = labels or tuple(str(i) for i in range(model.num_classes))
-        if len(labels) != model.num_classes:
-            raise UserError(f"{len(labels)} labels for a model of {model.num_classes} classes")
-        super().__init__(model, tokenizer, labels, **options)
+        super().__init__(model, tokenizer, class_names(labels, model.num_classes), **options)
 
     def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """`label` string [batch], `probabilities` float32 and `classes` string [batch, classes]."""

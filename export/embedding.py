@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 from export.service import Service, Signature, Tensors, strings
 
 Pooling = Literal["cls", "mean", "pooled"]
@@ -21,14 +21,13 @@ class EmbeddingService(Service):
     Args:
         model: an `Encoder`.
         tokenizer: its tokenizer.
-        labels: ignored; there are no classes.
         max_length: most tokens of a text, longer ones are cut; by default as many as the encoder
             has positions.
         pooling: "mean" is the mean of the last layer over all tokens of the text, [CLS] and [SEP]
             among them; "cls" is the last layer at [CLS]; "pooled" is the pooler's output.
 
     Raises:
-        UserError: an unknown pooling.
+        UserError: an unknown pooling, or that of a pooler which the encoder does not have.
     """
 
     task = "embedding"
@@ -37,12 +36,13 @@ class EmbeddingService(Service):
         self,
         model: ServedModel,
         tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
         max_length: int | None = None,
         pooling: Pooling = "mean",
     ):
         if pooling not in POOLINGS:
             raise UserError(f"unknown pooling {pooling!r}; choose one of {', '.join(POOLINGS)}")
+        if pooling == "pooled" and model.pooler is None:
+            raise UserError("the encoder has no pooler; choose the pooling mean or cls")
         super().__init__(model, tokenizer)
         self._pooling = pooling
         positions = model.config.max_position_embeddings

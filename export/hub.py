@@ -14,11 +14,12 @@ import tensorflow as tf
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.errors import UserError
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.models.encoder import INPUTS
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
-from export.freezing import ServedModel
+from export.served_model import model_facts
 from export.service import Service, Signature, Tensors, strings
 
 # TF Hub's preprocessors have this length unless told otherwise.
@@ -151,16 +152,29 @@ class HubEncoder(Service):
     Args:
         model: an `Encoder`, or a `PreTrainer`.
         tokenizer: the tokenizer it was trained with.
+
+    Raises:
+        UserError: the encoder has no pooler.
     """
 
     task = "encoding of texts"
 
     def __init__(self, model: Encoder | PreTrainer, tokenizer: Tokenizer):
-        super().__init__(ServedModel(model), tokenizer)
+        # It gives away the model's own variables, so that they can be trained.
+        super().__init__(None, tokenizer)
         self._model, self._tokenizer = model, tokenizer
         self._has_head = isinstance(model, PreTrainer)
         self._encoder = model.encoder if self._has_head else model
         self.config = self._encoder.config
+        if self._encoder.pooler is None:
+            raise UserError(
+                "the encoder has no pooler, whose output TF Hub's encoders give; make it with one, "
+                "or export the kind embedding"
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """See `Service`."""
+        return model_facts(self._model)
 
     def signatures(self) -> dict[str, Signature]:
         """One signature; a list, such as `encoder_outputs`, cannot be in it."""

@@ -9,22 +9,26 @@ from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.groups import map_in_groups
 from bert_tf.text.rows import splits_of
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 from export.service import Service, Signature, Tensors, strings
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26
 
+# How far from a [MASK] the token stands that predicts it: where a model reads in one direction,
+# every token has learned to tell the one that is read next (`bert_tf.data.every_token`).
+_TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
+
 
 class MaskedLMService(Service):
     """`text` holding [MASK] -> `tokens` and `probabilities` for each.
 
-    Texts may be of any length: a [MASK] is filled in the window where it has most context.
+    Texts may be of any length: a [MASK] is filled in the window where it has most context. A model
+    that reads in one direction only fills it from what stands on that side.
 
     Args:
         model: a `PreTrainer`.
         tokenizer: its tokenizer.
-        labels: ignored; the vocabulary is what there is to choose from.
         max_length: most tokens of a window; by default as many as the model has positions.
         top_k: how many of the most probable pieces to tell.
 
@@ -38,7 +42,6 @@ class MaskedLMService(Service):
         self,
         model: ServedModel,
         tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
         max_length: int | None = None,
         top_k: int = 5,
     ):
@@ -48,7 +51,10 @@ class MaskedLMService(Service):
             )
         super().__init__(model, tokenizer)
         self._top_k = top_k
-        self._max_length = max_length or model.encoder.config.max_position_embeddings
+        config = model.encoder.config
+        self._to_reader = _TO_READER[config.attention]
+        self._vocab_size = config.vocab_size
+        self._max_length = max_length or config.max_position_embeddings
         if self._max_length < 3:
             raise UserError(f"max_length is {max_length}; [CLS] [MASK] [SEP] needs 3 or more")
         self._stride = max(1, self._max_length // 2)
@@ -133,13 +139,18 @@ class MaskedLMService(Service):
         found = map_in_chunks(
             self._fillings,
             {"vectors": tf.gather_nd(vectors, at)},
-            max_tokens=vectors.shape[-1] * max(1, _MOST_LOGITS // len(self.vocabulary)),
+            max_tokens=vectors.shape[-1] * max(1, _MOST_LOGITS // self._vocab_size),
         )
         return {name: tf.scatter_nd(at, each, shape) for name, each in found.items()}
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The last layer at `positions` [windows, masks]: float32 [windows, masks, hidden]."""
-        positions = tf.maximum(inputs["positions"], 0)
+        """The last layer where the tokens at `positions` [windows, masks] are predicted.
+
+        Returns:
+            float32 [windows, masks, hidden].
+        """
+        # A [MASK] has a neighbour on either side, if only [CLS] and [SEP].
+        positions = tf.maximum(inputs["positions"] + self._to_reader, 0)
         vectors = self.model.encoder.encode_at(inputs, positions)
         shape = tf.concat([tf.shape(positions), vectors.shape[-1:]], axis=0)
         return tf.cast(tf.reshape(vectors, shape), tf.float32)
@@ -147,7 +158,8 @@ class MaskedLMService(Service):
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """The best `pieces` and `probabilities` [masks, top_k] at `vectors` [masks, hidden]."""
         table = self.model.encoder.embeddings.word_embeddings.value
-        logits = self.model.masked_lm(inputs["vectors"], table)
+        # A model may have a few more pieces than its vocabulary, to be of a rounder size.
+        logits = self.model.masked_lm(inputs["vectors"], table)[:, : len(self.vocabulary)]
         best = tf.math.top_k(logits, self._top_k)
         total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
         return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}

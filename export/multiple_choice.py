@@ -21,7 +21,6 @@ class MultipleChoiceService(Service):
     Args:
         model: the model.
         tokenizer: its tokenizer.
-        labels: ignored; choices have no names.
         max_length: most tokens of a context with a choice, longer ones are cut; by default as many
             as the model has positions.
     """
@@ -30,11 +29,9 @@ class MultipleChoiceService(Service):
         self,
         model: MultipleChoice,
         tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
         max_length: int | None = None,
     ):
         super().__init__(model, tokenizer)
-        self._model = model
         max_length = max_length or model.encoder.config.max_position_embeddings
         self._preprocess = GroupPreprocessor(tokenizer, max_length)
 
@@ -55,7 +52,7 @@ class MultipleChoiceService(Service):
         contexts = tf.tile(inputs["context"][:, tf.newaxis], [1, shape[1]])
         features = self._preprocess([tf.reshape(each, [-1]) for each in (contexts, choices)])
         # A choice's score does not depend on the others, so that each can be a row by itself.
-        scores = map_in_chunks(lambda rows: self._model(_alone(rows), training=False), features)
+        scores = map_in_chunks(lambda rows: self.model(_alone(rows), training=False), features)
         is_choice = choices != ""
         scores = tf.where(is_choice, tf.reshape(scores, shape), -float("inf"))
         probabilities = tf.where(is_choice, tf.nn.softmax(scores), 0.0)

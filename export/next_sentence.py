@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 from export.service import Service, Signature, Tensors, strings
 
 _EXAMPLE = {"text_a": ["She opened the door."], "text_b": ["Nobody was there."]}
@@ -19,7 +19,6 @@ class NextSentenceService(Service):
     Args:
         model: a `PreTrainer`.
         tokenizer: its tokenizer.
-        labels: ignored; there is one number.
         max_length: most tokens of a pair, longer ones are cut as in training; by default as many
             as the model has positions.
 
@@ -33,7 +32,6 @@ class NextSentenceService(Service):
         self,
         model: ServedModel,
         tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
         max_length: int | None = None,
     ):
         if model.next_sentence is None:

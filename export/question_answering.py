@@ -26,7 +26,6 @@ class QuestionAnsweringService(Service):
     Args:
         model: the model.
         tokenizer: its tokenizer.
-        labels: ignored; answers have no names.
         max_length: tokens in a window over the context; by default 384, or as many as the model has
             positions.
         stride: pieces from the start of a window to that of the next.
@@ -37,11 +36,15 @@ class QuestionAnsweringService(Service):
         UserError: a window has no room for the longest question.
     """
 
+    assumed = (
+        "every context answers its question, in the reference's windows; for others use "
+        "export.save(…, unanswerable=True, max_length=…, stride=…)"
+    )
+
     def __init__(
         self,
         model: SpanClassifier,
         tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
         max_length: int | None = None,
         stride: int = 128,
         max_question_length: int = 64,

@@ -1,10 +1,13 @@
 """Exporting from the disk: a run folder, or a checkpoint of any format."""
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf.checkpoints import reading
+import keras
+
+from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import LoadReport, listed
 from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.errors import UserError
@@ -29,6 +32,9 @@ def export_run(
 ) -> Path:
     """Writes what is at `path` as a SavedModel, and says where.
 
+    How texts become the model's inputs is as the run says that the checkpoint is one of. Of any
+    other checkpoint it is assumed, and said.
+
     Args:
         path: a run folder, or a checkpoint as for `Encoder.from_checkpoint` with its vocabulary.
         out: the folder to write.
@@ -47,16 +53,21 @@ def export_run(
     model = checkpoint.description.build()
     service = Service if kind == "hub" else service_of(model, kind)
     report = checkpoint.fill(model)
-    _check_weights(report, path, kind, pooling)
+    _check_weights(report, model, path, kind, pooling)
     options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
-    if (Path(path) / CONFIG_FILE).is_file():
-        run = RunFolder.open(path)
+    run = _run_of(checkpoint.folder)
+    if run is None:
+        tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
+        if service.assumed is not None:
+            say(f"{path} is of no run folder that tells its inputs; assumed: {service.assumed}")
+    else:
         tokenizer, origin = make_tokenizer(run), Origin.of_run(run)
         options |= service.options_of(run.trained_with)
         options |= service.options_found(origin.metrics or {})
-    else:
-        tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
-    labels = checkpoint.description.labels if kind == "task" else ()
+        # The metrics are of the checkpoint that the run ends with.
+        told = {} if run.path.samefile(path) else {"metrics": None}
+        origin = dataclasses.replace(origin, source=str(path), **told)
+    labels = checkpoint.description.labels if service.has_labels else ()
     settings = {"kind": kind, "precision": precision, "freeze": freeze, "version": version}
     folder = save(model, tokenizer, out, labels, origin=origin, **settings, **options)
     if kind == "hub":
@@ -67,8 +78,20 @@ def export_run(
     return folder
 
 
+def _run_of(checkpoint: Path) -> RunFolder | None:
+    """The run that the folder is a checkpoint of; None where there is none."""
+    above = checkpoint.absolute().parent
+    is_ours = above.name == native.CHECKPOINTS and (checkpoint / native.DESCRIPTION_FILE).is_file()
+    is_of_run = is_ours and (above.parent / CONFIG_FILE).is_file()
+    return RunFolder.open(above.parent) if is_of_run else None
+
+
 def _check_weights(
-    report: LoadReport, path: str | os.PathLike, kind: Kind, pooling: str | None
+    report: LoadReport,
+    model: keras.Model,
+    path: str | os.PathLike,
+    kind: Kind,
+    pooling: str | None,
 ) -> None:
     """Says what a checkpoint lacks. Raises UserError where that would be served at random."""
     for note in report.notes:
@@ -81,3 +104,9 @@ def _check_weights(
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
     if pooler and kind == "hub":
         warn(f"{path} has no pooler; pooled_output is random until it is trained")
+    elif not getattr(model, "uses_pooler", True) and (kind == "hub" or pooling == "pooled"):
+        instead = "use sequence_output" if kind == "hub" else "choose --pooling mean or cls"
+        warn(
+            f"{path}: this {type(model).__name__} was trained without the pooler, which is as it "
+            f"was at the start, perhaps random; {instead}"
+        )

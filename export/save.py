@@ -1,5 +1,6 @@
 """Choosing how a model is served, and writing it."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
 from bert_tf.models import (
     Encoder,
+    EncoderConfig,
     FeatureTagger,
     MultipleChoice,
     PreTrainer,
@@ -22,14 +24,15 @@ from bert_tf.text import Tokenizer
 from export import hub
 from export.classification import ClassificationService
 from export.embedding import EmbeddingService
-from export.freezing import ServedModel, in_precision
 from export.masked_lm import MaskedLMService
 from export.model_card import Origin
 from export.multiple_choice import MultipleChoiceService
 from export.next_sentence import NextSentenceService
+from export.precision import in_precision
 from export.question_answering import QuestionAnsweringService
 from export.regression import RegressionService
 from export.saved_model import write
+from export.served_model import ServedModel
 from export.service import Service
 from export.token_classification import TokenClassificationService
 
@@ -65,7 +68,8 @@ def save(
         model: a fitted model of bert_tf.
         tokenizer: the tokenizer it was fitted with.
         out: the folder to write; it must not exist yet.
-        labels: names of the classes in the order of the logits; by default their numbers.
+        labels: names of the classes, where the model has classes, in the order of the logits; by
+            default their numbers.
         kind: "task" serves what a task model was fine-tuned for; "mlm" and "nsp" serve a
             `PreTrainer`'s heads; "embedding" serves the encoder of any model, and "hub" writes it
             as the folders `preprocessor` and `encoder`, as TF Hub has them.
@@ -80,8 +84,8 @@ def save(
         The folder that was written: `out`, or in it the one of the version.
 
     Raises:
-        UserError: a model that cannot be exported so, labels that do not fit it, or a folder that
-            exists or cannot be written.
+        UserError: a model that cannot be exported so, labels, a tokenizer or a length that do not
+            fit it, or a folder that exists or cannot be written.
     """
     if version is not None and version < 1:
         raise UserError(f"version {version} is not a number from 1")
@@ -90,8 +94,10 @@ def save(
     for name in services:
         if (place := _place(folder, name, version)).exists():
             raise UserError(f"{place} exists already; remove it or choose another folder")
-    for name, service in services.items():
-        with atomic_path(_place(folder, name, version)) as new:
+    # Of the two folders of a pair none appears before both are written.
+    with contextlib.ExitStack() as stack:
+        for name, service in services.items():
+            new = stack.enter_context(atomic_path(_place(folder, name, version)))
             write(service, new, origin or Origin())
     return _place(folder, "", version)
 
@@ -130,21 +136,46 @@ def _services(
     """Folder in the output -> what it is to serve; "" is the output itself."""
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+    service = Service if kind == "hub" else service_of(model, kind)
+    if labels and not service.has_labels:
+        raise UserError(
+            f"labels are given for an export without classes, kind {kind} of a "
+            f"{type(model).__name__}; leave them out"
+        )
+    encoder = _encoder_of(model)
+    _check_fit(encoder.config, tokenizer, options.get("max_length"))
+    if kind == "embedding" or kind == "hub" and type(model) is not PreTrainer:
+        model = encoder
     if kind == "hub":
         if freeze:
             raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
-        if type(model) is not PreTrainer:
-            model = _encoder_of(model)
         return hub.pair(in_precision(model, precision), tokenizer, **options)
-    service = service_of(model, kind)
-    if kind == "embedding":
-        model = _encoder_of(model)
     served = ServedModel(in_precision(model, precision), freeze)
-    return {"": service(served, tokenizer, labels, **options)}
+    named = {"labels": labels} if service.has_labels else {}
+    return {"": service(served, tokenizer, **named, **options)}
 
 
 def _encoder_of(model: keras.Model) -> Encoder:
-    return getattr(model, "encoder", model)
+    """The encoder of a model, or the model itself if it is one."""
+    encoder = getattr(model, "encoder", model)
+    if not isinstance(encoder, Encoder):
+        raise UserError(f"there is no encoder in a {type(model).__name__}; give a model of bert_tf")
+    return encoder
+
+
+def _check_fit(config: EncoderConfig, tokenizer: Tokenizer, max_length: int | None) -> None:
+    """Raises UserError where texts become ids or rows that the model has no embeddings for."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise UserError(
+            f"the tokenizer has {tokenizer.vocab_size} pieces, the model {config.vocab_size}; give "
+            "the tokenizer that it was trained with"
+        )
+    longest = config.max_position_embeddings
+    if max_length is not None and max_length > longest:
+        raise UserError(
+            f"max_length {max_length} is longer than the model's {longest} positions; lower it to "
+            f"{longest}"
+        )
 
 
 def _place(out: Path, name: str, version: int | None) -> Path:

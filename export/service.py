@@ -1,13 +1,15 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
+import abc
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
 from bert_tf.config import PretrainingTrain, RunConfig
+from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 
 Tensors = dict[str, tf.Tensor]
 
@@ -33,22 +35,26 @@ class Signature(NamedTuple):
         }
 
 
-class Service:
+class Service(abc.ABC):
     """What is served of one model.
 
     A subclass says in `signatures` how it is asked. It closes over its Keras model: what a
-    SavedModel keeps are the variables and the traced functions. Its constructor takes a model, its
-    tokenizer and its labels, and then options of its own, all with defaults.
+    SavedModel keeps are the variables and the traced functions. Its constructor takes a model and
+    its tokenizer, the labels where `has_labels`, and then options of its own, all with defaults.
 
     Args:
         model: the trained model, which is called and asked for its sizes as if it were Keras's;
-            None for what has none.
+            None for what has none, or looks after its weights itself.
         tokenizer: its tokenizer.
         labels: names of the classes, where it has classes.
     """
 
     # What it does, where its model was not trained for that.
     task: ClassVar[str | None] = None
+    # Whether its model tells classes apart, which have names.
+    has_labels: ClassVar[bool] = False
+    # What its options' defaults take for granted that only the model's training can tell, in words.
+    assumed: ClassVar[str | None] = None
 
     def __init__(
         self, model: ServedModel | None, tokenizer: Tokenizer, labels: tuple[str, ...] = ()
@@ -69,9 +75,9 @@ class Service:
         """Those that the run found out itself, from its metrics."""
         return {}
 
+    @abc.abstractmethod
     def signatures(self) -> dict[str, Signature]:
         """Every signature by its name; "serving_default" is one of them."""
-        raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
         """What the model card tells of the model."""
@@ -89,6 +95,21 @@ class Service:
         """
         lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
         return {name: "\n".join(each) + "\n" for name, each in lines.items() if each}
+
+
+def class_names(labels: tuple[str, ...], classes: int) -> tuple[str, ...]:
+    """The labels, or where there are none the numbers of so many classes.
+
+    Raises:
+        UserError: another number of labels than classes.
+    """
+    labels = labels or tuple(str(i) for i in range(classes))
+    if len(labels) != classes:
+        raise UserError(
+            f"{len(labels)} labels for a model of {classes} classes; give one for each class, in "
+            "the order of the logits, or none"
+        )
+    return labels
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -1,5 +1,6 @@
 """What serving a classifier and serving a regression have in common: texts in, logits out."""
 
+import abc
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ class TextService(Service):
         pair: whether an input is a pair of texts (`text_a`, `text_b`) rather than one (`text`).
     """
 
+    assumed = "one text; for pairs use export.save(…, pair=True)"
+
     def __init__(
         self,
         model: SequenceClassifier,
@@ -37,7 +40,7 @@ class TextService(Service):
         pair: bool = False,
     ):
         super().__init__(model, tokenizer, labels)
-        self._model, self._example = model, _PAIR_EXAMPLES if pair else _EXAMPLES
+        self._example = _PAIR_EXAMPLES if pair else _EXAMPLES
         max_length = max_length or model.encoder.config.max_position_embeddings
         self._preprocess = GroupPreprocessor(tokenizer, max_length)
 
@@ -52,11 +55,11 @@ class TextService(Service):
         example = self._example
         return {"serving_default": Signature(strings(*example), self.answer, example)}
 
+    @abc.abstractmethod
     def answer(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """The outputs of a batch."""
-        raise NotImplementedError
 
     def logits(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The model's output, float32 [batch, ...], in bounded memory however large the batch."""
         features = self._preprocess([inputs[name] for name in self._example])
-        return map_in_chunks(lambda rows: self._model(rows, training=False), features)
+        return map_in_chunks(lambda rows: self.model(rows, training=False), features)

@@ -7,13 +7,12 @@ import tensorflow as tf
 
 from bert_tf.config import RunConfig
 from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger
-from bert_tf.errors import UserError
 from bert_tf.models import FeatureTagger, TokenClassifier
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.cutting import cut
 from bert_tf.text.rows import owners, splits_of
 from bert_tf.text.word_splitting import split_words
-from export.service import Service, Signature, Tensors, strings
+from export.service import Service, Signature, Tensors, class_names, strings
 
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
@@ -38,6 +37,12 @@ class TokenClassificationService(Service):
         UserError: another number of labels than the model has.
     """
 
+    has_labels = True
+    assumed = (
+        "windows of as many tokens as the model has positions; for those of its training use "
+        "export.save(…, max_length=…, stride=…)"
+    )
+
     def __init__(
         self,
         model: TokenClassifier | FeatureTagger,
@@ -46,10 +51,7 @@ class TokenClassificationService(Service):
         max_length: int | None = None,
         stride: int | None = None,
     ):
-        classes = model.head["num_classes"]
-        labels = labels or tuple(str(i) for i in range(classes))
-        if len(labels) != classes:
-            raise UserError(f"{len(labels)} labels for a model of {classes} classes")
+        labels = class_names(labels, model.head["num_classes"])
         super().__init__(model, tokenizer, labels)
         max_length = max_length or model.encoder.config.max_position_embeddings
         self._tokenizer = tokenizer

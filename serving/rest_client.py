@@ -8,6 +8,7 @@ are printed as JSON lines in the order of the rows.
 """
 
 import argparse
+import http.client
 import json
 import sys
 import urllib.error
@@ -18,6 +19,9 @@ from typing import Any
 
 Row = dict[str, Any]
 
+# So many bytes are quoted of an answer that is none.
+_SHOWN = 200
+
 
 def predict(
     url: str,
@@ -26,7 +30,7 @@ def predict(
     signature: str = "serving_default",
     version: str | None = None,
     timeout: float = 60,
-) -> list[Row]:
+) -> list[Any]:
     """The model's answer to each row, one request for all of them.
 
     Args:
@@ -37,8 +41,13 @@ def predict(
         version: a label such as "stable", or the number of a version; by default the newest.
         timeout: seconds to wait.
 
+    Returns:
+        For each row what its outputs are, by their names. Of a signature with a single output it is
+        that output alone: a number, a text or a list.
+
     Raises:
-        ConnectionError: the server cannot be reached, or refuses; the message is its own.
+        ConnectionError: the server cannot be reached, or refuses, with its own message; or what
+            answers is no TensorFlow Serving.
     """
     body = {"signature_name": signature, "instances": padded(rows)}
     request = urllib.request.Request(
@@ -48,11 +57,14 @@ def predict(
     )
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
-            return json.load(response)["predictions"]
+            answer = response.read()
     except urllib.error.HTTPError as error:
         raise ConnectionError(_reason(error)) from None
     except OSError as error:
         raise ConnectionError(f"no server at {url}: {error}") from None
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"the answer of {url} is broken off or damaged: {error!r}") from None
+    return _predictions(url, answer)
 
 
 def place(url: str, model: str, version: str | None) -> str:
@@ -91,9 +103,24 @@ def read_row(text: str) -> Row:
     return row
 
 
+def _predictions(url: str, answer: bytes) -> list[Any]:
+    """What the body of an answer holds for each row."""
+    try:
+        predictions = json.loads(answer)["predictions"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        predictions = None
+    if not isinstance(predictions, list):
+        shown = answer[:_SHOWN].decode("utf-8", "replace")
+        raise ConnectionError(f"{url} does not answer as TensorFlow Serving does: {shown!r}")
+    return predictions
+
+
 def _reason(error: urllib.error.HTTPError) -> str:
     """What the server says of its refusal."""
-    text = error.read().decode("utf-8", "replace")
+    try:
+        text = error.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):
+        text = ""
     try:
         return f"{error.code}: {json.loads(text)['error']}"
     except (ValueError, KeyError, TypeError):

@@ -239,8 +239,17 @@ def test_workers_are_told_to_tensorflow(training, config_file, monkeypatch):
     ],
 )
 def test_a_worker_that_is_none_is_told(capsys, training, config_file, arguments, told):
-    assert main(["finetune", config_file, "--out", "run", *arguments]) == 2
+    together = ["--set", "train.strategy=multi_worker"]
+    assert main(["finetune", config_file, "--out", "run", *together, *arguments]) == 2
     assert told in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize("settings", [["task=classification"], ["train.strategy=mirrored"]])
+def test_workers_of_a_run_that_has_none_are_not_ignored(capsys, training, config_file, settings):
+    arguments = ["finetune", config_file, "--out", "run", "--set", *settings]
+
+    assert main([*arguments, "--workers", "one:1", "other:2", "--worker", "1"]) == 2
+    assert "multi_worker; add --set train.strategy=multi_worker" in one_line_of_error(capsys)
 
 
 def test_evaluation_is_given_the_run_and_the_data(training):
@@ -355,6 +364,24 @@ def test_a_vocabulary_is_learned_from_files(tmp_path, capsys):
     assert code == 0
     assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"} <= set(pieces)
     assert "pieces per word" in capsys.readouterr().out
+
+
+def test_a_vocabulary_is_learned_from_the_texts_of_a_corpus(tmp_path, capsys):
+    text = "the lower the low, the lowest of the new and newer"
+    (tmp_path / "text.txt").write_text(f"{text}\n" * 20)
+    line = json.dumps({"id": "<no-word>", "text": text}) + "\n"
+    (tmp_path / "text.jsonl").write_text(line * 20)
+    options = ["--size", "60", "--out", str(tmp_path / "vocab.txt")]
+
+    learned = []
+    for more in (["text.txt"], ["text.jsonl", "--format", "jsonl"]):
+        assert main(["vocab", "--input", str(tmp_path / more[0]), *more[1:], *options]) == 0
+        learned.append((tmp_path / "vocab.txt").read_text())
+    assert learned[0] == learned[1]
+
+    capsys.readouterr()
+    assert main(["vocab", "--input", str(tmp_path / "none"), "--format", "jsonl", *options]) == 2
+    assert "corpus not found: " in one_line_of_error(capsys)
 
 
 def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):

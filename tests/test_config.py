@@ -218,10 +218,45 @@ def test_a_missing_key_is_told_with_its_section(load, line, told):
         (["model.preset=null", "model.hidden_size=8"], "which model? set model.preset"),
         (["train.accumulation_steps=5"], "train.batch_size 32 is not a multiple of train.accum"),
         (["data.text_columns=[a, b, c]"], "names 3 columns; name one or two"),
+        (["train.tpu=a"], "train.tpu is for train.strategy tpu, but that is one_device; change it"),
     ],
 )
 def test_keys_that_do_not_go_together_are_told(load, settings, told):
     assert told in error(load, *settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["data.mask_share=0.9", "data.random_share=0.2"], "are more than 1 together; lower one"),
+        (["data.dev_path=held_out"], "data.dev_path is for data.format tfrecord, but that is tsv"),
+        (["train.long_fraction=0.5"], "train.long_fraction is for the steps with train.long_le"),
+        (["train.long_batch_size=8"], "train.long_length, which is not set; set it, or remove"),
+    ],
+)
+def test_keys_of_pre_training_that_do_not_go_together_are_told(load, settings, told):
+    assert told in error(load, *settings, text=PRETRAINING)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "masked_lm_prob=0.2",
+        "max_predictions_per_seq=20",
+        "mask_share=0.7",
+        "random_share=0.2",
+        "short_seq_prob=0",
+        "cross_documents=false",
+        "whole_word_masking=true",
+    ],
+)
+def test_what_tfrecords_have_behind_them_is_not_ignored_in_silence(load, setting):
+    records = ["data.format=tfrecord", "data.dev_path=held_out"]
+    message = error(load, *records, f"data.{setting}", text=PRETRAINING)
+
+    key = setting.partition("=")[0]
+    assert f"data.{key} was chosen when the records were written; remove it" in message
+    assert load(*records, text=PRETRAINING).data.dev_path == "held_out"
 
 
 def test_a_model_may_come_from_sizes_or_from_a_checkpoint(load):
@@ -299,6 +334,12 @@ def test_a_configuration_without_lists_is_its_own_only_trial(load):
         ("train.seed=[]", "train.seed is an empty list"),
         ("train.sede=[1, 2]", "the nearest valid key is train.seed"),
         ("train.steps=[1, 2]", "but both are set"),
+        ("train.seed=[1, 2, 1]", "train.seed has 1 twice; remove one"),
+        ("train.learning_rate=[1e-4, 0.0001]", "train.learning_rate has 0.0001 twice; remove one"),
+        ("train.eval_steps=[null, 5, null]", "train.eval_steps has null twice; remove one"),
+        ("train.strategy=[one_device, mirrored]", "train.strategy is a list, but all runs of a"),
+        ("train.tpu=[a]", "train.tpu is a list, but all runs of a search have the same; take one"),
+        ("train.deterministic=[true, false]", "train.deterministic is a list, but all runs of a"),
     ],
 )
 def test_a_value_of_a_search_is_checked_as_any_other(load, setting, told):
@@ -355,3 +396,29 @@ def test_a_difference_is_told_by_keys(load):
         "train.batch_size",
     ]
     assert config.difference(load(), load("task=pretraining")) == ["task"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "checkpoint_minutes=5",
+        "checkpoints_kept=9",
+        "log_steps=7",
+        "skip_nonfinite=true",
+        "strategy=mirrored",
+    ],
+)
+def test_what_changes_no_number_is_no_difference(load, setting):
+    assert config.difference(load(), load(f"train.{setting}")) == []
+
+
+def test_a_difference_is_told_to_people_with_both_values(load):
+    old = load("train.seed=[1, 2]")
+    new = load("train.seed=1", "train.precision=bfloat16", "data.text_columns=[a, b]")
+
+    assert config.tell_difference(old, new) == (
+        'data.text_columns (null there, ["a", "b"] now), train.seed ([1, 2] there, 1 now), '
+        "train.precision (float32 there, bfloat16 now)"
+    )
+    other = load(text=PRETRAINING)
+    assert config.tell_difference(old, other) == "task (classification there, pretraining now)"

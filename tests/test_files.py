@@ -1,6 +1,7 @@
 """Files: what is written appears whole or not at all; what cannot be read or written is told."""
 
 import errno
+import gzip
 import os
 import resource
 import shutil
@@ -21,6 +22,7 @@ from bert_tf.files import (
     is_stream,
     locked,
     make_folder,
+    open_maybe_gzipped,
     read_text,
     remove_folder,
     write_text,
@@ -38,6 +40,29 @@ def test_a_text_reads_back_as_written(tmp_path):
 
     assert read_text(tmp_path / "new" / "a.txt") == "naïve\r\n\u2028日本"
     assert names(tmp_path) == ["a.txt", "new"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file_is_unpacked_if_it_is_gzipped(tmp_path, pack):
+    (tmp_path / "a").write_bytes(pack(b"one\ntwo\n"))
+
+    with open_maybe_gzipped(tmp_path / "a") as (content, file):
+        assert list(content) == [b"one\n", b"two\n"]
+        assert file.tell() == (tmp_path / "a").stat().st_size
+
+
+def test_a_file_that_cannot_be_unpacked_or_opened_is_named(tmp_path):
+    (tmp_path / "cut").write_bytes(gzip.compress(b"cut short" * 99)[:-9])
+    for name, message in [
+        ("cut", "corpus file is broken gzip: .*cut"),
+        ("none", "corpus file cannot be read: .*none .No such file"),
+        ("", "corpus file cannot be read: "),
+    ]:
+        with (
+            pytest.raises(UserError, match=message),
+            open_maybe_gzipped(tmp_path / name, "corpus file") as (content, _),
+        ):
+            content.read()
 
 
 def test_a_file_replaces_a_file(tmp_path):
@@ -317,11 +342,20 @@ def test_only_leavings_are_cleared(tmp_path):
     assert {".git", "b.unfinished", "now"} <= set(names(tmp_path))
 
 
-def test_a_lock_is_held_once_and_ends_with_its_process(tmp_path):
-    with locked(tmp_path) as first, locked(tmp_path) as second:
+@pytest.mark.parametrize("name", [".", "file"])
+def test_a_lock_is_held_once_and_ends_with_its_process(tmp_path, name):
+    (tmp_path / "file").touch()
+    with locked(tmp_path / name) as first, locked(tmp_path / name) as second:
         assert (first, second) == (True, False)
     run_until_killed(
-        tmp_path, "with locked('.') as held:\n assert held\n os.kill(os.getpid(), signal.SIGKILL)"
+        tmp_path,
+        f"with locked('{name}') as held:\n assert held\n os.kill(os.getpid(), signal.SIGKILL)",
     )
-    with locked(tmp_path) as again:
+    with locked(tmp_path / name) as again:
         assert again is True
+
+
+def test_a_lock_on_nothing_makes_nothing(tmp_path):
+    with pytest.raises(FileNotFoundError), locked(tmp_path / "file"):
+        pass
+    assert names(tmp_path) == []

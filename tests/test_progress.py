@@ -96,6 +96,18 @@ def test_the_last_line_is_said_once_and_not_of_short_work(clock, capsys):
     assert capsys.readouterr().err == "reading: 100/100  50 it/s  0:00 left\n"
 
 
+def test_work_that_fails_leaves_the_cursor_of_the_terminal_shown(capsys, monkeypatch):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(KeyboardInterrupt), Progress("reading", 100) as bar:
+        bar.update(1)
+        raise KeyboardInterrupt
+
+    hide, show = "\x1b[?25l", "\x1b[?25h"
+    told = capsys.readouterr().err
+    assert hide in told and told.rindex(show) > told.rindex(hide)
+
+
 def test_the_rate_forgets_a_slow_start(clock, capsys):
     bar = Progress("training", 10_000)
     clock[0] += 100

@@ -7,7 +7,8 @@
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds and hyper-parameters; each run is a process of its own, and they
 take turns. The result of each is kept in `--out` with its settings and checksums of what it read:
-started again with the same, the rest is done. The table has mean and standard error over the
+started again with the same, the rest is done, on the same machine with the same libraries. The
+table has mean and standard error over the
 seeds, and the ratios of the median times that a process takes from its start to the predictions on
 the held-out rows, both evaluating once: on the clock, and of the processors, which other work on
 the machine disturbs less.
@@ -15,6 +16,7 @@ the machine disturbs less.
 
 import argparse
 import hashlib
+import importlib.metadata
 import json
 import os
 import resource
@@ -23,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +39,20 @@ from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.progress import say
+from bert_tf.report import machine
 
-SIDES = ("bert_tf", "transformers")
+# Each with the libraries that it computes with.
+LIBRARIES = {"bert_tf": ("tensorflow", "keras"), "transformers": ("torch", "transformers")}
+SIDES = tuple(LIBRARIES)
 # All that this process may use, which is also what TensorFlow takes.
 THREADS = len(os.sched_getaffinity(0))
 
 
 def main() -> int:
     """Runs what is not done yet, prints the table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(description=__doc__.splitlines()[0])
+    parser = command.Parser(
+        prog="python -m benchmarks.quality", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=Path, required=True, help="holds wnut17 and codah")
     parser.add_argument("--glue", type=Path, required=True, help="holds SST-2 and CoLA")
@@ -64,16 +72,61 @@ def _work(arguments: argparse.Namespace) -> None:
     unknown = [name for name in arguments.tasks or () if name not in table]
     if unknown:
         raise UserError(f"unknown --tasks {', '.join(unknown)}; choose of {', '.join(table)}")
-    results = {}
-    checkpoint = _checksum(*sorted(Path(arguments.checkpoint).glob("*.safetensors")))
-    for name in arguments.tasks or table:
-        read = {"checkpoint": checkpoint, "data": _checksum(*table[name].files())}
-        for seed in arguments.seeds:
-            for side in SIDES:
-                done = _result(name, table[name], side, seed, read, arguments)
-                results[name, side, seed] = done
-                say(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
-    _print(arguments.tasks or list(table), table, arguments.seeds, results)
+    names = arguments.tasks or list(table)
+    weights = sorted(Path(arguments.checkpoint).glob("*.safetensors"))
+    if not weights:
+        raise UserError(
+            f"--checkpoint {arguments.checkpoint} holds no *.safetensors; name a Hugging Face "
+            "folder that does"
+        )
+    checkpoint, results = _checksum(*weights), {}
+    keys = [(n, side, seed) for n in names for seed in arguments.seeds for side in SIDES]
+    data = {name: _checksum(*table[name].files()) for name in names}
+    _check_machines([(side, _path(n, side, seed, arguments)) for n, side, seed in keys])
+    for name, side, seed in keys:
+        read = {"checkpoint": checkpoint, "data": data[name]}
+        done = _result(name, table[name], side, seed, read, arguments)
+        results[name, side, seed] = done
+        say(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
+    _print(names, table, arguments.seeds, results)
+
+
+def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
+    """Refuses a table of several machines, or several versions of a library, before it is made.
+
+    Args:
+        files: the side and the place of every result; those that are not there are made here.
+
+    Raises:
+        UserError: results are of different ones, or do not tell, or are of others than these and
+            some are missing.
+    """
+    expected: dict[str, Any] = {}
+    for side in {side for side, path in files if not path.exists()}:
+        expected |= _machine() | _versions(side)
+    for path in (path for _, path in files if path.exists()):
+        result = json.loads(path.read_text())
+        if not {"machine", "versions"} <= result.keys():
+            raise UserError(f"{path} tells no machine; remove it or choose another --out")
+        told = result["machine"] | result["versions"]
+        kept.check(path, told, {name: expected.setdefault(name, told[name]) for name in told})
+
+
+def _machine() -> dict[str, Any]:
+    return {"processor": machine.processor(), "cores": machine.cores()}
+
+
+def _versions(side: str) -> dict[str, str]:
+    """Of the libraries of a side, which need not be imported here."""
+    try:
+        return {name: importlib.metadata.version(name) for name in LIBRARIES[side]}
+    except importlib.metadata.PackageNotFoundError as error:
+        raise UserError(f"{error.name} is not installed; the extra bench has it") from None
+
+
+def _path(name: str, side: str, seed: int, arguments: argparse.Namespace) -> Path:
+    """Where a result is kept."""
+    return arguments.out / name.replace(" ", "_") / f"{side}-{seed}.json"
 
 
 def _result(
@@ -84,7 +137,7 @@ def _result(
     read: dict[str, str],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Score, seconds and commit of one run, from an earlier call if there was one.
+    """Score, seconds, commit and machine of one run, from an earlier call if there was one.
 
     Args:
         name: of the table's line, `task`.
@@ -97,14 +150,14 @@ def _result(
     Raises:
         UserError: there is one with other settings, or of other files.
     """
-    folder = name.replace(" ", "_")
-    path = arguments.out / folder / f"{side}-{seed}.json"
+    path = _path(name, side, seed, arguments)
     settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
         # The commit is told but not compared: most change nothing here, and a run takes long.
         done = {"settings": settings, "commit": commit() or "unknown"}
-        done = run(task, seed, arguments.runs / folder, arguments) | done
+        done |= {"machine": _machine(), "versions": _versions(side)}
+        done = run(task, seed, arguments.runs / path.parent.name, arguments) | done
         write_text(path, json.dumps(done, indent=1) + "\n")
     found = json.loads(path.read_text())
     kept.check(path, found.get("settings", {}), settings)

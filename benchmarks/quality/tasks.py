@@ -19,6 +19,7 @@ from bert_tf.data.choices import read_choices
 from bert_tf.data.conll import read_conll
 from bert_tf.data.glue import read_glue
 from bert_tf.data.squad import read_squad
+from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.metrics.squad import answer_metrics
 
@@ -54,8 +55,15 @@ class QualityTask:
         return [f"{key}={value}" for key, value in settings.items()]
 
     def files(self) -> list[Path]:
-        """Those of the folder with the rows for training and the held-out ones, not of a test."""
-        return sorted(file for file in self.folder.iterdir() if "test" not in file.name)
+        """Those of the folder with the rows for training and the held-out ones, not of a test.
+
+        Raises:
+            UserError: there is no such folder.
+        """
+        if not self.folder.is_dir():
+            raise UserError(f"there is no folder {self.folder} with data; see --help")
+        files = (path for path in self.folder.iterdir() if path.is_file())
+        return sorted(file for file in files if "test" not in file.name)
 
     def without_test(self, folder: Path) -> Path:
         """`folder`, made to hold links to `files`."""

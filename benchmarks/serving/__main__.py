@@ -25,9 +25,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.serving.texts import TASKS, texts
+from benchmarks.arguments import existing
+from benchmarks.serving.texts import FILES, TASKS, texts
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.works import ways
+from bert_tf import command
+from bert_tf.errors import UserError
 from bert_tf.progress import say
 
 PRECISIONS = ("float32", "bfloat16")
@@ -45,18 +48,30 @@ ROUNDS = 10
 OURS, THEIRS = "benchmarks.serving.saved_model", "benchmarks.serving.pytorch"
 
 
-def main() -> None:
-    """Prints three tables for each task and precision."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
-    parser.add_argument("--data", type=Path, required=True, help="holds squad and wikitext2")
+def main() -> int:
+    """Prints three tables for each task and precision.
+
+    Returns:
+        The exit code, see `bert_tf.command`.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.serving", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--checkpoint", type=existing, required=True, help="a Hugging Face folder")
+    parser.add_argument("--data", type=existing, required=True, help="holds squad and wikitext2")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--batches", nargs="+", type=int, choices=STEPS, default=list(STEPS))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cold", type=int, default=5, help="cold starts of each (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="few steps, one cold start")
-    arguments = parser.parse_args()
+    return command.run("serving", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    for task in arguments.tasks:
+        if not (arguments.data / FILES[task]).is_file():
+            raise UserError(f"--data {arguments.data} holds no {FILES[task]}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         for task in arguments.tasks:
@@ -69,7 +84,9 @@ def main() -> None:
 
 def _run(module: str, *given: object) -> None:
     """A step in a process of its own, so that this one stays small and knows no library."""
-    subprocess.run([sys.executable, "-m", module, *map(str, given)], check=True)
+    done = subprocess.run([sys.executable, "-m", module, *map(str, given)])
+    if done.returncode:
+        raise UserError(f"{module} failed, as said above")
 
 
 def _compare(
@@ -183,4 +200,4 @@ def _cold(entries: list, settings: dict, times: int) -> list[tuple[str, str, str
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 
 TASKS = ("classification", "question_answering")
+# Where a task's texts are, in the folder of the data.
+FILES = {"classification": "wikitext2/valid.txt", "question_answering": "squad/dev-v1.1.json"}
 MAX_LENGTH = {"classification": 128, "question_answering": 384}
 STRIDE, N_BEST, MAX_ANSWER = 128, 20, 30
 _ROWS = 4000
@@ -18,7 +20,7 @@ def texts(task: str, data: Path) -> list[dict[str, str]]:
 
 
 def _questions(data: Path) -> list[dict[str, str]]:
-    articles = json.loads((data / "squad" / "dev-v1.1.json").read_text(encoding="utf-8"))["data"]
+    articles = json.loads((data / FILES["question_answering"]).read_text(encoding="utf-8"))["data"]
     return [
         {"question": question["question"], "context": paragraph["context"]}
         for article in articles
@@ -28,7 +30,7 @@ def _questions(data: Path) -> list[dict[str, str]]:
 
 
 def _sentences(data: Path) -> list[dict[str, str]]:
-    lines = (data / "wikitext2" / "valid.txt").read_text(encoding="utf-8").splitlines()
+    lines = (data / FILES["classification"]).read_text(encoding="utf-8").splitlines()
     texts = (line.strip() for line in lines if not line.startswith(" ="))
     # Its sentences end with a full stop between spaces.
     sentences = (each.strip() for text in texts for each in text.split(" . "))

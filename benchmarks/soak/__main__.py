@@ -16,11 +16,14 @@ import dataclasses
 import json
 import random
 import shutil
+import sys
 import time
 from pathlib import Path
 
 from benchmarks.soak.faults import FAULTS, Fault
 from benchmarks.soak.runs import CHECKPOINT_STEPS, Run, same, write_experiment
+from bert_tf import command
+from bert_tf.files import make_folder
 
 SPACING = 20  # steps in which one fault happens
 LATEST = 60.0  # seconds that a worker comes late
@@ -48,16 +51,27 @@ class Result:
 
 
 def main() -> int:
-    """Prints a table; the exit code is 1 if anything was lost."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Prints a table.
+
+    Returns:
+        The exit code, see `bert_tf.command`; 1 if anything was lost.
+    """
+    parser = command.Parser(
+        prog="python -m benchmarks.soak",
+        description=__doc__.splitlines()[0],
+        epilog="Ends with exit code 1 where anything was lost.",
+    )
     parser.add_argument("--times", type=int, default=20, help="faults of each kind (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="decides the moments (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/soak"), help="folder (%(default)s)")
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
-    arguments = parser.parse_args()
+    return command.run("soak", parser, None, _work, "stopped; started again, it goes on")
+
+
+def _work(arguments: argparse.Namespace) -> None:
     steps = SPACING * (arguments.times + 1)
     place = arguments.out / f"{arguments.times}-{arguments.seed}"
-    place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
     yaml = write_experiment(place)
     results = []
     for name in arguments.faults:
@@ -71,7 +85,8 @@ def main() -> int:
             done.write_text(json.dumps(dataclasses.asdict(result)))
         results.append(Result(**json.loads(done.read_text())))
     print_table(results)
-    return int(any(each.lost or each.injected < arguments.times for each in results))
+    if any(each.lost or each.injected < arguments.times for each in results):
+        sys.exit(1)
 
 
 def leave_alone(place: Path, yaml: Path, steps: int, workers: int) -> Path:
@@ -158,4 +173,4 @@ def print_table(results: list[Result]) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

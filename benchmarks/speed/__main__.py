@@ -9,7 +9,8 @@ by every contestant. Outputs are compared before anything is timed. Each contest
 of its own, and they take turns. A row gives the median time of a step and its spread (first and
 third quartile), sequences a second, peak memory, and the ratio to the fastest peer of the same
 precision. In the end a table of all goals, and a picture with `--out`. What is kept there is taken
-up only by the same commit with the same settings.
+up only by the same commit with the same settings; what was measured with changes that were not
+committed, or outside of a checkout, never is.
 """
 
 import argparse
@@ -21,8 +22,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from benchmarks.arguments import existing
 from benchmarks.speed import peak
-from benchmarks.speed.results import OURS, Measured, Result, draw, summary
+from benchmarks.speed.results import OURS, UNKNOWN, Measured, Result, draw, summary
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
@@ -36,11 +38,13 @@ TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}
 
 def main() -> int:
     """Prints the tables; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="python -m benchmarks.speed", description=__doc__.splitlines()[0])
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--vocab", type=Path, help="30,522 pieces for the texts; or made-up ones")
+    parser.add_argument(
+        "--vocab", type=existing, help="30,522 pieces for the texts; or made-up ones"
+    )
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=3, help="steps of a turn")
@@ -55,7 +59,7 @@ def _work(arguments: argparse.Namespace) -> None:
     settings |= {
         "peers": sorted(arguments.peers),
         "vocab": vocabulary,
-        "commit": commit() or "unknown",
+        "commit": commit() or UNKNOWN,
     }
     results = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -64,11 +68,14 @@ def _work(arguments: argparse.Namespace) -> None:
         for name in arguments.works:
             for precision in arguments.precisions:
                 path = Result.path(folder, name, precision)
-                if not path.exists():
+                if path.exists():
+                    result = Result.load(path, settings)
+                else:
                     contestants, share = _measure(name, precision, Path(scratch), arguments)
-                    Result(name, precision, contestants, settings, share).save(folder)
-                results.append(Result.load(path, settings))
-                console.print(results[-1].table())
+                    result = Result(name, precision, contestants, settings, share)
+                    result.save(folder)
+                results.append(result)
+                console.print(result.table())
     console.print(summary(results))
     if arguments.out:
         draw(results, arguments.out / "speed.png")

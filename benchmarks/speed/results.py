@@ -12,10 +12,13 @@ from rich.table import Table
 
 from benchmarks import kept
 from benchmarks.speed.works import PRECISIONS, SHARE_OF_PEAK, WORKS
+from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
 from bert_tf.report.png import new_figure, to_png
 
 OURS = "bert_tf"
+# The commit of code that is in no checkout.
+UNKNOWN = "unknown"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +76,15 @@ class Result:
         """Reads what `save` wrote.
 
         Raises:
-            UserError: it was measured with other settings.
+            UserError: it was measured with other settings, or with code that no commit tells.
         """
         fields = json.loads(path.read_text())
         kept.check(path, fields.get("settings", {}), settings)
+        if settings["commit"] == UNKNOWN or settings["commit"].endswith("-dirty"):
+            raise UserError(
+                f"{path} is of commit {settings['commit']}, which may be other code than now; "
+                "remove it or choose another --out"
+            )
         contestants = [Measured(**each) for each in fields.pop("contestants")]
         return cls(contestants=contestants, **fields)
 

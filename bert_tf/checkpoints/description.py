@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from bert_tf import models
-from bert_tf.checkpoints.plain_json import encoder_config
+from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
 
@@ -76,6 +76,9 @@ class Description:
         for name in fields["head"]:
             if name not in known:
                 raise UserError(f"{path}: {fields['model']} has no argument {name!r}")
+        wrong = _wrong_labels(fields["head"], fields["labels"])
+        if wrong:
+            raise UserError(f"{path}: {wrong}; copy the checkpoint again")
         encoder = encoder_config(fields["encoder"], path)
         return cls(**dict(fields) | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
@@ -116,14 +119,18 @@ def describe(model: keras.Model, tokenizer: Any = None, labels: Sequence[str] = 
     """The description of a model, with its `bert_tf.Tokenizer` where there is one.
 
     Raises:
-        UserError: `model` is not one of bert_tf.
+        UserError: `model` is not one of bert_tf, or has another number of classes than labels.
     """
     kind = type(model).__name__
     if kind not in (ENCODER, *_TASK_MODELS):
         raise UserError(f"no format has a place for a {kind}; give a model of bert_tf")
+    head = {} if kind == ENCODER else dict(model.head)
+    wrong = _wrong_labels(head, labels)
+    if wrong:
+        raise UserError(f"{wrong}; name each class, in the order of the logits")
     return Description(
         model=kind,
-        head={} if kind == ENCODER else dict(model.head),
+        head=head,
         encoder=model.config if kind == ENCODER else model.encoder.config,
         lower_case=None if tokenizer is None else tokenizer.lower_case,
         vocabulary=None if tokenizer is None else vocabulary_hash(tokenizer.vocabulary),
@@ -134,6 +141,14 @@ def describe(model: keras.Model, tokenizer: Any = None, labels: Sequence[str] = 
 def vocabulary_hash(vocabulary: Sequence[str]) -> str:
     """SHA-256 of the pieces, one a line."""
     return hashlib.sha256("\n".join(vocabulary).encode()).hexdigest()
+
+
+def _wrong_labels(head: Mapping[str, Any], labels: Sequence[str]) -> str | None:
+    """What is wrong with the number of labels; None if nothing is, or there are none."""
+    classes = head.get("num_classes")
+    if not labels or type(classes) is not int or len(labels) == classes:
+        return None
+    return f"the number of labels is {len(labels)}, but num_classes is {classes}"
 
 
 def _arguments(model: str) -> list[str]:

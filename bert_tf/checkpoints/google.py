@@ -15,6 +15,7 @@ from bert_tf.checkpoints import plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TURNED, Row, Table, layer_norm, linear
 from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
@@ -109,7 +110,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
     weights = [n for n in tensors.shapes if not n.endswith(_SLOTS) and n not in _COUNTERS]
     model, head = _model(tensors)
-    description = Description(model, head, plain_json.encoder_config(sizes(fields), path))
+    description = Description(model, head, encoder_config(sizes(fields), path))
     if plain_json.EXTRA_KEY in fields:
         description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
     return Checkpoint(

@@ -5,7 +5,7 @@ encoder's where there is a head. A torch `Linear` keeps its weight as [output, i
 config.json that transformers does not know is carried along and never looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weig
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, layer_norm, linear
 from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
@@ -82,6 +83,12 @@ _CLASSES = {
     "BertForTokenClassification": "TokenClassifier",
     "BertForQuestionAnswering": "SpanClassifier",
     "BertForMultipleChoice": "MultipleChoice",
+}
+# A tensor of each head -> the class that it is of where the configuration does not tell.
+_HEADS = {
+    "cls.predictions.bias": "PreTrainer",
+    "qa_outputs.bias": "SpanClassifier",
+    "classifier.bias": "SequenceClassifier",
 }
 _WITHOUT_POOLER = (
     "BertForMaskedLM",
@@ -200,7 +207,7 @@ def _encoder(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
         found["hidden_act"] = _ACTIVATIONS.get(found["hidden_act"], found["hidden_act"])
     if fields.get("is_decoder") is True:
         found["attention"] = "left_to_right"
-    return plain_json.encoder_config(found, path)
+    return encoder_config(found, path)
 
 
 def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, Any]]:
@@ -208,13 +215,9 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     shapes = weights.shapes
     architectures = fields.get("architectures") or [""]
     model = _CLASSES.get(str(architectures[0])) if isinstance(architectures, list) else None
-    if model is None:  # nameless, or a class that is not of transformers
-        heads = {
-            "cls.predictions.bias": "PreTrainer",
-            "qa_outputs.bias": "SpanClassifier",
-            "classifier.bias": "SequenceClassifier",
-        }
-        model = next((heads[name] for name in heads if name in shapes), ENCODER)
+    # Nameless, a class that is not of transformers, or one whose head is not among the weights.
+    if model is None or not _has_head(model, shapes):
+        model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
     dropout = fields.get("classifier_dropout")
     dropout = float(dropout) if isinstance(dropout, int | float) else None
     classes = (shapes.get("classifier.bias") or (0,))[0]
@@ -226,6 +229,12 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
         "SpanClassifier": {},
         "MultipleChoice": {"dropout": dropout},
     }[model]
+
+
+def _has_head(model: str, names: Collection[str]) -> bool:
+    """Whether the tensors of these names have the head of our class `model`, if that has one."""
+    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
+    return model == ENCODER or mark in names
 
 
 def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from bert_tf.checkpoints.correspondence import (
 )
 from bert_tf.checkpoints.description import ENCODER, Description
 from bert_tf.checkpoints.model_garden_objects import objects
+from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.checkpoints.vocabularies import read_beside
 from bert_tf.errors import UserError
@@ -161,7 +162,7 @@ def described(
     path = folder / CONFIG_FILE
     model, head = _model(tensors)
     found = google.sizes(fields) | _sizes(folder, tensors)
-    description = Description(model, head, plain_json.encoder_config(found, path))
+    description = Description(model, head, encoder_config(found, path))
     for name, value in _sizes(folder, tensors).items():
         if fields.get(name, value) != value:
             raise UserError(

@@ -61,7 +61,10 @@ def read_description(folder: Path) -> Description:
     """
     path = folder / DESCRIPTION_FILE
     fields = plain_json.read_object(path, "checkpoint description")
-    if fields.pop("format", None) != _FORMAT:
+    written = fields.pop("format", None)
+    if type(written) is not int or written < 1:
+        raise UserError(f"checkpoint description is damaged: {path} (format is no number)")
+    if written > _FORMAT:
         raise UserError(f"{path} was written by a later bert_tf; update bert_tf to read it")
     return Description.from_dict(fields, path)
 

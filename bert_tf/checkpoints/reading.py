@@ -9,17 +9,13 @@ from bert_tf.checkpoints import (
     huggingface,
     model_garden,
     native,
-    plain_json,
     tf_files,
     tf_hub,
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
+from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
+from bert_tf.checkpoints.of_run import newest as newest
 from bert_tf.errors import UserError
-
-# What each checkpoint of a run holds: a file that tells its state, and in that the step of the
-# checkpoint that the run would end with.
-STATE_FILE = "state.json"
-KEPT = "kept"
 
 # One of the files of a TensorFlow checkpoint: its prefix, and what each of them is.
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
@@ -34,12 +30,19 @@ def find(path: str | Path) -> Checkpoint:
             "model.ckpt-1000"; or "hf://org/name".
 
     Raises:
-        UserError: there is nothing at `path`, nothing that is a checkpoint, or its files are
-            damaged or do not belong together.
+        UserError: there is nothing at `path`, nothing that is a checkpoint, or its files cannot be
+            read, are damaged or do not belong together.
     """
     if download.is_address(path):
         path = download.fetch(str(path))
     path = Path(path)
+    try:
+        return _found(path)
+    except OSError as error:
+        raise UserError(f"checkpoint cannot be read: {path} ({error.strerror or error})") from None
+
+
+def _found(path: Path) -> Checkpoint:
     if path.is_dir():
         return _in_folder(path)
     named = _TENSORFLOW_FILE.fullmatch(path.name)
@@ -53,36 +56,11 @@ def find(path: str | Path) -> Checkpoint:
     )
 
 
-def newest(run: Path) -> Path:
-    """The newest checkpoint of a run folder. Raises UserError when there is none yet."""
-    steps = sorted((run / native.CHECKPOINTS).glob("step-*"))
-    if not steps:
-        raise UserError(f"{run} has no checkpoint yet; let its training save one first")
-    return steps[-1]
-
-
-def kept(run: Path) -> Path:
-    """The checkpoint whose weights a run ends with: the newest, or the one that this names as best.
-
-    Raises:
-        UserError: there is none yet, or the newest one's state is damaged.
-    """
-    last = newest(run)
-    if not (last / STATE_FILE).is_file():
-        return last
-    step = plain_json.read_object(last / STATE_FILE, "state of the checkpoint").get(KEPT)
-    return step_folder(last.parent, step) if isinstance(step, int) else last
-
-
-def step_folder(checkpoints: Path, step: int) -> Path:
-    """The folder of the checkpoint after `step` updates."""
-    return checkpoints / f"step-{step:08d}"
-
-
 def _in_folder(folder: Path) -> Checkpoint:
     if (folder / native.CHECKPOINTS).is_dir():
         return native.open_checkpoint(kept(folder))
     if (folder / native.DESCRIPTION_FILE).is_file():
+        check(folder)
         return native.open_checkpoint(folder)
     if (folder / tf_hub.SAVED_MODEL_FILE).is_file():
         return tf_hub.open_checkpoint(folder)
@@ -91,6 +69,8 @@ def _in_folder(folder: Path) -> Checkpoint:
     prefix = tf_files.find_prefix(folder)
     if prefix is not None:
         return _tensorflow(prefix)
+    if (folder / RUN_FILE).is_file():
+        raise without_checkpoint(folder)
     raise UserError(
         f"no checkpoint in {folder}: expected a run folder, {native.DESCRIPTION_FILE} (bert_tf), "
         f"{huggingface.CONFIG_FILE} (Hugging Face), {google.PREFIX}.index (google-research or "

@@ -1,10 +1,43 @@
-"""The shapes that an encoder's weights must have, known before anything is built.
+"""An encoder's sizes as a file tells them, and the shapes that its weights must have then.
 
-A checkpoint's configuration and its tensors come from elsewhere and need not agree. Checked here,
-a configuration that asks for more than the files hold cannot fill the memory.
+A checkpoint's configuration and its tensors come from elsewhere and need not agree. Checked before
+anything is built, a configuration that asks for more than the files hold cannot fill the memory.
 """
 
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
+
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_SHOWN = 60
+
+
+def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
+    """The encoder's sizes among `fields`, what is missing at our default.
+
+    Raises:
+        UserError: a size is of the wrong type, or they do not fit together.
+    """
+    values = {}
+    for field in dataclasses.fields(EncoderConfig):
+        if field.name not in fields:
+            continue
+        value = fields[field.name]
+        if field.type is float and type(value) is int:
+            value = float(value)
+        if type(value) is not field.type:
+            raise UserError(
+                f"{path}: {field.name} must be {_WORDS[field.type]}, not {repr(value)[:_SHOWN]}"
+            )
+        values[field.name] = value
+    try:
+        return EncoderConfig(**values)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def encoder_shapes(config: EncoderConfig, layers: int) -> dict[str, tuple[int, ...]]:

@@ -8,10 +8,16 @@ import dataclasses
 import errno
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from bert_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from safetensors import safe_open
+
+Taken = TypeVar("Taken")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,12 +91,12 @@ def load(path: Path) -> dict[str, np.ndarray]:
     return _from_file(path, lambda file: file.get_tensors())
 
 
-def _shapes(file) -> dict[str, tuple[int, ...]]:
+def _shapes(file: "safe_open") -> dict[str, tuple[int, ...]]:
     names = file.keys()
     return {name: tuple(file.get_slice(name).get_shape()) for name in names}
 
 
-def _from_file(path: Path, get: Callable):
+def _from_file(path: Path, get: Callable[["safe_open"], Taken]) -> Taken:
     """What `get` takes from the opened file."""
     import safetensors
 

@@ -41,7 +41,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     tensors, notes = model_garden.named_tensors(prefix, file)
     extra = {
         "encoder": {"hidden_act": _activation(folder / SAVED_MODEL_FILE)},
-        "lower_case": _lower_case(file),
+        "lower_case": _lower_case(prefix, file),
     }
     return model_garden.described(
         folder, tensors, {EXTRA_KEY: extra}, notes, lambda: read_beside(folder / _ASSETS)
@@ -82,5 +82,8 @@ def _activation(path: Path) -> str:
     return "gelu" if exact else "gelu_new"
 
 
-def _lower_case(file: Tensors) -> bool | None:
-    return bool(file.read(_LOWER_CASE)) if _LOWER_CASE in file.shapes else None
+def _lower_case(prefix: Path, file: Tensors) -> bool | None:
+    shape = file.shapes.get(_LOWER_CASE)
+    if shape not in (None, ()):
+        raise tf_files.damaged(prefix, f"{_LOWER_CASE} has shape {list(shape)}")
+    return None if shape is None else bool(file.read(_LOWER_CASE))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.text.vocabulary import read_vocabulary
+from bert_tf.text.vocabulary import file_text, read_vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
 
@@ -21,15 +21,15 @@ def read_beside(folder: Path) -> tuple[str, ...] | None:
 
 def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
     """Writes `vocab.txt`."""
-    text = "\n".join(vocabulary) + "\n"
-    (folder / VOCABULARY_FILE).write_text(text, encoding="utf-8", newline="\n")
+    path = folder / VOCABULARY_FILE
+    path.write_text(file_text(vocabulary), encoding="utf-8", newline="\n")
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
     """Whether text was lower-cased before such pieces were learned: none has a capital letter.
 
-    Special tokens such as [MASK] and <S> are not looked at.
+    Letters of all alphabets count. Special tokens such as [MASK] and <S> are not looked at.
     """
     return not any(
-        re.search("[A-Z]", piece) for piece in vocabulary if not re.fullmatch(r"\[.*\]|<.*>", piece)
+        piece != piece.lower() for piece in vocabulary if not re.fullmatch(r"\[.*\]|<.*>", piece)
     )

@@ -14,7 +14,7 @@ from bert_tf.config.data import (
     TokenClassificationData,
 )
 from bert_tf.config.model import TaggerModel
-from bert_tf.config.run import RunConfig, difference, load
+from bert_tf.config.run import RunConfig, difference, load, tell_difference
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "TrainConfig",
     "difference",
     "load",
+    "tell_difference",
 ]

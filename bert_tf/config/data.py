@@ -10,6 +10,17 @@ from typing import Literal
 from bert_tf.config.kinds import Count, FilePath, Positive, Share
 from bert_tf.errors import UserError
 
+# What decides how examples are made of text; those in TFRecords are made already.
+_OF_EXAMPLES = (
+    "masked_lm_prob",
+    "max_predictions_per_seq",
+    "mask_share",
+    "random_share",
+    "short_seq_prob",
+    "cross_documents",
+    "whole_word_masking",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
@@ -25,7 +36,8 @@ class PretrainingData:
     split: str = "train"
     # Share of the documents held out to evaluate on; 0 holds out none.
     dev_fraction: Share = 0.05
-    # Format tfrecord: files to evaluate on. Null: those named dev-* in the folder `path`, if any.
+    # Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
+    # folder or glob `path`, if any.
     dev_path: FilePath | tuple[FilePath, ...] | None = None
     # Share of the tokens to predict (paper, section 3.1).
     masked_lm_prob: Share = 0.15
@@ -56,6 +68,16 @@ class PretrainingData:
                 f"data.mask_share {self.mask_share} and data.random_share {self.random_share} are "
                 "more than 1 together; lower one"
             )
+        if self.format != "tfrecord":
+            if self.dev_path is not None:
+                raise UserError(
+                    f"data.dev_path is for data.format tfrecord, but that is {self.format}; remove "
+                    "data.dev_path"
+                )
+            return
+        for key in _OF_EXAMPLES:
+            if getattr(self, key) != getattr(PretrainingData, key):
+                raise UserError(f"data.{key} was chosen when the records were written; remove it")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +152,8 @@ class TokenClassificationData(FinetuningData):
     """Words with tags: see `bert_tf.tasks.token_classification`.
 
     Formats: conll, columns of words and tags (see `bert_tf.data.conll`), and tfds, whose splits are
-    then the names of the files: by default train, dev and test, as conll2003 has them.
+    then the names of the files: by default train and dev, as conll2003 has them, and a test split
+    only if it is named. A test file may be one column of words alone.
     """
 
     # Columns of the words and of the tags, counted from 0; -1 is the last, -2 the one before.

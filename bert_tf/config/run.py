@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import os
 import typing
 from collections.abc import Sequence
@@ -133,8 +134,18 @@ RUNS = {
 }
 
 
-# What may change between two sittings of a run.
-_FREE = ("train.skip_nonfinite", "train.strategy", "train.tpu")
+# What may change between two sittings of a run: it decides none of its numbers, as long as they
+# are numbers.
+_FREE = (
+    "train.checkpoint_minutes",
+    "train.checkpoints_kept",
+    "train.log_steps",
+    "train.skip_nonfinite",
+    "train.strategy",
+    "train.tpu",
+)
+# Keys of `train` that a process has one value of.
+_NOT_SEARCHED = ("deterministic", "strategy", "tpu")
 
 
 def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -160,16 +171,37 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     search = {}
     for key, values in lists.items():
         keys = ("train", key)
-        search[key] = tuple(fit(value, hints[key], keys, tree.place(keys)) for value in values)
+        place = tree.place(keys)
+        search[key] = tuple(fit(value, hints[key], keys, place) for value in values)
+        for number, value in enumerate(search[key]):
+            if value in search[key][:number]:
+                raise UserError(f"{place}: train.{key} has {_told(value)} twice; remove one")
     return dataclasses.replace(config, search=search)
 
 
 def difference(old: RunConfig, new: RunConfig) -> list[str]:
     """The keys, such as "train.seed", whose values are not the same in both and have to be."""
+    return [key for key, _, _ in _changes(old, new)]
+
+
+def tell_difference(old: RunConfig, new: RunConfig) -> str:
+    """What `difference` finds with both values, as in "train.seed (0 there, 1 now)"."""
+    return ", ".join(
+        f"{key} ({_told(before)} there, {_told(after)} now)"
+        for key, before, after in _changes(old, new)
+    )
+
+
+def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+    """The keys of `difference`, each with its value in both."""
     if type(old) is not type(new):
-        return ["task"]
+        return [("task", old.task, new.task)]
     before, after = _flat(old), _flat(new)
-    return [key for key in before if before[key] != after[key] and key not in _FREE]
+    return [
+        (key, value, after[key])
+        for key, value in before.items()
+        if value != after[key] and key not in _FREE
+    ]
 
 
 def _flat(config: RunConfig) -> dict[str, object]:
@@ -179,6 +211,11 @@ def _flat(config: RunConfig) -> dict[str, object]:
         for key, value in vars(getattr(config, section)).items():
             values[f"{section}.{key}"] = value
     return values | {f"train.{key}": each for key, each in config.search.items()}
+
+
+def _told(value: object) -> str:
+    """A value as a file has it, in one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _kind(tree: Tree) -> type[RunConfig]:
@@ -199,7 +236,13 @@ def _without_lists(tree: Tree) -> tuple[Tree, dict[str, list]]:
         return tree, {}
     lists = {key: value for key, value in train.items() if isinstance(value, list)}
     for key, values in lists.items():
+        place = tree.place(("train", key))
         if not values:
-            raise UserError(f"{tree.place(('train', key))}: train.{key} is an empty list")
+            raise UserError(f"{place}: train.{key} is an empty list")
+        if key in _NOT_SEARCHED:
+            raise UserError(
+                f"{place}: train.{key} is a list, but all runs of a search have the same; take one "
+                "value"
+            )
     firsts = {key: values[0] for key, values in lists.items()}
     return Tree(tree.values | {"train": train | firsts}, tree.places), lists

@@ -71,6 +71,11 @@ class TrainConfig:
                 f"train.batch_size {self.batch_size} is not a multiple of "
                 f"train.accumulation_steps {self.accumulation_steps}"
             )
+        if self.tpu is not None and self.strategy != "tpu":
+            raise UserError(
+                f"train.tpu is for train.strategy tpu, but that is {self.strategy}; change it, or "
+                "remove train.tpu"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +95,12 @@ class PretrainingTrain(TrainConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for key in ("long_fraction", "long_batch_size"):
+            if self.long_length is None and getattr(self, key) != getattr(PretrainingTrain, key):
+                raise UserError(
+                    f"train.{key} is for the steps with train.long_length, which is not set; set "
+                    f"it, or remove train.{key}"
+                )
         if self.long_length is not None and self.long_length <= self.max_length:
             raise UserError(
                 f"train.long_length {self.long_length} is not longer than train.max_length "

@@ -67,8 +67,12 @@ class EncodedRows:
 class TrainingRows(Protocol):
     """Labelled rows that a model can be trained on.
 
+    Where the length of rows is fixed, they are a dataclass with the field `encoded`: another one,
+    padded to that length, takes its place in a copy (`dataclasses.replace`), whose `take` has to go
+    by it. Otherwise `encoded` is not asked for.
+
     Attributes:
-        encoded: the packed inputs; asked for only where the length of rows is fixed.
+        encoded: the packed inputs.
         lengths: int [rows], tokens of each row.
     """
 

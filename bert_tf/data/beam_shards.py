@@ -27,6 +27,7 @@ from bert_tf.config import RunConfig
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import open_corpus, say_counts
 from bert_tf.data.shard_writing import (
+    LOWEST_HASHES,
     SHARD_TOKENS,
     check_out,
     dev_limit,
@@ -175,7 +176,7 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
     firsts = np.cumsum(counts) - counts
 
     held_out = int(np.count_nonzero(hashes < dev_limit(dev_fraction)))
-    lowest = np.unique(hashes)[:2].tolist()
+    lowest = np.unique(hashes)[:LOWEST_HASHES].tolist()
     limit = dev_limit(dev_fraction, len(hashes), held_out, lowest)
     starts: dict[str, list[Key]] = {TRAIN: [], DEV: []}
     for part, members in ((TRAIN, hashes >= limit), (DEV, hashes < limit)):

@@ -19,7 +19,11 @@ _SHOWN = 40
 
 
 def read_conll(
-    path: Path, word_column: int = 0, tag_column: int = -1, lenient_tags: bool = False
+    path: Path,
+    word_column: int = 0,
+    tag_column: int = -1,
+    lenient_tags: bool = False,
+    needs_tags: bool = True,
 ) -> list[Sentence]:
     """The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
 
@@ -28,17 +32,21 @@ def read_conll(
         word_column: column of the words, counted from 0, or from the end if negative.
         tag_column: column of the tags.
         lenient_tags: see `tidied`.
+        needs_tags: whether it is a mistake if there are no tags. If not, a file of one column is
+            read as words alone.
 
     Raises:
         UserError: another number of columns than in the first line, no such column, no word, what
             is no tag, a tag that breaks the scheme of the others, no sentence at all; with the
             file and the line.
     """
-    rows = list(_sentences(path, word_column, tag_column))
+    rows = list(_sentences(path, word_column, tag_column, needs_tags))
     return tidied(str(path), rows, lenient_tags)
 
 
-def _sentences(path: Path, word_column: int, tag_column: int) -> Iterator[Untidied]:
+def _sentences(
+    path: Path, word_column: int, tag_column: int, needs_tags: bool
+) -> Iterator[Untidied]:
     document, columns = 0, 0
     words: list[str] = []
     tags: list[Tag] = []
@@ -49,7 +57,7 @@ def _sentences(path: Path, word_column: int, tag_column: int) -> Iterator[Untidi
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
             if words:
-                yield Untidied(words, tags, number - len(words), document)
+                yield Untidied(words, tags or None, number - len(words), document)
             words, tags = [], []
             document += bool(fields)
             continue
@@ -58,6 +66,9 @@ def _sentences(path: Path, word_column: int, tag_column: int) -> Iterator[Untidi
             raise UserError(
                 f"{path}, line {number}: {len(fields)} columns, but {columns} in the lines before"
             )
+        if columns == 1 and not needs_tags:
+            words.append(fields[0])
+            continue
         words.append(_column(fields, word_column, "word", path, number))
         tag = parse(_column(fields, tag_column, "tag", path, number))
         if tag is None:

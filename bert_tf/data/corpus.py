@@ -15,18 +15,18 @@ Four formats (`data.format`), each also gzipped:
 `tfds_corpus`.
 """
 
+import codecs
 import glob
-import gzip
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.data.json_lines import whole_text
 from bert_tf.data.sentences import split_sentences
 from bert_tf.errors import UserError
+from bert_tf.files import open_maybe_gzipped
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
 TFDS = "tfds"
@@ -34,7 +34,7 @@ TFDS = "tfds"
 TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
 
 _BYTE_ORDER_MARK = "\ufeff"
-_GZIP_MAGIC = b"\x1f\x8b"
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
 _JOINER = re.compile(r" @([-,.])@ ")
 
@@ -87,7 +87,7 @@ class Corpus:
             others = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
             raise UserError(
                 f"no document with text in {self.parts[0]}{others}; "
-                f"check data.path and data.format ({self._format})"
+                f"check the files and the format ({self._format})"
             )
 
     def read(self, part: Path) -> Iterator[list[str]]:
@@ -143,11 +143,12 @@ class Corpus:
         """The lines of a file, plain or gzipped, with their numbers from 1."""
         before, number = self.position, 0
         try:
-            with open(file, "rb") as raw:
-                is_gzip = raw.read(2) == _GZIP_MAGIC
-                raw.seek(0)
-                lines = gzip.GzipFile(fileobj=raw) if is_gzip else raw
+            with open_maybe_gzipped(file, "corpus file") as (lines, raw):
                 for number, line in enumerate(lines, start=1):
+                    if number == 1 and line.startswith(_UTF_16_MARKS):
+                        raise UserError(
+                            f"corpus file is UTF-16, not UTF-8: {file}; convert it to UTF-8"
+                        )
                     if b"\0" in line:
                         raise UserError(f"corpus file is binary, not text: {file}, line {number}")
                     text = line.decode("utf-8")
@@ -161,10 +162,6 @@ class Corpus:
                 f"corpus file is not UTF-8: {file}, line {number}, byte {error.start} of the line "
                 f"(0x{error.object[error.start]:02x}); convert it to UTF-8"
             ) from None
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise UserError(f"corpus file is broken gzip: {file} ({error})") from None
-        except OSError as error:
-            raise UserError(f"corpus file cannot be read: {file} ({error.strerror})") from None
         if number == 0:
             raise UserError(f"corpus file is empty: {file}")
 
@@ -193,7 +190,7 @@ def _files_of(path: str) -> list[Path]:
     files = [file for file in files if file.is_file()]
     if not files:
         what = "no file matches" if glob.has_magic(path) else "corpus not found:"
-        raise UserError(f"{what} {path}; check data.path")
+        raise UserError(f"{what} {path}; name files that are there")
     return files
 
 

@@ -79,10 +79,10 @@ class Examples:
         """The shards as one: all tokens, and where sentences and documents start in them."""
         tokens, sentences, documents = [], [np.array([0])], [np.array([0])]
         for member in members:
-            ids, starts = self._folder.load(self._shards[member])
+            ids, of_shard = self._folder.load(self._shards[member])
             tokens.append(ids)
-            sentences.append(starts.sentences[1:] + sentences[-1][-1])
-            documents.append(starts.documents[1:] + documents[-1][-1])
+            sentences.append(of_shard.sentences[1:] + sentences[-1][-1])
+            documents.append(of_shard.documents[1:] + documents[-1][-1])
         everything = np.concatenate(tokens)
         starts = Documents(np.concatenate(sentences), np.concatenate(documents))
         if self._rule.joined:

@@ -61,10 +61,18 @@ class LabelledTexts:
         """The classes that the format knows, or else the labels that occur, in order.
 
         Raises:
-            UserError: there are fewer than two.
+            UserError: there are fewer than two, or one that is no name of a class: it is empty, or
+                a file of labels, one a line, could not hold it.
         """
         if self.classes:
             return self.classes
+        for row, name in enumerate(self.labels or ()):
+            self._check_not_empty(row, name)
+            if [name] != name.strip().splitlines():
+                raise UserError(
+                    f"{self.where(row)}: the label {name!r} has blanks around it or a line break "
+                    "in it; take them away"
+                )
         found = set(self.labels or ())
         if len(found) < 2:
             only = f"only one label, {found.pop()!r}" if found else "no labels"
@@ -84,6 +92,7 @@ class LabelledTexts:
         ids = np.empty(len(self), np.int32)
         for row, name in enumerate(self._labels()):
             if name not in index:
+                self._check_not_empty(row, name)
                 known = ", ".join(classes[:_LISTED]) + ", …" * (len(classes) > _LISTED)
                 raise UserError(f"{self.where(row)}: label {name!r} is unknown; there are {known}")
             ids[row] = index[name]
@@ -120,6 +129,10 @@ class LabelledTexts:
     def where(self, row: int) -> str:
         """The place of a row, for messages."""
         return f"{self.source}, {self.place} {self.places[row]}"
+
+    def _check_not_empty(self, row: int, label: str) -> None:
+        if not label.strip():
+            raise UserError(f"{self.where(row)}: the label is empty; write one, or remove the row")
 
     def _labels(self) -> list[str]:
         if self.labels is None:

@@ -28,18 +28,15 @@ def build(config: RunConfig, tokenizer: Tokenizer, out: str | os.PathLike) -> To
     """
     corpus = open_corpus(config)
     total = corpus.size // corpus.unit_size + 1
-    progress = Progress("tokenizing", total, unit=corpus.unit)
+    with Progress("tokenizing", total, unit=corpus.unit) as progress:
 
-    def update() -> None:
-        progress.update(min(corpus.position // corpus.unit_size, total - 1), line=True)
+        def update() -> None:
+            progress.update(min(corpus.position // corpus.unit_size, total - 1), line=True)
 
-    try:
         shards = write_token_shards(
             corpus, tokenizer, out, dev_fraction=config.data.dev_fraction, progress=update
         )
         progress.update(total)
-    finally:
-        progress.close()
     say_counts(shards)
     return shards
 

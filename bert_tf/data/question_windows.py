@@ -34,12 +34,13 @@ class WindowRows:
         """All windows of all questions, in their order."""
         positions: list[tuple[np.ndarray, np.ndarray]] = []
 
-        def features() -> Iterator[Mapping[str, tf.Tensor]]:
-            for windows, starts, ends in _windows(questions, preprocess):
+        def features(progress: Progress) -> Iterator[Mapping[str, tf.Tensor]]:
+            for windows, starts, ends in _windows(questions, preprocess, progress):
                 positions.append((starts.numpy(), ends.numpy()))
                 yield windows
 
-        encoded = EncodedRows.gather(features())
+        with Progress("cutting windows", len(questions), unit="questions") as progress:
+            encoded = EncodedRows.gather(features(progress))
         return cls(encoded, *(np.concatenate(each) for each in zip(*positions, strict=True)))
 
     @property
@@ -53,7 +54,7 @@ class WindowRows:
 
 
 def _windows(
-    questions: Sequence[Question], preprocess: WindowPreprocessor
+    questions: Sequence[Question], preprocess: WindowPreprocessor, progress: Progress
 ) -> Iterator[tuple[Mapping[str, tf.Tensor], tf.Tensor, tf.Tensor]]:
     """Features of a chunk's windows, and first and last tokens of the answers in them."""
     text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
@@ -63,11 +64,9 @@ def _windows(
         windows = preprocess((asked, contexts))
         return windows.features, *find_answers(windows, starts, ends)
 
-    progress = Progress("cutting windows", len(questions), unit="questions")
     for first in range(0, len(questions), _CHUNK):
         chunk = questions[first : first + _CHUNK]
         spans = [each.answer_bytes() or (-1, -1) for each in chunk]
         starts, ends = np.array(spans, np.int32).T
         yield cut([each.question for each in chunk], [each.context for each in chunk], starts, ends)
         progress.update(first + len(chunk), line=True)
-    progress.close()

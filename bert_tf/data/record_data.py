@@ -5,6 +5,7 @@ epoch is their order. As with token shards, batch k follows from (seed, files, k
 """
 
 import contextlib
+import glob
 import json
 import os
 from collections.abc import Sequence
@@ -38,8 +39,8 @@ class RecordData:
         tokenizer: whose ids the examples hold.
         seed: what the order of the training batches follows from.
         next_sentence: give the label of the pairs.
-        dev_path: files of held-out examples. By default those of the folder `path` whose names
-            begin with "dev-"; they are never trained on.
+        dev_path: files of held-out examples, which are never trained on, even if `path` names them
+            too. By default those of a folder or glob `path` whose names begin with "dev-".
 
     Attributes:
         steps_per_epoch: batches after which every record has had its turn.
@@ -125,18 +126,29 @@ class RecordData:
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:
     """The files to train on, and those held out."""
-    train = find_files(path)
-    held_out: list[Path] = []
-    if isinstance(path, str | os.PathLike) and Path(path).is_dir():
-        train = [file for file in train if _IN_NAME in file.name]
-        held_out = [file for file in train if file.name.startswith(_DEV_PREFIX)]
-        train = [file for file in train if not file.name.startswith(_DEV_PREFIX)]
-        if not train:
-            raise UserError(
-                f'{path} holds no files to train on with "{_IN_NAME}" in their names; let '
-                "data.path name them by a glob"
-            )
-    return train, held_out if dev_path is None else find_files(dev_path)
+    found = find_files(path)
+    dev_named: list[Path] = []
+    if isinstance(path, str | os.PathLike):
+        is_folder = Path(path).is_dir()
+        if is_folder:
+            found = [file for file in found if _IN_NAME in file.name]
+            if not found:
+                raise UserError(
+                    f'{path} holds no files with "{_IN_NAME}" in their names; let data.path name '
+                    "them by a glob"
+                )
+        if is_folder or glob.has_magic(str(path)):
+            dev_named = [file for file in found if file.name.startswith(_DEV_PREFIX)]
+    held_out = dev_named if dev_path is None else find_files(dev_path)
+    # Two names may lead to one file.
+    not_trained_on = {file.resolve() for file in (*dev_named, *held_out)}
+    train = [file for file in found if file.resolve() not in not_trained_on]
+    if not train:
+        raise UserError(
+            f"there are no files to train on: {found[0]} and all others of data.path are held out; "
+            "name more files there, or others in data.dev_path"
+        )
+    return train, held_out
 
 
 def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
@@ -145,8 +157,13 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         manifest = json.loads(read_text(folder / MANIFEST))
         if manifest["format"] != RECORDS:
             return
-    except (UserError, ValueError, KeyError, TypeError):
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):
         return
+    if "lower_case" not in manifest:
+        raise UserError(
+            f"{folder / MANIFEST} is damaged (it does not tell lower_case); make the TFRecords "
+            "again with `bert-tf pretrain-data`"
+        )
     if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:
         raise UserError(
             f"the examples in {folder} were made with another vocabulary than the run's"

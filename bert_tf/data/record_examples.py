@@ -99,13 +99,15 @@ class RecordExamples:
                 f"{self.format.max_length} tokens and places for {self.format.max_predictions} "
                 "masked ones; use files of one kind"
             ) from None
-        for name, limit, what in (
-            ("input_word_ids", self._vocab_size, f"the vocabulary has {self._vocab_size} pieces"),
-            ("masked_lm_ids", self._vocab_size, f"the vocabulary has {self._vocab_size} pieces"),
-            ("masked_lm_positions", self.format.max_length, "there are no so many tokens"),
-            ("input_type_ids", 2, "there are two segments"),
-            ("input_mask", 2, "it is 0 or 1"),
-            (LABELS, 2, "it is 0 or 1"),
+        pieces = f"the vocabulary has {self._vocab_size} pieces"
+        other, damaged = "was it made with another vocabulary?", "make or copy the file again"
+        for name, limit, what, advice in (
+            ("input_word_ids", self._vocab_size, pieces, other),
+            ("masked_lm_ids", self._vocab_size, pieces, other),
+            ("masked_lm_positions", self.format.max_length, "there are no so many tokens", damaged),
+            ("input_type_ids", 2, "there are two segments", damaged),
+            ("input_mask", 2, "it is 0 or 1", damaged),
+            (LABELS, 2, "it is 0 or 1", damaged),
         ):
             values = block.get(name)
             bad = values is not None and (values < 0) | (values >= limit)
@@ -113,7 +115,7 @@ class RecordExamples:
                 row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
                 raise UserError(
                     f"{path}, record {first + row + 1} has {name} {values[bad][0]}, but {what}; "
-                    "was it made with another vocabulary?"
+                    f"{advice}"
                 )
         return block
 

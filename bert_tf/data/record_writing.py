@@ -22,6 +22,7 @@ from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
 from bert_tf.files import atomic_path
 from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import file_text
 
 # About a hundred megabytes at 128 tokens.
 _FILE_EXAMPLES = 100_000
@@ -61,8 +62,7 @@ def write_records(
                 with data.explained_errors():
                     _write(folder, part, _rows(dataset.take(steps)), count, record)
         shutil.rmtree(tokens, ignore_errors=True)
-        vocabulary = "".join(f"{token}\n" for token in tokenizer.vocabulary)
-        (folder / VOCABULARY).write_bytes(vocabulary.encode())
+        (folder / VOCABULARY).write_bytes(file_text(tokenizer.vocabulary).encode())
         manifest = {
             "format": RECORDS,
             "naming": naming,
@@ -93,9 +93,9 @@ def _write(
     """Deals the first `count` rows to the part's files, so that each holds some of every epoch."""
     files = -(-count // _FILE_EXAMPLES)
     names = [f"{part}-{number:05d}-of-{files:05d}.tfrecord" for number in range(files)]
-    progress = Progress(f"writing {part} examples", count, unit="examples")
     with contextlib.ExitStack() as stack:
-        stack.callback(progress.close)
+        told = Progress(f"writing {part} examples", count, unit="examples")
+        progress = stack.enter_context(told)
         writers = [stack.enter_context(tf.io.TFRecordWriter(str(folder / name))) for name in names]
         for number, row in zip(range(count), rows, strict=False):
             writers[number % files].write(record.encode(row))

@@ -176,7 +176,8 @@ class ShardData:
         documents = sum(shard.documents for shard in shards)
         if part == TRAIN and not documents:
             raise UserError(
-                f"all documents of {self._shards.folder} are held out; lower data.dev_fraction"
+                f"all documents of {self._shards.folder} are held out; lower data.dev_fraction, or "
+                "set it to 0"
             )
         if part == DEV and not documents:
             raise UserError(

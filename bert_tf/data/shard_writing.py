@@ -17,13 +17,17 @@ from bert_tf.data.token_shards import (
     VOCABULARY,
     Shard,
     TokenShards,
+    array_file,
 )
 from bert_tf.data.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, explained, read_text
 from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import file_text
 
 SHARD_TOKENS = 1_000_000
+# How many of the lowest hashes `dev_limit` looks at.
+LOWEST_HASHES = 3
 
 
 def write_token_shards(
@@ -55,7 +59,7 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out what hashes below `limit`; the shards, and the two lowest hashes."""
+            """Holds out what hashes below `limit`; the shards, and the three lowest hashes."""
             parts = {
                 part: _PartWriter(folder, part, tokenizer.vocab_size, shard_tokens)
                 for part in (TRAIN, DEV)
@@ -63,7 +67,7 @@ def write_token_shards(
             lowest: list[int] = []
             for document in tokenized(documents, tokenizer):
                 parts[DEV if document.hash < limit else TRAIN].add(document)
-                lowest = sorted({*lowest, document.hash})[:2]
+                lowest = sorted({*lowest, document.hash})[:LOWEST_HASHES]
                 progress()
             return {part: parts[part].close() for part in parts}, lowest
 
@@ -87,11 +91,12 @@ def dev_limit(
     Args:
         dev_fraction: share of the documents to hold out.
         documents, held_out, lowest: how many there are and how many of them the share finds, with
-            the two lowest hashes. If it finds fewer than two in a corpus of at least four, which is
-            what next sentence prediction takes, two are held out.
+            the three lowest hashes. If it finds fewer than two in a corpus of at least four, which
+            is what next sentence prediction takes, two are held out, unless there are only copies
+            of these.
     """
-    if dev_fraction and held_out < 2 and documents >= 4:
-        return lowest[-1] + 1
+    if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
+        return lowest[1] + 1
     return round(dev_fraction * 2**HASH_BITS)
 
 
@@ -125,20 +130,20 @@ def write_shard(
         "sentences": _starts(np.concatenate([document.lengths for document in documents])),
         "documents": _starts([len(document.lengths) for document in documents]),
     }
-    shard = Shard(
+    files: dict[str, dict[str, int | str]] = {}
+    for array, values in arrays.items():
+        path = folder / array_file(name, array)
+        np.save(path, values)
+        with open(path, "rb") as handle:
+            digest = hashlib.file_digest(handle, "sha256").hexdigest()
+        files[array] = {"bytes": path.stat().st_size, "sha256": digest}
+    return Shard(
         name=name,
         documents=len(documents),
         sentences=len(arrays["sentences"]) - 1,
         tokens=len(arrays["tokens"]),
-        files={},
+        files=files,
     )
-    for array, values in arrays.items():
-        path = folder / shard.file(array)
-        np.save(path, values)
-        with open(path, "rb") as handle:
-            digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        shard.files[array] = {"bytes": path.stat().st_size, "sha256": digest}
-    return shard
 
 
 def ids_type(vocab_size: int) -> type[np.integer]:
@@ -164,7 +169,7 @@ def write_manifest(
     """
     if not any(shards.values()):
         raise UserError("no document of the corpus has a token; check data.path and data.format")
-    vocabulary = "".join(f"{token}\n" for token in tokenizer.vocabulary).encode()
+    vocabulary = file_text(tokenizer.vocabulary).encode()
     (folder / VOCABULARY).write_bytes(vocabulary)
     manifest = {
         "format": FORMAT,

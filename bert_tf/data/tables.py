@@ -17,6 +17,12 @@ Row = dict[str, str]
 # Longer ones the csv module refuses; its own limit is 131,072 characters.
 _LONGEST_FIELD = 2**31 - 1
 
+# What to do about a row of too few or too many fields.
+_MENDING = {
+    "tsv": "TSV has no quoting: write texts that hold tabs or line breaks as csv or jsonl",
+    "csv": "put texts that hold commas or line breaks in quotation marks",
+}
+
 
 def read_table(
     path: Path, file_format: str, columns: Sequence[str], optional: Sequence[str] = ()
@@ -24,13 +30,14 @@ def read_table(
     """The named columns of every row, with the number of the line that the row ends on.
 
     TSV has a header and no quoting (a quotation mark is text); CSV has a header and the usual
-    quoting; JSON lines are objects, whose numbers and booleans are taken as they are written.
+    quoting; JSON lines are objects, whose numbers and booleans become texts as Python's JSON
+    writes them: 1.50 is 1.5, and 1e2 is 100.0.
 
     Args:
         path: the file.
         file_format: one of `FORMATS`.
         columns: the columns to read.
-        optional: columns to read too if the first row has them.
+        optional: columns to read too, of the rows that have them; null is as good as nothing.
 
     Raises:
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
@@ -40,14 +47,13 @@ def read_table(
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
         lines = read_tsv(path) if file_format == "tsv" else read_csv(path)
-        rows = _named(path, lines, (*columns, *optional))
-    wanted: list[str] = []
+        rows = _named(path, lines, (*columns, *optional), _MENDING[file_format])
     for number, row in rows:
-        wanted = wanted or [*columns, *(column for column in optional if column in row)]
-        for column in wanted:
+        for column in columns:
             if column not in row:
-                there = ", ".join(map(str, row))
+                there = ", ".join(map(repr, row))
                 raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
+        wanted = (*columns, *(column for column in optional if row.get(column) is not None))
         yield number, {c: _plain(row[c], f"{path}, line {number}, {c}") for c in wanted}
 
 
@@ -77,7 +83,7 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _named(
-    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str]
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
 ) -> Iterator[tuple[int, Row]]:
     """The rows after the header, which names their fields and `columns` but once."""
     header: list[str] = []
@@ -89,14 +95,15 @@ def _named(
                     raise UserError(f"{path}, line {number}: two columns are called {name!r}")
         elif len(fields) != len(header):
             raise UserError(
-                f"{path}, line {number}: {len(fields)} fields, but the header has {len(header)}"
+                f"{path}, line {number}: {len(fields)} fields, but the header has {len(header)}; "
+                f"{mending}"
             )
         else:
             yield number, dict(zip(header, fields, strict=True))
 
 
 def _plain(value: Any, place: str) -> str:
-    """A text, or a number or boolean as it is written."""
+    """A text, or a number or boolean as JSON writes it."""
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):

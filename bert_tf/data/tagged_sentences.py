@@ -1,4 +1,4 @@
-"""Sentences with a tag on every word, wherever they were read."""
+"""Sentences with a tag on every word, or on none, wherever they were read."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Sentence(NamedTuple):
 
     Attributes:
         words: its words.
-        tags: their tags, in IOB2.
+        tags: their tags, in IOB2; None where they are not told.
         row: its number among all sentences, counted from 1.
         line: the line of the first word in a file of one word a line, else None; the other words
             are on the lines after it.
@@ -20,7 +20,7 @@ class Sentence(NamedTuple):
     """
 
     words: tuple[str, ...]
-    tags: tuple[str, ...]
+    tags: tuple[str, ...] | None
     row: int
     line: int | None = None
     document: int = 0
@@ -36,7 +36,7 @@ class Untidied(NamedTuple):
     """A sentence as it was read, its tags of any scheme; otherwise as `Sentence`."""
 
     words: Sequence[str]
-    tags: Sequence[Tag]
+    tags: Sequence[Tag] | None
     line: int | None = None
     document: int = 0
 
@@ -46,7 +46,7 @@ def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) ->
 
     Args:
         source: names where they are from in messages.
-        rows: what was read there.
+        rows: what was read there, all of them with tags or none.
         lenient_tags: take tags that break the scheme of the others as conlleval and seqeval do (see
             `Tag.begins`), instead of raising.
 
@@ -55,11 +55,20 @@ def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) ->
     """
     if not rows:
         raise UserError(f"{source} has no sentences")
+    has_tags = rows[0].tags is not None
     sentences = [
-        Sentence(tuple(each.words), to_iob2(each.tags), row, each.line, each.document)
+        Sentence(
+            tuple(each.words),
+            to_iob2(each.tags) if has_tags else None,
+            row,
+            each.line,
+            each.document,
+        )
         for row, each in enumerate(rows, start=1)
     ]
-    found = None if lenient_tags else find_violation([each.tags for each in rows])
+    if lenient_tags or not has_tags:
+        return sentences
+    found = find_violation([each.tags for each in rows])
     if found is not None:
         place = sentences[found.sentence].place(found.word)
         raise UserError(

@@ -27,8 +27,10 @@ def text_columns(data: ClassificationData) -> tuple[str, ...]:
     task = glue_task(data)
     if not task:
         return data.text_columns or ("text",)
-    if data.text_columns:
-        raise UserError(f"data.text_columns is not for {task}, whose columns are known; remove it")
+    defaults = {"text_columns": None, "label_column": ClassificationData.label_column}
+    for key, default in defaults.items():
+        if getattr(data, key) != default:
+            raise UserError(f"data.{key} is not for {task}, whose columns are known; remove it")
     return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
 
 
@@ -56,7 +58,7 @@ def find_files(data: ClassificationData, split: str) -> dict[str, Path]:
 
 
 def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> LabelledTexts:
-    """The rows of a file, or of a split of TFDS.
+    """The rows of a file, or of a split of TFDS where no file has such a name.
 
     Args:
         path: the file, or the name and the split.
@@ -69,7 +71,7 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
     columns = text_columns(data)
     if data.format in GLUE:
         rows = glue.read_glue(path, data.format)
-    elif data.format == "tfds":
+    elif data.format == "tfds" and not path.is_file():
         rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
         rows = _read_table(path, data, columns, needs_labels)
@@ -81,12 +83,22 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
 def _read_table(
     path: Path, data: ClassificationData, texts: tuple[str, ...], needs_labels: bool
 ) -> LabelledTexts:
+    # A run on TFDS has no format of files.
+    file_format = path.suffix[1:] if data.format == "tfds" else data.format
+    if file_format not in tables.FORMATS:
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
     label = (data.label_column,)
     if needs_labels:
-        rows = list(tables.read_table(path, data.format, (*texts, *label)))
+        rows = list(tables.read_table(path, file_format, (*texts, *label)))
     else:
-        rows = list(tables.read_table(path, data.format, texts, optional=label))
+        rows = list(tables.read_table(path, file_format, texts, optional=label))
     has_labels = bool(rows) and data.label_column in rows[0][1]
+    for line, row in rows:
+        if (data.label_column in row) != has_labels:
+            one = "no label" if has_labels else "a label"
+            raise UserError(
+                f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
+            )
     return LabelledTexts(
         source=str(path),
         columns=tuple([row[column] for _, row in rows] for column in texts),

@@ -1,5 +1,6 @@
 """Data sets of TensorFlow Datasets (TFDS) on this machine, by name."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,23 @@ def tfds_builder(name: str) -> Any:
     except Exception as error:
         raise UserError(f"TFDS cannot prepare {name}: {one_line(error)}") from error
     return builder
+
+
+def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mapping[str, Any]]:
+    """The rows of a split, whose files are read on the way; `source` names it in messages.
+
+    Raises:
+        UserError: the files are damaged or incomplete.
+    """
+    import tensorflow as tf
+
+    try:
+        yield from rows
+    except tf.errors.OpError as error:
+        raise UserError(
+            f"{source} cannot be read ({one_line(error)}); delete what TFDS has prepared of it, "
+            "and let it be prepared again"
+        ) from error
 
 
 def one_line(error: Exception) -> str:

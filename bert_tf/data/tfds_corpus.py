@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.data.sentences import split_sentences
-from bert_tf.data.tfds_builders import one_line, tfds, tfds_builder
+from bert_tf.data.tfds_builders import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
 
 
@@ -37,7 +37,7 @@ class TfdsCorpus:
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
-            downloaded, is empty or holds no text.
+            downloaded, is empty or holds no text. While iterating: files that are damaged.
     """
 
     unit, unit_size = "documents", 1
@@ -86,7 +86,7 @@ class TfdsCorpus:
             # One file after the other, for an order that is always the same.
             read_config=tfds().ReadConfig(interleave_cycle_length=1),
         )
-        for example in dataset.as_numpy_iterator():
+        for example in read_rows(dataset.as_numpy_iterator(), f"TFDS {part.name}"):
             yield split_sentences(example[feature].decode("utf-8", "replace"))
 
 

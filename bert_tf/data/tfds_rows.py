@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.data.glue_tasks import GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
-from bert_tf.data.tfds_builders import one_line, tfds, tfds_builder
+from bert_tf.data.tfds_builders import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 
@@ -16,6 +16,9 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 # What stands for a label where there is none.
 _NO_LABEL = -1
+# The feature of GLUE's sets that tells where a row stands in the official file. The rows themselves
+# are stored in another order.
+_ROW_NUMBER = "idx"
 
 
 def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
@@ -26,7 +29,7 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
         split: in TFDS's notation, such as train or train[:10%].
 
     Raises:
-        UserError: as `tfds_builder`; a split that is not there.
+        UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.
     """
     builder = tfds_builder(name)
     try:
@@ -34,7 +37,7 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
     # TFDS has many kinds of errors for a split that is not there.
     except Exception as error:
         raise UserError(f"TFDS cannot give {name}, split {split}: {one_line(error)}") from error
-    return rows, builder.info.features
+    return read_rows(rows, f"TFDS {name}, split {split}"), builder.info.features
 
 
 def glue_task(name: str) -> str:
@@ -49,6 +52,8 @@ def read_tfds(
 ) -> LabelledTexts:
     """The rows of a split. The names of a ClassLabel are its classes; -1 is no label.
 
+    Those of GLUE come in the order of the official files, which submissions are numbered by.
+
     Raises:
         UserError: as `load_split`; a feature that is missing, or a text that is none.
     """
@@ -58,13 +63,15 @@ def read_tfds(
         if column not in features:
             raise UserError(f"{source}: no feature {column!r}; there are {', '.join(features)}")
     kept = list(rows)
+    task = glue_task(name)
+    if task and _ROW_NUMBER in features:
+        kept.sort(key=lambda row: int(row[_ROW_NUMBER]))
     for column in text_columns:
         if not all(isinstance(row[column], bytes) for row in kept):
             raise UserError(f"{source}: the feature {column!r} is not a text")
     if any(np.ndim(row[label_column]) for row in kept):
         raise UserError(f"{source}: the feature {label_column!r} is not one label for each row")
     classes = tuple(getattr(features[label_column], "names", None) or ())
-    task = glue_task(name)
     has_labels = True
     if classes or task:
         labelled = [row for row in kept if row[label_column] != _NO_LABEL]

@@ -65,7 +65,7 @@ class Shard:
 
     def file(self, array: str) -> str:
         """The name of the file that holds `array`."""
-        return f"{self.name}.{array}.npy"
+        return array_file(self.name, array)
 
 
 class TokenShards:
@@ -105,7 +105,7 @@ class TokenShards:
                 for array in ARRAYS:
                     self._check_size(shard, array)
             self.vocabulary = self._read_vocabulary(manifest["vocab_sha256"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise UserError(
                 f"{path} is damaged ({error!r}); make it again with `bert-tf pretrain-data`"
             ) from None
@@ -166,6 +166,11 @@ class TokenShards:
         if hashlib.sha256(text.encode()).hexdigest() != sha256:
             raise _changed(path, "its SHA-256 differs")
         return read_vocabulary(path)
+
+
+def array_file(shard: str, array: str) -> str:
+    """The name of the file that holds an array of the shard of this name."""
+    return f"{shard}.{array}.npy"
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:

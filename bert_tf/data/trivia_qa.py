@@ -74,37 +74,37 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
     if words < 1:
         raise UserError(f"--words must be at least 1, not {words}")
     rows = value_at(questions, "", read_json(questions), "Data", list)
-    progress = Progress("reading documents", len(rows), unit="questions")
-    found: list[Question] = []
+    found: dict[str, Question] = {}
     documents = missing = 0
-    for i, row in enumerate(rows):
-        question, answers, names = _fields(questions, f"Data[{i}]", row)
-        for name in names:
-            documents += 1
-            text = _read(evidence, name)
-            if text is None:
-                missing += 1
-                continue
-            context = _beginning(text, words)
-            answer = _first_answer(context, answers)
-            if answer is not None:
-                found.append(question._replace(
-                    id=f"{question.id}--{name}", context=context, answers=(answer,)
-                ))  # fmt: skip
-        progress.update(i + 1, line=True)
-    progress.close()
+    with Progress("reading documents", len(rows), unit="questions") as progress:
+        for i, row in enumerate(rows):
+            question, answers, names = _fields(questions, f"Data[{i}]", row)
+            for name in names:
+                id = f"{question.id}--{name}"
+                if id in found:
+                    continue
+                documents += 1
+                text = _read(evidence, name)
+                if text is None:
+                    missing += 1
+                    continue
+                context = _beginning(text, words)
+                answer = _first_answer(context, answers)
+                if answer is not None:
+                    found[id] = question._replace(id=id, context=context, answers=(answer,))
+            progress.update(i + 1, line=True)
     if not found:
         raise UserError(
             f"{evidence}: of {documents} documents {missing} are not there, and no other holds an "
             f"answer; give the folder of the documents that {questions} names"
         )
-    write_text(out, squad_json([("TriviaQA", found)]))
+    write_text(out, squad_json([("TriviaQA", list(found.values()))]))
     say(f"{out}: {len(found)} questions, of {documents} documents ({missing} are not there)")
     return len(found)
 
 
 def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
-    """A question without context, its answers, and the names of its documents."""
+    """A question without context, its answers, and the name of each of its documents once."""
     question = Question(
         whole_text(value_at(path, place, row, "QuestionId", str)),
         whole_text(value_at(path, place, row, "Question", str)),
@@ -114,13 +114,17 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
     told = value_at(path, place, row, "Answer", dict)
     answers = {value_at(path, f"{place}.Answer", told, "Value", str)}
     for key in ("Aliases", "NormalizedAliases"):
-        answers |= {str(each) for each in value_at(path, f"{place}.Answer", told, key, list)}
+        for i, alias in enumerate(value_at(path, f"{place}.Answer", told, key, list)):
+            if not isinstance(alias, str):
+                raise UserError(f"{path}: {place}.Answer.{key}[{i}] must be a text")
+            answers.add(alias)
     pages = value_at(path, place, row, "EntityPages", list)
     names = [
         whole_text(value_at(path, f"{place}.EntityPages[{i}]", page, "Filename", str))
         for i, page in enumerate(pages)
     ]
-    return question, {each for each in answers if each.strip()}, names
+    # A page may be listed twice.
+    return question, {each for each in answers if each.strip()}, list(dict.fromkeys(names))
 
 
 def _read(evidence: Path, name: str) -> str | None:

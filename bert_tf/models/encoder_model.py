@@ -24,6 +24,10 @@ class EncoderModel(keras.Model):
         uses_pooler: whether the head reads the pooled output. Where it does not, the pooler's
             weights are not trained, and a weight without a gradient does not decay either.
 
+    Attributes:
+        encoder, head, uses_pooler: as above.
+        accumulation_steps: as for `compile`.
+
     Raises:
         UserError: the head reads what the encoder was made without.
     """
@@ -44,7 +48,7 @@ class EncoderModel(keras.Model):
         self.encoder = encoder
         self.head = head
         self.supports_jit = encoder.supports_jit
-        self._uses_pooler = uses_pooler
+        self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
@@ -79,7 +83,7 @@ class EncoderModel(keras.Model):
     def trainable_weights(self) -> list[keras.Variable]:
         """The weights that training moves."""
         weights = super().trainable_weights
-        if self._uses_pooler or self.encoder.pooler is None:
+        if self.uses_pooler or self.encoder.pooler is None:
             return weights
         unused = {id(weight) for weight in self.encoder.pooler.weights}
         return [weight for weight in weights if id(weight) not in unused]

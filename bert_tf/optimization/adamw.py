@@ -24,10 +24,10 @@ class AdamW(BertOptimizer):
         variable: tf.Variable,
         momentum: tf.Tensor,
         velocity: tf.Tensor,
-        decay: float,
+        decay: float | None,
         rate: tf.Tensor,
     ) -> tf.Tensor:
-        """lr (m / (sqrt(v) + eps) + decay w), where an update may be skipped."""
+        """lr (m / (sqrt(v) + eps) + decay w), for the steps that are left to the formula."""
         step = momentum / (tf.sqrt(velocity) + self.epsilon)
         if decay:
             step += decay * variable
@@ -37,7 +37,7 @@ class AdamW(BertOptimizer):
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Moves one variable and its moments, in one pass over them."""
-        # bfloat16, which has no 1 - 0.999, is left to the formula as well.
+        # Left to the formula are updates that may be skipped, and bfloat16, which has no 1 - 0.999.
         if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
             return

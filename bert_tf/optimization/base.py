@@ -82,7 +82,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         variable: tf.Variable,
         momentum: tf.Tensor,
         velocity: tf.Tensor,
-        decay: float,
+        decay: float | None,
         rate: tf.Tensor,
     ) -> tf.Tensor:
         """What is subtracted from `variable`.
@@ -91,7 +91,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             variable: the weight before the update.
             momentum: its first moment, the new gradient included.
             velocity: its second moment, likewise.
-            decay: its decay rate, 0 where it is spared.
+            decay: its decay rate; None where it is spared.
             rate: the learning rate, a scalar.
         """
         raise NotImplementedError
@@ -115,7 +115,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
                 self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
             )
         )
-        decay = 0.0 if self._spared[index] else self.decay_rate
+        decay = None if self._spared[index] else self.decay_rate
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         change = self.update(variable, momentum, velocity, decay, rate)
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))

@@ -13,8 +13,9 @@ class LAMB(BertOptimizer):
     """Adam's step with bias correction and decay, rescaled to the norm of each weight.
 
     r = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps); u = r + decay w; w -= lr |w| / |u| u. A
-    weight that does not decay, or one of norm zero, is not rescaled. Query, key and value of a
-    layer are one weight here and share one ratio.
+    weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay rate
+    of 0 the others still are. Query, key and value of a layer are one weight here and share one
+    ratio.
 
     Args: see `BertOptimizer`.
     """
@@ -24,16 +25,16 @@ class LAMB(BertOptimizer):
         variable: tf.Variable,
         momentum: tf.Tensor,
         velocity: tf.Tensor,
-        decay: float,
+        decay: float | None,
         rate: tf.Tensor,
     ) -> tf.Tensor:
-        """lr |w| / |u| u."""
+        """lr |w| / |u| u; lr r where the weight is spared."""
         # In float64: of 1 - 0.999 float32 keeps five digits.
         count = tf.cast(self.iterations + 1, tf.float64)
         momentum = momentum / tf.cast(1.0 - self.beta_1**count, variable.dtype)
         velocity = velocity / tf.cast(1.0 - self.beta_2**count, variable.dtype)
         step = momentum / (tf.sqrt(velocity) + self.epsilon)
-        if not decay:
+        if decay is None:
             return rate * step
         step += decay * variable
         ratio = tf.math.divide_no_nan(tf.norm(variable), tf.norm(step))

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -17,9 +19,19 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak: the highest learning rate.
         total_steps: number of updates in the whole training.
         warmup_steps: number of updates of warm-up; may be 0.
+
+    Raises:
+        UserError: no updates at all, or more of warm-up than there are.
     """
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0):
+        if total_steps < 1:
+            raise UserError(f"total_steps must be at least 1, not {total_steps}")
+        if not 0 <= warmup_steps <= total_steps:
+            raise UserError(
+                f"warmup_steps must be from 0 to total_steps, which is {total_steps}, not "
+                f"{warmup_steps}"
+            )
         self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps

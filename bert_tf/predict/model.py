@@ -8,7 +8,11 @@ import tensorflow as tf
 
 from bert_tf.data.json_lines import whole_text
 from bert_tf.errors import UserError
+from bert_tf.progress import say
 
+_FILE = "saved_model.pb"
+# The folders of an export of kind hub.
+_PAIR = ("preprocessor", "encoder")
 _DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
 
 
@@ -27,17 +31,14 @@ class Model:
 
     @classmethod
     def load(cls, path: str, signature: str) -> "Model":
-        """Loads the SavedModel at `path`.
+        """Loads the SavedModel at `path`, or the newest of the versions that are there.
 
         Raises:
             UserError: there is none, it is damaged, or it has no such signature of texts.
         """
         import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-        if not (Path(path) / "saved_model.pb").is_file():
-            raise UserError(
-                f"no SavedModel at {path}; make one with python -m export RUN --out {path}"
-            )
+        path = _find(path)
         try:
             loaded = tf.saved_model.load(path)
         except _DAMAGE as error:
@@ -75,3 +76,22 @@ class Model:
             shape = [len(rows), *([width] if rank == 2 else [])]
             batch[name] = tf.constant(encoded, tf.string, shape)
         return {name: value.numpy() for name, value in self._signature(**batch).items()}
+
+
+def _find(path: str) -> str:
+    """The folder of the SavedModel at `path`, in which versions may stand as servers have them."""
+    folder = Path(path)
+    if (folder / _FILE).is_file():
+        return path
+    found = (each.parent for each in folder.glob(f"*/{_FILE}"))
+    versions = [each for each in found if each.name.isdecimal()]
+    if versions:
+        newest = max(versions, key=lambda version: int(version.name))
+        say(f"{path}: asking version {newest.name}, the newest")
+        return str(newest)
+    if all((folder / name).is_dir() for name in _PAIR):
+        raise UserError(
+            f"{path} is a pair for TF Hub, which gives no answers; load its preprocessor and its "
+            "encoder with hub.load, or export another kind"
+        )
+    raise UserError(f"no SavedModel at {path}; make one with python -m export RUN --out {path}")

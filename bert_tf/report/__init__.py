@@ -1,5 +1,6 @@
 """`bert-tf report`: runs side by side, and beside the paper's figures."""
 
+import dataclasses
 import datetime
 import os
 import platform
@@ -14,9 +15,11 @@ from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
 from bert_tf.progress import say
+from bert_tf.report import machine, notes
 from bert_tf.report.ablations import find_ablations
 from bert_tf.report.curves import draw_curves
 from bert_tf.report.glue import glue_sections
+from bert_tf.report.naming import distinct_names
 from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
 from bert_tf.report.runs import RunFacts
 
@@ -50,7 +53,11 @@ def report(
     if out.suffix not in (".md", ".html"):
         raise UserError(f"--out {out} must end in .md or .html")
     stand_ins = stand_ins or {}
-    sections = _sections([RunFacts.read(run, stand_ins.get(run)) for run in runs])
+    facts = [
+        dataclasses.replace(RunFacts.read(run, stand_ins.get(run)), name=name)
+        for run, name in zip(runs, distinct_names(runs), strict=True)
+    ]
+    sections = _sections(facts)
     if out.suffix == ".html":
         write_text(out, to_html(_TITLE, _intro(), sections))
     else:
@@ -95,18 +102,19 @@ def _section(facts: Sequence[RunFacts]) -> Section:
         if each.ensemble is not None:
             together = [f"{each.ensemble[m]:.1f}" if m in each.ensemble else "" for m in metrics]
             rows.append(Row((f"{each.name}, ensemble", *together, *settings)))
-    notes = []
+    below = []
     if benchmark.source:
         other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
-        notes.append(f"The paper's figures are those of its {benchmark.source}{other}.")
+        below.append(f"The paper's figures are those of its {benchmark.source}{other}.")
+    below += notes.training_parts(facts) + notes.language_models(facts)
     drawn = [
         metric
         for metric in dict.fromkeys((*_CURVES, *metrics))
         if any(metric in curves for each in facts for curves in each.curves.values())
     ]
-    picture = draw_curves({each.name: each.curves for each in facts}, drawn) if drawn else None
+    picture = draw_curves([(each.name, each.curves) for each in facts], drawn) if drawn else None
     columns = ("", *metrics, *_SETTINGS)
-    return Section(benchmark.heading, columns, tuple(rows), tuple(notes), picture)
+    return Section(benchmark.heading, columns, tuple(rows), tuple(below), picture)
 
 
 def _size(facts: RunFacts) -> str:
@@ -116,11 +124,10 @@ def _size(facts: RunFacts) -> str:
 
 def _length(facts: RunFacts) -> str:
     train = facts.config.train
-    return f"{train.steps} steps" if train.steps else f"{train.epochs:g} epochs"
-
-
-def _seeds(facts: RunFacts) -> str:
-    return str(facts.repeated.runs if facts.repeated else 1)
+    length = f"{train.steps} steps" if train.steps else f"{train.epochs:g} epochs"
+    if facts.train_rows is None:
+        return length
+    return f"{length} {'on' if train.steps else 'of'} {facts.train_rows:,} rows"
 
 
 # Columns that say what a run was.
@@ -129,13 +136,8 @@ _SETTINGS = {
     "started from": lambda facts: facts.start,
     "training": _length,
     "batch": lambda facts: str(facts.config.train.batch_size),
-    "seeds": _seeds,
+    "seeds": lambda facts: str(facts.seeds),
 }
-
-
-def _cores() -> int:
-    """That this process may use; of systems that do not tell, all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _intro() -> list[str]:
@@ -145,19 +147,9 @@ def _intro() -> list[str]:
         f"bert_tf {bert_tf.__version__}{checkout}, TensorFlow {tf.__version__}, Keras "
         f"{keras.__version__}, Python {platform.python_version()}"
     )
-    machine = f"{_processor()}, {_cores()} cores"
+    here = f"{machine.processor()}, {machine.cores()} cores"
     today = datetime.date.today().isoformat()
     return [
-        f"Written on {today} by bert-tf report: {versions}; {machine}.",
+        f"Written on {today} by bert-tf report: {versions}; {here}.",
         "Shares are in percent, on dev data; of several seeds, mean ± standard deviation.",
     ]
-
-
-def _processor() -> str:
-    """The processor's name as Linux has it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

@@ -5,10 +5,13 @@ they started from, and from the activations that they read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.report import origin
 from bert_tf.report.lines import Line, draw_lines
+from bert_tf.report.naming import distinct_names
+from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
 from bert_tf.report.runs import RunFacts
 
@@ -28,12 +31,14 @@ _MNLI, _QNLI = _Column("GLUE: MNLI", "accuracy"), _Column("GLUE: QNLI", "accurac
 _MRPC, _SST2 = _Column("GLUE: MRPC", "accuracy"), _Column("GLUE: SST-2", "accuracy")
 _SQUAD = _Column("SQuAD v1.1", "f1")
 
+_TABLE_5_COLUMNS = (_MNLI, _QNLI, _MRPC, _SST2, _SQUAD)
 _TABLE_5 = {
     origin.BERT: (84.4, 88.4, 86.7, 92.7, 88.5),
     origin.NO_NSP: (83.9, 84.9, 86.5, 92.6, 87.9),
     origin.LEFT_TO_RIGHT: (82.1, 84.3, 77.5, 92.1, 77.8),
-    origin.LEFT_TO_RIGHT + " + BiLSTM": (82.1, 84.1, 75.7, 91.6, 84.9),
+    origin.LEFT_TO_RIGHT + origin.BILSTM: (82.1, 84.1, 75.7, 91.6, 84.9),
 }
+_TABLE_6_COLUMNS = (_MNLI, _MRPC, _SST2)
 # layers, width, heads -> perplexity, then the tasks.
 _TABLE_6 = {
     (3, 768, 12): (5.84, 77.9, 79.8, 88.4),
@@ -53,6 +58,8 @@ _TABLE_7 = {
     "concat_last_four": 96.1,
     "sum_all": 95.5,
 }
+# Each is a mean of so many runs, as its caption says.
+_TABLE_7_SEEDS = 5
 
 
 class Ablations(NamedTuple):
@@ -60,7 +67,7 @@ class Ablations(NamedTuple):
 
     Attributes:
         sections: one for every group of runs that makes one of the tables.
-        shown: the runs that need no other table.
+        shown: the runs that need no other table, since one of these has their result.
     """
 
     sections: list[Section]
@@ -69,107 +76,121 @@ class Ablations(NamedTuple):
 
 def find_ablations(facts: Sequence[RunFacts]) -> Ablations:
     """The tables that some of the runs make; there may be none."""
-    grown = [each for each in facts if each.origin is not None]
+    # What a frozen encoder's activations give is no result of fine-tuning.
+    grown = [each for each in facts if each.origin is not None and not _features(each)]
     complete = [each for each in grown if each.origin.complete]
     found, shown = [], []
     for runs in _groups(complete, _size):
         if len({each.origin.objective for each in runs}) > 1:
+            runs = _last(runs, _pretraining)
             found.append(_pretraining_tasks(runs))
             shown += runs
     of_bert = [each for each in complete if each.origin.objective == origin.BERT]
     for runs in _groups(of_bert, lambda each: each.origin.steps):
+        runs = _last(_of_several_sizes(runs), lambda each: (_size(each), each.origin.folder))
         if len({_size(each) for each in runs}) > 1:
             found.append(_sizes(runs))
             shown += runs
     for runs in _groups(grown, _size):
-        partial = {(e.origin.objective, _column(e)) for e in runs if not e.origin.complete}
-        compared = [e for e in runs if (e.origin.objective, _column(e)) in partial]
+        partial = {(_pretraining(e), _column(e)) for e in runs if not e.origin.complete}
+        compared = [e for e in runs if (_pretraining(e), _column(e)) in partial]
         if compared:
+            compared = _last(compared, lambda each: (_pretraining(each), each.origin.steps))
             found.append(_steps(compared))
             shown += compared
     featured = [each for each in facts if _features(each)]
     for runs in _groups(featured, _start):
         tuned = [e for e in facts if not _features(e) and _start(e) == _start(runs[0])]
-        found.append(_feature_based([*tuned, *runs]))
-        shown += runs
+        runs = _last([*tuned, *runs], _features)
+        found.append(_feature_based(runs))
+        # What is fine-tuned has a table of its benchmark besides.
+        shown += [each for each in runs if _features(each)]
     return Ablations(found, shown)
 
 
 def _pretraining_tasks(runs: Sequence[RunFacts]) -> Section:
-    columns = _columns(runs, (_MNLI, _QNLI, _MRPC, _SST2, _SQUAD))
+    columns = _columns(runs, _TABLE_5_COLUMNS)
     rows = [
-        Row(
-            ("paper: " + name, *_cells(columns, (_MNLI, _QNLI, _MRPC, _SST2, _SQUAD), values)), True
-        )
+        Row(("paper: " + name, *_cells(columns, _TABLE_5_COLUMNS, values)), True)
         for name, values in _TABLE_5.items()
     ]
-    rows += [
-        Row((name, *_shown([e for e in runs if e.origin.objective == name], columns)))
-        for name in _objectives(runs)
-    ]
+    rows += [Row((name, *_shown(same, columns))) for name, same in _by_pretraining(runs)]
     layers, width, heads = _size(runs[0])
-    note = f"The paper's are of BERT-base; ours have {layers} layers, {width} wide, {heads} heads."
+    note = f"The paper's are of BERT-base; ours have {layers} layers, {width} wide, {heads} heads"
+    if any(each.encoder.attention == "side_by_side" for each in runs):
+        note += ", and two directions side by side are two encoders of that size"
     return Section(
         "Pre-training tasks (table 5)",
         ("pre-trained with", *(column.heading for column in columns)),
         tuple(rows),
-        (note,),
+        (f"{note}.", *training_parts(runs)),
     )
 
 
+def _of_several_sizes(runs: Sequence[RunFacts]) -> list[RunFacts]:
+    """The runs on the paper's benchmarks, and on others that more than one size has run on."""
+    sizes: dict[_Column, set] = {}
+    for each in runs:
+        sizes.setdefault(_column(each), set()).add(_size(each))
+    return [
+        each for each in runs if _column(each) in _TABLE_6_COLUMNS or len(sizes[_column(each)]) > 1
+    ]
+
+
 def _sizes(runs: Sequence[RunFacts]) -> Section:
-    columns = _columns(runs, (_MNLI, _MRPC, _SST2))
+    columns = _columns(runs, _TABLE_6_COLUMNS)
     rows = [
         Row(
             (
                 "paper",
                 *map(str, size),
                 f"{perplexity:.2f}",
-                *_cells(columns, (_MNLI, _MRPC, _SST2), values),
+                *_cells(columns, _TABLE_6_COLUMNS, values),
             ),
             True,
         )
         for size, (perplexity, *values) in _TABLE_6.items()
     ]
     lines: dict[_Column, Line] = {column: Line(column.heading, [], []) for column in columns}
-    for same in sorted(_groups(runs, _size), key=lambda same: _parameters(same[0])):
-        perplexity = same[0].origin.perplexity
-        rows.append(
-            Row(
-                (
-                    "ours",
-                    *map(str, _size(same[0])),
-                    "" if perplexity is None else f"{perplexity:.2f}",
-                    *_shown(same, columns),
+    for of_size in sorted(_groups(runs, _size), key=lambda same: _parameters(same[0])):
+        for name, same in _by_folder(of_size):
+            perplexity = same[0].origin.perplexity
+            rows.append(
+                Row(
+                    (
+                        f"ours{name}",
+                        *map(str, _size(same[0])),
+                        "" if perplexity is None else f"{perplexity:.2f}",
+                        *_shown(same, columns),
+                    )
                 )
             )
-        )
-        for each in same:
-            value = each.value(_column(each).metric)
-            if value is not None:
-                lines[_column(each)].add(_parameters(each) / 1e6, value)
+            for each in same:
+                value = each.value(_column(each).metric)
+                if value is not None:
+                    lines[_column(each)].add(_parameters(each) / 1e6, value)
     drawn = [line for line in lines.values() if len(line.x) > 1]
     return Section(
         "Model size (table 6)",
         ("", "layers", "width", "heads", "perplexity", *(column.heading for column in columns)),
         tuple(rows),
-        ("Perplexity is that of the masked language model on held-out text.",),
+        (
+            "Perplexity is that of the masked language model on held-out text.",
+            *training_parts(runs),
+        ),
         draw_lines(drawn, "millions of weights in the blocks", logarithmic=True) if drawn else None,
     )
 
 
 def _steps(runs: Sequence[RunFacts]) -> Section:
     columns = _columns(runs, ())
-    steps = sorted({each.origin.steps for each in runs})
     rows, lines = [], []
-    for objective in _objectives(runs):
-        same = [each for each in runs if each.origin.objective == objective]
-        for step in steps:
+    for name, same in _by_pretraining(runs):
+        for step in sorted({each.origin.steps for each in same}):
             at_step = [each for each in same if each.origin.steps == step]
-            if at_step:
-                rows.append(Row((objective, f"{step:,}", *_shown(at_step, columns))))
+            rows.append(Row((name, f"{step:,}", *_shown(at_step, columns))))
         for column in columns:
-            line = Line(f"{objective}: {column.heading}", [], [])
+            line = Line(f"{name}: {column.heading}", [], [])
             for each in sorted(same, key=lambda each: each.origin.steps):
                 value = each.value(column.metric)
                 if _column(each) == column and value is not None:
@@ -182,26 +203,33 @@ def _steps(runs: Sequence[RunFacts]) -> Section:
         (
             "In the paper the masked LM is behind the left-to-right model at first, passes it "
             "almost at once, and gains 1.0 point of MNLI between 500,000 and 1,000,000 steps.",
+            *training_parts(runs),
         ),
         draw_lines(lines, "steps of pre-training"),
     )
 
 
 def _feature_based(runs: Sequence[RunFacts]) -> Section:
-    columns = _columns(runs, ())
+    column = _column(runs[0])
     rows = [
-        Row((f"paper: {_said(name)}", f"{f1:.1f}", *[""] * (len(columns) - 1)), True)
+        Row((f"paper: {_said(name)}", f"{f1:.1f}", str(_TABLE_7_SEEDS)), True)
         for name, f1 in _TABLE_7.items()
     ]
-    for name in _TABLE_7:
-        same = [each for each in runs if _features(each) == name]
-        if same:
-            rows.append(Row((_said(name), *_shown(same, columns))))
+    known = {_features(each): each for each in runs}
+    rows += [
+        Row((_said(name), known[name].shown(column.metric), str(known[name].seeds)))
+        for name in _TABLE_7
+        if name in known
+    ]
     return Section(
         "Feature-based approach (table 7)",
-        ("what is read", *(column.heading for column in columns)),
+        ("what is read", column.heading, "seeds"),
         tuple(rows),
-        ("The paper's figures are dev F1 on CoNLL-2003 with BERT-base.",),
+        (
+            "The paper's figures are dev F1 on CoNLL-2003 with BERT-base; ours started from "
+            f"{runs[0].start}.",
+            *training_parts(runs),
+        ),
     )
 
 
@@ -211,6 +239,29 @@ def _groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list
     for each in runs:
         groups.setdefault(key(each), []).append(each)
     return list(groups.values())
+
+
+def _last(runs: Iterable[RunFacts], row: Callable[[RunFacts], object]) -> list[RunFacts]:
+    """Of several runs of one row and benchmark, which would share a cell, the last."""
+    return list({(row(each), _column(each)): each for each in runs}.values())
+
+
+def _by_pretraining(runs: Sequence[RunFacts]) -> list[tuple[str, list[RunFacts]]]:
+    """The runs of each pre-training with its objective, and its name where two have the same."""
+    return [
+        (objective + name, same)
+        for objective in _objectives(runs)
+        for name, same in _by_folder([e for e in runs if e.origin.objective == objective])
+    ]
+
+
+def _by_folder(runs: Sequence[RunFacts]) -> list[tuple[str, list[RunFacts]]]:
+    """The runs of each pre-training with ": " and its name, or with nothing where it is alone."""
+    groups = _groups(runs, lambda each: each.origin.folder)
+    if len(groups) == 1:
+        return [("", groups[0])]
+    names = distinct_names([same[0].origin.folder for same in groups])
+    return [(f": {name}", same) for name, same in zip(names, groups, strict=True)]
 
 
 def _objectives(runs: Sequence[RunFacts]) -> list[str]:
@@ -239,9 +290,13 @@ def _cells(
 
 
 def _shown(runs: Sequence[RunFacts], columns: Sequence[_Column]) -> list[str]:
-    """The result of the last run on each benchmark."""
+    """The result on each benchmark."""
     known = {_column(each): each for each in runs}
     return [known[c].shown(c.metric) if c in known else "" for c in columns]
+
+
+def _pretraining(facts: RunFacts) -> tuple[str, Path | None]:
+    return facts.origin.objective, facts.origin.folder
 
 
 def _size(facts: RunFacts) -> tuple[int, int, int]:

@@ -34,21 +34,22 @@ def read_curves(folder: Path) -> Curves:
     return curves
 
 
-def draw_curves(runs: Mapping[str, Mapping[str, Curves]], metrics: Sequence[str]) -> bytes:
+def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Sequence[str]) -> bytes:
     """A PNG with a panel for each metric and a colour for each run.
 
     A thin line is of the training batches, a thick one of held-out data.
 
     Args:
-        runs: name -> "train" and "dev" -> curves.
+        runs: the name of each, and "train" and "dev" -> curves.
         metrics: what to draw.
     """
     figure, panels = new_figure(1, len(metrics), figsize=(4.5 * len(metrics), 3.6), squeeze=False)
     for panel, metric in zip(panels[0], metrics, strict=True):
-        for number, (name, curves) in enumerate(runs.items()):
+        for number, (name, curves) in enumerate(runs):
             for kind, style in _KINDS.items():
                 if metric in curves[kind]:
-                    label = f"{name}, {_SAID[kind]}"
+                    # Not the name first: a label that begins with "_" is in no legend.
+                    label = f"{_SAID[kind]}: {name}"
                     panel.plot(*curves[kind][metric], color=f"C{number}", label=label, **style)
         panel.set_title(metric.replace("_", " "))
         panel.set_xlabel("step")

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
+from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
 from bert_tf.report.paper import BENCHMARKS
 from bert_tf.report.runs import RunFacts
@@ -26,12 +27,11 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
 
     Of several runs on one task the last is shown.
     """
-    starts: dict[str | None, dict[str, float]] = {}
+    starts: dict[str | None, dict[str, RunFacts]] = {}
     for each in facts:
         for heading, (name, metric) in _COLUMNS.items():
-            value = each.value(metric)
-            if each.benchmark == BENCHMARKS[name] and value is not None:
-                starts.setdefault(each.config.init.checkpoint, {})[heading] = value
+            if each.benchmark == BENCHMARKS[name] and each.value(metric) is not None:
+                starts.setdefault(each.config.init.checkpoint, {})[heading] = each
     if len({_COLUMNS[heading][0] for known in starts.values() for heading in known}) < 2:
         return []
     papers: dict[str, dict[str, float]] = {}
@@ -40,9 +40,13 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
             papers.setdefault(result.model, {})[heading] = result.values[metric]
     rows = [Row((f"paper, {model} (test)", *_cells(papers[model])), True) for model in papers]
     names = {each.config.init.checkpoint: f"{each.start} (dev)" for each in facts}
-    rows += [Row((names[start], *_cells(known))) for start, known in starts.items()]
+    for start, known in starts.items():
+        values = {heading: each.value(_COLUMNS[heading][1]) for heading, each in known.items()}
+        rows.append(Row((names[start], *_cells(values))))
     note = "MRPC and QQP: F1; STS-B: Spearman's, CoLA: Matthews' correlation; else accuracy."
-    return [Section("GLUE (table 1)", ("", *_COLUMNS, "average"), tuple(rows), (note,))]
+    shown = [each for known in starts.values() for each in known.values()]
+    parts = training_parts([each for each in facts if any(each is one for one in shown)])
+    return [Section("GLUE (table 1)", ("", *_COLUMNS, "average"), tuple(rows), (note, *parts))]
 
 
 def _cells(known: Mapping[str, float]) -> list[str]:

@@ -15,13 +15,14 @@ LEFT_TO_RIGHT = "left-to-right, no next sentence"
 RIGHT_TO_LEFT = "right-to-left, no next sentence"
 SIDE_BY_SIDE = "both directions side by side"
 NONE = "no pre-training"
-_BILSTM = " + BiLSTM"
+# Behind one of these, where a BiLSTM was added for the task.
+BILSTM = " + BiLSTM"
 # In the order of the paper's table 5, with what it does not tell of behind.
 OBJECTIVES = (
     BERT,
     NO_NSP,
     LEFT_TO_RIGHT,
-    LEFT_TO_RIGHT + _BILSTM,
+    LEFT_TO_RIGHT + BILSTM,
     RIGHT_TO_LEFT,
     SIDE_BY_SIDE,
     NONE,
@@ -43,12 +44,14 @@ class Origin:
         steps: updates that it had made; 0 where there was none, None where that is not known.
         complete: whether these were all of them.
         perplexity: of its language model in the end, where that is known.
+        folder: of its run, or of the two that were put side by side; None where there was none.
     """
 
     objective: str
     steps: int | None
     complete: bool = True
     perplexity: float | None = None
+    folder: Path | None = None
 
 
 def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
@@ -61,11 +64,11 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     if config.task == "pretraining":
         return None
     checkpoint = config.init.checkpoint
-    top = _BILSTM if encoder.bilstm else ""
+    top = BILSTM if encoder.bilstm else ""
     if checkpoint is None:
         return Origin(NONE + top, 0)
     if encoder.attention == "side_by_side":
-        return Origin(SIDE_BY_SIDE + top, None)
+        return Origin(SIDE_BY_SIDE + top, None, folder=Path(checkpoint).resolve())
     path = Path(checkpoint)
     step = _step(path)
     try:
@@ -80,7 +83,9 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     objective = objective or (BERT if run.config.data.next_sentence else NO_NSP)
     metrics = run.read_metrics() or {}
     steps = total if step is None else step
-    return Origin(objective + top, steps, steps == total, metrics.get("perplexity"))
+    return Origin(
+        objective + top, steps, steps == total, metrics.get("perplexity"), run.path.resolve()
+    )
 
 
 def _step(checkpoint: Path) -> int | None:

@@ -98,6 +98,16 @@ class RunFacts:
         checkpoint = self.config.init.checkpoint
         return Path(checkpoint).name if checkpoint else "random"
 
+    @property
+    def train_rows(self) -> int | None:
+        """To how many of the first rows its training data was cut; None where it had all."""
+        return getattr(self.config.data, "train_rows", None)
+
+    @property
+    def seeds(self) -> int:
+        """How many runs its metrics are the mean of."""
+        return self.repeated.runs if self.repeated else 1
+
     def value(self, metric: str) -> float | None:
         """A metric, shares in percent: the mean over the seeds where there are several."""
         value = self.metrics.get(metric)

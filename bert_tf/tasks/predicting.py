@@ -24,10 +24,9 @@ def predict_rows(
         batch_size: rows of a batch.
     """
     outputs, order = [], []
-    progress = Progress("predicting", len(lengths), unit="rows")
-    for chosen in batches_by_length(lengths, batch_size):
-        outputs.append(model.predict_on_batch(inputs_of(chosen)))
-        order.append(chosen)
-        progress.update(sum(map(len, order)), line=True)
-    progress.close()
+    with Progress("predicting", len(lengths), unit="rows") as progress:
+        for chosen in batches_by_length(lengths, batch_size):
+            outputs.append(model.predict_on_batch(inputs_of(chosen)))
+            order.append(chosen)
+            progress.update(sum(map(len, order)), line=True)
     return np.concatenate(outputs)[np.argsort(np.concatenate(order))]

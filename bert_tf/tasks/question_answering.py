@@ -134,18 +134,17 @@ class QuestionAnswering(Task):
         answer = self._answer(model)
         # The longest first, so that what does not fit memory shows at once.
         lengths = np.array([len(each.context) for each in data])
-        progress = Progress("answering", len(data), unit="questions")
         parts, order = [], []
-        for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
-            batch = [data[i] for i in chosen]
-            answers = answer(
-                tf.constant([each.question for each in batch]),
-                tf.constant([each.context for each in batch]),
-            )
-            parts.append([each.numpy() for each in answers])
-            order.append(chosen)
-            progress.update(sum(map(len, order)), line=True)
-        progress.close()
+        with Progress("answering", len(data), unit="questions") as progress:
+            for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
+                batch = [data[i] for i in chosen]
+                answers = answer(
+                    tf.constant([each.question for each in batch]),
+                    tf.constant([each.context for each in batch]),
+                )
+                parts.append([each.numpy() for each in answers])
+                order.append(chosen)
+                progress.update(sum(map(len, order)), line=True)
         place = np.argsort(np.concatenate(order))
         fields = (np.concatenate(each)[place] for each in zip(*parts, strict=True))
         predictions = Predictions(Answers(*fields), None)

@@ -40,10 +40,10 @@ _EVALUATION_BATCH = 64
 
 @dataclasses.dataclass(frozen=True)
 class TaggedTexts:
-    """Tagged sentences, and the texts that they are read in.
+    """Sentences, tagged or not, and the texts that they are read in.
 
     Attributes:
-        sentences: in the file's order.
+        sentences: in the file's order; all have tags, or none.
         by_document: whether sentences of a document are one text.
     """
 
@@ -57,7 +57,7 @@ class TaggedTexts:
 
     @property
     def tags(self) -> list[list[str]]:
-        """Their tags."""
+        """Their tags, which have to be told."""
         return [[tag for each in text for tag in each.tags] for text in self._grouped()]
 
     def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
@@ -121,10 +121,13 @@ class TokenClassification(Task):
         model.compile(**options)
 
     def read(self, path: Path) -> TaggedTexts:
-        """The sentences of a file, or of TFDS where no file has such a name."""
+        """The sentences of a file, or of TFDS where no file has such a name.
+
+        Other than those of the training and dev files, they may be words alone.
+        """
         data = self._read(path)
         for sentence in data.sentences:
-            for word, tag in enumerate(sentence.tags):
+            for word, tag in enumerate(sentence.tags or ()):
                 if tag not in self.labels:
                     raise UserError(
                         f"{path}, {sentence.place(word)}: entities of type {parse(tag).type!r} are "
@@ -138,17 +141,19 @@ class TokenClassification(Task):
         lengths = np.array([len(text) for text in data.texts])
         first_words = np.cumsum([0, *lengths])
         logits = np.zeros((first_words[-1], len(self.labels)), np.float32)
-        progress, done = Progress("tagging", len(lengths), unit="texts"), 0
-        for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
-            places = [np.arange(first_words[i], first_words[i + 1]) for i in chosen]
-            logits[np.concatenate(places)] = tag(ragged([data.texts[i] for i in chosen]))
-            done += len(chosen)
-            progress.update(done, line=True)
-        progress.close()
+        done = 0
+        with Progress("tagging", len(lengths), unit="texts") as progress:
+            for chosen in batches_by_length(lengths, _EVALUATION_BATCH):
+                places = [np.arange(first_words[i], first_words[i + 1]) for i in chosen]
+                logits[np.concatenate(places)] = tag(ragged([data.texts[i] for i in chosen]))
+                done += len(chosen)
+                progress.update(done, line=True)
         return logits
 
     def score(self, predictions: np.ndarray, data: TaggedTexts) -> dict[str, float]:
-        """See `entity_metrics`; and `loss`, the mean cross-entropy of words."""
+        """See `entity_metrics`; and `loss`, the mean cross-entropy of words. None without tags."""
+        if data.sentences[0].tags is None:
+            return {}
         types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
         gold = [each.tags for each in data.sentences]
         metrics = entity_metrics(gold, self._predicted(predictions, data), types)
@@ -160,15 +165,16 @@ class TokenClassification(Task):
     def write_predictions(
         self, predictions: np.ndarray, data: TaggedTexts, folder: Path, name: str
     ) -> None:
-        """Writes word, tag and predicted tag in columns, as conlleval reads them."""
+        """Writes word, tag if it is told, and predicted tag in columns, as conlleval reads them."""
         blocks = []
         for sentence, predicted in zip(
             data.sentences, self._predicted(predictions, data), strict=True
         ):
-            rows = zip(sentence.words, sentence.tags, predicted, strict=True)
+            told = [] if sentence.tags is None else [sentence.tags]
             # Spaces part the columns, but a word of a file with tabs may have one.
-            lines = (f"{word.replace(' ', '_')} {tag} {best}\n" for word, tag, best in rows)
-            blocks.append("".join(lines))
+            words = (word.replace(" ", "_") for word in sentence.words)
+            rows = zip(words, *told, predicted, strict=True)
+            blocks.append("".join(f"{' '.join(row)}\n" for row in rows))
         write_text(folder / f"{name}.conll", "\n".join(blocks))
 
     def _read(self, path: Path) -> TaggedTexts:
@@ -177,7 +183,11 @@ class TokenClassification(Task):
             sentences = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
         else:
             sentences = read_conll(
-                path, settings.word_column, settings.tag_column, settings.lenient_tags
+                path,
+                settings.word_column,
+                settings.tag_column,
+                settings.lenient_tags,
+                self.needs_labels(path),
             )
         if settings.document_context and not sentences[-1].document:
             raise UserError(

@@ -13,6 +13,10 @@ from bert_tf.files import read_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
+# What does not count at the ends of a line. Other kinds of spaces are pieces of published
+# vocabularies.
+_BLANKS = " \t\r"
+
 
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
     """The pieces of the file at `path`, in the order of their ids.
@@ -28,7 +32,12 @@ def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
         raise UserError(
             f"vocabulary {path}, line 1 starts with a byte-order mark; save it as UTF-8 without one"
         )
-    return check_vocabulary((line.strip(" \t\r") for line in lines), f"vocabulary {path}", "line")
+    return check_vocabulary((line.strip(_BLANKS) for line in lines), f"vocabulary {path}", "line")
+
+
+def file_text(pieces: Iterable[str]) -> str:
+    """The text of the file that `read_vocabulary` reads as these pieces."""
+    return "".join(f"{piece}\n" for piece in pieces)
 
 
 def check_vocabulary(
@@ -39,13 +48,19 @@ def check_vocabulary(
     `name` and `place` word the error: "<name>, <place> <number from 1> …".
 
     Raises:
-        UserError: a piece is empty or repeated, or a special token is missing.
+        UserError: a piece is empty or repeated, or one that a file cannot hold; a special token is
+            missing.
     """
     pieces = tuple(pieces)
     first_seen: dict[str, int] = {}
     for number, piece in enumerate(pieces, start=1):
         if not piece:
             raise UserError(f"{name}, {place} {number} is blank; remove it, or put a piece there")
+        if "\n" in piece or piece != piece.strip(_BLANKS):
+            raise UserError(
+                f"{name}, {place} {number}: {piece!r} has a line break in it or blanks around it, "
+                "which a vocabulary file cannot hold; take them away"
+            )
         if piece in first_seen:
             raise UserError(
                 f"{name}, {place} {number} repeats {piece!r} of {place} {first_seen[piece]}; "

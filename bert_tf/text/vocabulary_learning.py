@@ -1,4 +1,4 @@
-"""Learning a WordPiece vocabulary from text files.
+"""Learning a WordPiece vocabulary from text.
 
 Three steps on the counts of the distinct words: choose the characters (`alphabet`), grow pieces by
 merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the greedy
@@ -17,7 +17,7 @@ TensorFlow's own 700, and the held-out text takes 1.2% fewer pieces.
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,8 +27,8 @@ from bert_tf.files import write_text
 from bert_tf.text.alphabet import character_pieces
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
-from bert_tf.text.vocabulary import SPECIAL_TOKENS
-from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words
+from bert_tf.text.vocabulary import SPECIAL_TOKENS, file_text
+from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words, count_words_of_texts
 
 # Pieces grown for every piece kept. With more the vocabulary fits the text it was learned from ever
 # better, and other text worse.
@@ -77,7 +77,7 @@ class LearnedVocabulary:
 
     def write(self, path: str | os.PathLike) -> None:
         """Writes the vocabulary file, one piece a line. Raises UserError as `files.write_text`."""
-        write_text(path, "".join(f"{piece}\n" for piece in self.pieces))
+        write_text(path, file_text(self.pieces))
 
 
 def learn_vocabulary(
@@ -103,10 +103,32 @@ def learn_vocabulary(
     if not files:
         raise UserError("no text files to learn a vocabulary from; name at least one")
     counts = count_words([Path(file) for file in files], lower_case, progress)
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return _learned(counts, f"{files[0]}{more}", size, progress)
+
+
+def learn_from_texts(
+    texts: Iterable[str], size: int, lower_case: bool = True, progress: Progress | None = None
+) -> LearnedVocabulary:
+    """As `learn_vocabulary`, from texts that are taken one by one.
+
+    Args:
+        texts: their words are counted first; `progress` is not told of that.
+        size, lower_case, progress: as for `learn_vocabulary`.
+
+    Raises:
+        UserError: there are no words; `size` has no room for the special tokens and the characters.
+    """
+    return _learned(count_words_of_texts(texts, lower_case), "the texts", size, progress)
+
+
+def _learned(
+    counts: Counter[str], source: str, size: int, progress: Progress | None
+) -> LearnedVocabulary:
+    """What the words of `source` teach, by how often they occur."""
     unspellable = counts.pop(UNSPELLABLE, 0)
     if not counts:
-        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        raise UserError(f"no words to learn a vocabulary from in {files[0]}{more}")
+        raise UserError(f"no words to learn a vocabulary from in {source}")
     characters = character_pieces(counts, size)
     known = frozenset(characters)
     spelled = {word: count for word, count in counts.items() if _cut(word, known)}

@@ -1,15 +1,13 @@
-"""Counting the words of text files, words as the `Tokenizer` sees them.
+"""Counting the words of text, words as the `Tokenizer` sees them.
 
-The files are read in blocks, so that memory grows with the distinct words and with nothing else.
+Files are read in blocks, so that memory grows with the distinct words and with nothing else.
 Cleaning and splitting are the tokenizer's own ops.
 """
 
 import codecs
 import functools
-import gzip
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
+from bert_tf.files import open_maybe_gzipped
 from bert_tf.text import characters, preparing
 
 # Called with what is being done, how much of it is done, and how much there is.
@@ -58,6 +57,22 @@ def count_words(
     return counts
 
 
+def count_words_of_texts(texts: Iterable[str], lower_case: bool) -> Counter[str]:
+    """As `count_words`, of texts that are taken one by one."""
+    counts: Counter[str] = Counter()
+    lines: list[str] = []
+    characters = 0
+    for text in texts:
+        lines += text.split("\n")
+        characters += len(text)
+        if characters >= _BLOCK_BYTES:
+            counts.update(_words(lines, lower_case))
+            lines, characters = [], 0
+    if lines:
+        counts.update(_words(lines, lower_case))
+    return counts
+
+
 def _size(file: Path) -> int:
     try:
         return file.stat().st_size
@@ -87,27 +102,20 @@ def _decoded(file: Path) -> Iterator[tuple[str, int]]:
     lines = 0
     data = None
     try:
-        with open(file, "rb") as raw:
-            gzipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            with gzip.open(raw) if gzipped else raw as handle:
-                while data != b"":
-                    first = data is None
-                    data = handle.read(_BLOCK_BYTES)
-                    if first and not data:
-                        raise UserError(f"text file is empty: {file}")
-                    yield decoder.decode(data, final=not data), raw.tell()
-                    lines += data.count(b"\n")
+        with open_maybe_gzipped(file, "text file") as (content, raw):
+            while data != b"":
+                first = data is None
+                data = content.read(_BLOCK_BYTES)
+                if first and not data:
+                    raise UserError(f"text file is empty: {file}")
+                yield decoder.decode(data, final=not data), raw.tell()
+                lines += data.count(b"\n")
     except UnicodeDecodeError as error:
         line = lines + error.object.count(b"\n", 0, error.start) + 1
         raise UserError(
             f"text file is not UTF-8: {file}, line {line} "
             f"(byte 0x{error.object[error.start]:02x}); convert it to UTF-8"
         ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"text file is broken gzip: {file} ({error})") from None
-    except OSError as error:
-        raise UserError(f"text file cannot be read: {file} ({error.strerror})") from None
 
 
 def _words(texts: Sequence[str], lower_case: bool) -> Iterator[str]:

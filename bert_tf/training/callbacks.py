@@ -8,7 +8,7 @@ import keras
 
 from bert_tf.progress import Progress, say
 from bert_tf.training.checkpointing import Checkpoints
-from bert_tf.training.evaluations import Evaluations, Metrics, describe
+from bert_tf.training.evaluations import Evaluations, Metrics, in_words
 from bert_tf.training.preemption import Preemption
 from bert_tf.training.tensorboard import Scalars
 
@@ -126,7 +126,7 @@ class Evaluate(StepCallback):
             return False
         self._evaluations.add(self.step, metrics)
         self._scalars.write(self.step, metrics)
-        say(f"step {self.step}: " + describe(metrics))
+        say(f"step {self.step}: " + in_words(metrics))
         return True
 
 

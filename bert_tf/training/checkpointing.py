@@ -1,15 +1,12 @@
 """Checkpoints of a training run: everything that the next step depends on.
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
-optimizer's variables and the state of the random generators, and a `state.json` with the step, the
-evaluations so far, the step whose weights the run would end with (`kept`), and the checksums of the
-files and of all that. It appears by one rename. The position in the data is the step: batch k is a
-function of the seed and k.
+optimizer's variables and the state of the random generators, and a `state.json` (see
+`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what tells the training data
+from others. It appears by one rename. The position in the data is the step: batch k is a function
+of the seed and k.
 """
 
-import hashlib
-import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,38 +16,54 @@ import keras
 from bert_tf.checkpoints import names, native, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.reading import KEPT, STATE_FILE, step_folder
+from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.checkpoints.state import KEPT, UNREADABLE, damage, read_state, write_state
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, remove_folder
+from bert_tf.progress import warn
 from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
 
-# The state's own checksum in it.
-_OWN = "checksum"
-
-# What comes of a state that is not what `save` has written.
-_UNREADABLE = (ValueError, KeyError, AttributeError, TypeError)
+# What the state calls the fingerprint of the training data.
+_DATA = "data"
 
 
 class Checkpoints:
     """The checkpoints of one run.
 
+    Those after each `every` updates are in turn. One that is saved out of turn, on SIGTERM or after
+    some minutes, makes room for them once it is not the newest any more: in the end a run that was
+    stopped has left the same ones as a run that was not.
+
     Args:
         folder: where they are.
         description: what the model is, for our format.
-        kept: how many stay; older ones are deleted, but not the one that the run would end with.
+        kept: how many stay: the newest, then those in turn, and then others, later ones first. The
+            rest is deleted, but not the one that the run would end with.
+        every: updates between those in turn.
         writes: whether this process writes them; of several that train together one does.
+        data: the `fingerprint` of the training data; None does not compare them.
 
     Attributes:
         folder: where they are.
     """
 
-    def __init__(self, folder: Path, description: Description, kept: int, writes: bool = True):
+    def __init__(
+        self,
+        folder: Path,
+        description: Description,
+        kept: int,
+        every: int,
+        writes: bool = True,
+        data: str | None = None,
+    ):
         self.folder = folder
         self._writes = writes
         self._description = description
         self._kept = kept
+        self._every = every
+        self._data = data
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
         """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
@@ -71,10 +84,8 @@ class Checkpoints:
                 "step": step,
                 KEPT: evaluations.kept(step),
                 "evaluations": evaluations.results,
-                "sha256": {file.name: _checksum(file) for file in sorted(new.iterdir())},
             }
-            state[_OWN] = _checksum_of(state)
-            (new / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
+            write_state(new, state if self._data is None else state | {_DATA: self._data})
         self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
@@ -86,21 +97,21 @@ class Checkpoints:
             The number of updates done; 0 when there is no checkpoint.
 
         Raises:
-            UserError: there are checkpoints and all are damaged, or they are of another model.
+            UserError: there are checkpoints and all are damaged, or they are of another model or
+                of other training data.
         """
         steps = self._steps()
         for folder in reversed(steps):
-            problem = _damage(folder)
+            problem = damage(folder)
             if problem is None:
                 self._check_description(folder)
+                state = read_state(folder)
+                self._check_data(state)
                 _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
                 _fill(names.weight_names(model), native.read_weights(folder), folder)
-                state = _read_state(folder)
                 evaluations.restore(state["evaluations"])
                 return state["step"]
-            warnings.warn(
-                f"checkpoint {folder} is damaged ({problem}); using the one before", stacklevel=2
-            )
+            warn(f"checkpoint {folder} is damaged ({problem}); using the one before")
         if steps:
             raise UserError(f"all checkpoints in {self.folder} are damaged; start a new run")
         return 0
@@ -112,7 +123,7 @@ class Checkpoints:
             UserError: the checkpoint is missing or damaged.
         """
         folder = step_folder(self.folder, step)
-        problem = _damage(folder)
+        problem = damage(folder)
         if problem is not None:
             raise UserError(
                 f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
@@ -130,21 +141,36 @@ class Checkpoints:
         if found != ours:
             raise _of_another_model(folder)
 
+    def _check_data(self, state: dict[str, Any]) -> None:
+        """Raises UserError where the state is of other training data; older ones do not tell."""
+        if self._data is not None and state.get(_DATA, self._data) != self._data:
+            raise UserError(
+                f"the training data are not those of step {state['step']}; put them back, or "
+                "choose another --out"
+            )
+
     def _delete_others(self, step: int) -> None:
         """Deletes what is too old, and what is later than `step` since it had to be passed over."""
         steps = self._steps()
-        sound = steps[: steps.index(step_folder(self.folder, step)) + 1]
-        stay = set(sound[-self._kept :])
+        newest = step_folder(self.folder, step)
+        sound = steps[: steps.index(newest) + 1]
+        # Sorting leaves those out of turn in their order, before the others in theirs.
+        ranked = sorted(sound, key=lambda folder: folder == newest or self._in_turn(folder))
+        stay = set(ranked[-self._kept :])
         stay |= {self._named_by(folder) for folder in stay}
         for folder in steps:
             if folder not in stay:
                 remove_folder(folder)
 
+    def _in_turn(self, folder: Path) -> bool:
+        number = folder.name.removeprefix("step-")
+        return number.isdecimal() and int(number) % self._every == 0
+
     def _named_by(self, folder: Path) -> Path:
         """The checkpoint that this one names as kept; itself where it cannot be read."""
         try:
-            return step_folder(self.folder, _read_state(folder)[KEPT])
-        except (OSError, *_UNREADABLE):
+            return step_folder(self.folder, read_state(folder)[KEPT])
+        except UNREADABLE:
             return folder
 
     def _steps(self) -> list[Path]:
@@ -169,30 +195,3 @@ def _fill(variables: dict[str, keras.Variable], values: Mapping, folder: Path) -
 
 def _of_another_model(folder: Path) -> UserError:
     return UserError(f"{folder} is a checkpoint of another model; choose another --out")
-
-
-def _read_state(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-
-
-def _damage(folder: Path) -> str | None:
-    """What is wrong with a checkpoint; None when every file has its checksum."""
-    try:
-        state = _read_state(folder)
-        if state.pop(_OWN) != _checksum_of(state):
-            return f"{STATE_FILE} has changed"
-        for name, checksum in state["sha256"].items():
-            if _checksum(folder / name) != checksum:
-                return f"{name} has changed"
-    except (OSError, *_UNREADABLE) as error:
-        return str(error)
-    return None
-
-
-def _checksum_of(state: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
-
-
-def _checksum(file: Path) -> str:
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -13,7 +13,7 @@ def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
     return -math.inf if math.isnan(value) else value, -metrics.get("loss", 0.0)
 
 
-def describe(metrics: Metrics) -> str:
+def in_words(metrics: Metrics) -> str:
     """Metrics as one line of text."""
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 

@@ -19,11 +19,12 @@ from bert_tf.progress import say
 from bert_tf.tasks import TASKS, Task
 from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import Checkpoints
-from bert_tf.training.evaluations import Evaluations
-from bert_tf.training.evaluations import describe as describe_metrics
-from bert_tf.training.fit import Phase, report, train
+from bert_tf.training.evaluations import Evaluations, in_words
+from bert_tf.training.fingerprint import fingerprint
+from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.search import search
+from bert_tf.training.strategies import check_batches
 from bert_tf.training.team import Team, assemble
 from bert_tf.training.tensorboard import Scalars
 
@@ -47,10 +48,12 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
             f"train.{next(iter(config.search))} is a list, which several workers cannot search "
             "together; search on one machine, or take one value"
         )
+    for trial in config.trials():
+        check_batches(team.strategy, trial.train)
     with team.losses_told(), RunFolder.shared(out, config, team) as run:
         if config.search:
-            trial = functools.partial(_run_trial, team=team)
-            metrics = search(run, trial, TASKS[config.task].best_metric_of(config))
+            run_trial = functools.partial(_run_trial, team=team)
+            metrics = search(run, run_trial, TASKS[config.task].best_metric_of(config))
         else:
             metrics = _finetune(run, team)
         team.told_by_chief(lambda: _predict_tests(run))
@@ -91,7 +94,14 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
     train(
         run,
         model,
-        Checkpoints(run.checkpoints, description, settings.checkpoints_kept, team.chief),
+        Checkpoints(
+            run.checkpoints,
+            description,
+            settings.checkpoints_kept,
+            settings.checkpoint_steps,
+            team.chief,
+            fingerprint(examples),
+        ),
         [
             Phase(
                 end=steps,
@@ -124,7 +134,7 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
         if not steps_compete:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)
-        report(run, metrics)
+        run.finish(metrics)
         return metrics
 
     return team.told_by_chief(finish)
@@ -136,7 +146,8 @@ def _steps_per_epoch(task: Task, examples: TrainingRows) -> int:
     if batch_size > rows:
         (path,) = task.files("train").values()
         raise UserError(
-            f"train.batch_size {batch_size} is larger than the data: {path} has {rows} rows"
+            f"train.batch_size {batch_size} is larger than the data: {path} gives {rows} rows or "
+            "windows to train on; lower it"
         )
     return rows // batch_size
 
@@ -192,8 +203,8 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     """Scores a fine-tuned run on its dev file, or on the file `data`.
 
     Writes the predictions, and the metrics: those on `data` to `predictions/NAME_metrics.json`,
-    NAME being the file's without its ending; those on its own dev file, of a run that is finished,
-    to `metrics.json`, by which a run is known to be finished.
+    NAME being the file's without its ending, behind `other_` where it could be taken for one of the
+    run's own; those on its own dev file, of a run that is finished, to `metrics.json`.
 
     Raises:
         UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
@@ -205,16 +216,17 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     files = {"": Path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
     name = Path(data).stem if data else "dev"
-    own = {path.resolve() for path in task.files("dev").values()}
-    if data and name.startswith("dev") and Path(data).resolve() not in own:
-        name = f"other_{name}"  # dev… are the run's own
+    own = (*task.files("dev").values(), *task.test_files().values())
+    is_own = not data or Path(data).resolve() in {each.resolve() for each in own}
+    if not is_own and name.startswith(("dev", "test")):
+        name = f"other_{name}"
     metrics = _score(task, model, rows, run.predictions, name)
     if data:
-        say(f"{data}: {describe_metrics(metrics) or 'no labels; predictions are written'}")
+        say(f"{data}: {in_words(metrics) or 'no labels; predictions are written'}")
         if metrics:
             run.write_metrics(metrics, of=name)
     elif run.read_metrics() is None:
-        say(f"{path}, not finished yet: {describe_metrics(metrics)}")
+        say(f"{path}, not finished yet: {in_words(metrics)}")
     else:
-        report(run, metrics)
+        run.finish(metrics)
     return metrics

@@ -12,7 +12,7 @@ from bert_tf.errors import UserError
 from bert_tf.progress import say
 from bert_tf.training.callbacks import Evaluate, Log, Save
 from bert_tf.training.checkpointing import Checkpoints
-from bert_tf.training.evaluations import Evaluations, Metrics, describe
+from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.nonfinite import NonFinite
 from bert_tf.training.preemption import Preemption
 from bert_tf.training.run_folder import RunFolder
@@ -118,12 +118,6 @@ def train(
         preemption.end_if_asked(step)
     if team.chief and evaluations.kept(step) != step:
         checkpoints.load_weights(model, evaluations.kept(step))
-
-
-def report(run: RunFolder, metrics: Metrics) -> None:
-    """Writes the final metrics and says them."""
-    run.write_metrics(metrics)
-    say(f"{run.path}: " + describe(metrics))
 
 
 def _restore(

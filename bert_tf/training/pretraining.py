@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
+from bert_tf.data.corpus import TFRECORD
 from bert_tf.data.pretraining_data import open_data
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.shard_data import ShardData
@@ -21,7 +22,7 @@ from bert_tf.text import Tokenizer
 from bert_tf.training import setup
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics
-from bert_tf.training.fit import Phase, report, train
+from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.strategies import divided
 from bert_tf.training.team import Team, assemble
@@ -79,6 +80,7 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
                 run.checkpoints,
                 describe(model, tokenizer),
                 settings.checkpoints_kept,
+                settings.checkpoint_steps,
                 team.chief,
             ),
             _phases(parts, steps, model, team),
@@ -86,7 +88,7 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
             team,
         )
     _, metrics = evaluations.results[-1]
-    team.told_by_chief(lambda: report(run, metrics))
+    team.told_by_chief(lambda: run.finish(metrics))
     return metrics
 
 
@@ -115,6 +117,11 @@ class _Part:
 def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team) -> list[_Part]:
     """The data of each phase; text is tokenized first, by the chief."""
     config, settings = run.config, run.config.train
+    if settings.long_length is not None and config.data.format == TFRECORD:
+        raise UserError(
+            "TFRecords have examples of one length; set train.long_length to null, or train on "
+            "text or token_shards"
+        )
     data = None
 
     def open_first() -> None:

@@ -10,7 +10,16 @@ from pathlib import Path
 from bert_tf import config as configuration
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.files import clear_unfinished, locked, make_folder, read_text, write_text
+from bert_tf.files import (
+    clear_unfinished,
+    explained,
+    locked,
+    make_folder,
+    read_text,
+    write_text,
+)
+from bert_tf.progress import say
+from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import settle
 
@@ -19,6 +28,8 @@ VOCABULARY_FILE = "vocab.txt"
 METRICS_FILE = "metrics.json"
 # Of a search: the configuration of its best trial.
 BEST_FILE = "best.yaml"
+# An empty file that the process locks which works on the run.
+_LOCK_FILE = ".lock"
 
 
 class RunFolder:
@@ -52,11 +63,13 @@ class RunFolder:
         for folder in (run.path, run.checkpoints, run.predictions):
             clear_unfinished(folder)
         if (path / CONFIG_FILE).exists():
-            changed = configuration.difference(cls.open(path).config, config)
+            before = cls.open(path).config
+            changed = configuration.difference(before, config)
             if changed and run.checkpoints.exists():
                 raise UserError(
-                    f"{path} holds a run with another {', '.join(changed)}; choose another --out, "
-                    "or set it as before to resume"
+                    f"{path} holds a run with another "
+                    f"{configuration.tell_difference(before, config)}; choose another --out, or "
+                    "set it as before to resume"
                 )
             if not changed:
                 return run
@@ -74,7 +87,11 @@ class RunFolder:
             UserError: `path` is not a run folder.
         """
         path = Path(path)
-        if not (path / CONFIG_FILE).is_file():
+        try:
+            is_run = (path / CONFIG_FILE).is_file()
+        except OSError as error:
+            raise UserError(f"run folder cannot be read: {path} ({error.strerror})") from None
+        if not is_run:
             raise UserError(f"{path} is not a run folder: it has no {CONFIG_FILE}")
         return cls(path, configuration.load(path / CONFIG_FILE))
 
@@ -125,9 +142,12 @@ class RunFolder:
         """While this process works on the run in the folder `path`, so that no other does.
 
         Raises:
-            UserError: another process is at it.
+            UserError: another process is at it, or the folder cannot be written.
         """
-        with locked(path) as held:
+        lock = Path(path) / _LOCK_FILE
+        with explained(path):
+            lock.touch()
+        with locked(lock) as held:
             if held is False:
                 raise UserError(
                     f"another process is working on {path}; let it finish, or choose another --out"
@@ -139,6 +159,11 @@ class RunFolder:
         """What the weights that it keeps were trained with: of a search, the best trial's."""
         best = self.path / BEST_FILE
         return configuration.load(best) if best.exists() else self.config
+
+    def finish(self, metrics: Mapping[str, float]) -> None:
+        """Writes the final metrics, by which a run is known to be finished, and says them."""
+        self.write_metrics(metrics)
+        say(f"{self.path}: " + in_words(metrics))
 
     def write_metrics(self, metrics: Mapping[str, float], of: str | None = None) -> None:
         """Writes `metrics.json`; of other data than the run's own, beside their predictions."""

@@ -16,7 +16,6 @@ from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, remove_folder, write_text
 from bert_tf.progress import say
 from bert_tf.training.evaluations import rank
-from bert_tf.training.fit import report
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from bert_tf.training.tensorboard import write_trial
@@ -86,11 +85,16 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best = _best(trials, best_metric)
     say(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
+    is_still_the_best = run.trained_with == best.config
     for kept in (run.checkpoints, run.predictions):
         with atomic_path(kept) as new:
-            shutil.copytree(run.path / "trials" / best.name / kept.name, new)
+            if is_still_the_best and kept == run.predictions and kept.exists():
+                # What `evaluate` has found on other data since.
+                shutil.copytree(kept, new)
+            trial = run.path / "trials" / best.name
+            shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
-    report(run, best.metrics)
+    run.finish(best.metrics)
     return best.metrics
 
 

@@ -44,8 +44,8 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
     """An encoder with new weights; its sizes are the configuration's, or its checkpoint's.
 
     Raises:
-        UserError: sequences are longer than the positions, or vocabulary and checkpoint do not
-            belong together.
+        UserError: sizes do not go together, sequences are longer than the positions, or vocabulary
+            and checkpoint do not belong together.
     """
     if config.init.checkpoint:
         checkpoint = reading.find(config.init.checkpoint)
@@ -58,7 +58,10 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
     else:
         sizes = {"intermediate_size": 4 * config.model.hidden_size}
     changes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
-    encoder_config = EncoderConfig(**sizes | changes)
+    try:
+        encoder_config = EncoderConfig(**sizes | changes)
+    except UserError as error:
+        raise UserError(f"the sizes under `model` are wrong: {error}") from None
     longest = encoder_config.max_position_embeddings
     lengths = {"max_length": config.train.max_length}
     if isinstance(config.train, PretrainingTrain):

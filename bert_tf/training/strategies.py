@@ -35,6 +35,12 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
         UserError: the devices are not there, or the batch cannot be divided among them.
     """
     strategy = _make(settings.strategy, settings.tpu)
+    check_batches(strategy, settings)
+    return strategy
+
+
+def check_batches(strategy: tf.distribute.Strategy, settings: TrainConfig) -> None:
+    """Raises UserError where a batch cannot be divided among the devices."""
     replicas = strategy.num_replicas_in_sync
     for key in ("batch_size", "long_batch_size"):
         if (getattr(settings, key, None) or 0) % (replicas * settings.accumulation_steps):
@@ -45,7 +51,6 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
                 f"train.{key} {getattr(settings, key)} cannot be divided among {parts}; choose a "
                 "multiple"
             )
-    return strategy
 
 
 def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:

@@ -7,6 +7,7 @@ from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
+from bert_tf.text.vocabulary import file_text
 
 
 def settle(config: RunConfig) -> tuple[RunConfig, str]:
@@ -32,7 +33,7 @@ def settle(config: RunConfig) -> tuple[RunConfig, str]:
                     f"{config.init.checkpoint} holds no vocabulary; set tokenizer.vocab to the one "
                     "it was trained with"
                 )
-            vocabulary = "\n".join(pieces) + "\n"
+            vocabulary = file_text(pieces)
     if lower_case is None:
         lower_case = is_lower_case(vocabulary.split())
     tokenizer = dataclasses.replace(choice, lower_case=lower_case)

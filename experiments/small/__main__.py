@@ -4,23 +4,35 @@
     python -m experiments.small --data DATA --out OUT --tables 5 6
 
 Tables 5 and 6 and figure 4 are made of pre-trainings of our own, tables 1 to 4 and 7 of a published
-checkpoint. What is done is not done again, and what was stopped goes on. In the end the page of all
-finished runs is written, OUT/report.html and OUT/report.md.
+checkpoint. What is done is not done again, and what was stopped goes on. What fails is passed over,
+with all that needs it. In the end the page of all finished runs in OUT is written, OUT/report.html
+and OUT/report.md.
 """
 
 import argparse
-import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf import command
 from bert_tf.errors import UserError
-from bert_tf.progress import say
+from bert_tf.progress import say, warn
 from bert_tf.report import report
-from experiments.small.plan import Job, Sources, jobs
+from experiments.small import checks, process
+from experiments.small.choice import choose
+from experiments.small.job import Job, Sources
+from experiments.small.plan import TABLES, jobs
+from experiments.small.remembered import known_sources, remember
 
-TABLES = ("1", "2", "3", "4", "5", "6", "7", "figure 4")
+
+class _Parser(command.Parser):
+    """Leaves in `passed_on` what is for the jobs too: `command.run` takes `quiet` away."""
+
+    def parse_args(self, *given, **more) -> argparse.Namespace:
+        arguments = super().parse_args(*given, **more)
+        arguments.passed_on = ["--quiet"] if "quiet" in arguments else []
+        return arguments
 
 
 def main() -> int:
@@ -29,8 +41,8 @@ def main() -> int:
     return command.run("experiments.small", _parser(), None, _work, stopped)
 
 
-def _parser() -> command.Parser:
-    parser = command.Parser(
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="python -m experiments.small",
         description=__doc__.splitlines()[0],
         epilog="example:\n  python -m experiments.small --data data --out runs/small "
@@ -39,7 +51,13 @@ def _parser() -> command.Parser:
     parser.add_argument(
         "--data", type=Path, required=True, help="holds novels, wikitext2, wnut17, codah and squad"
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder of all results")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="folder of all results; some 15 GB for all tables with a checkpoint of 22 million "
+        "weights",
+    )
     parser.add_argument("--glue", type=Path, help="holds CoLA and SST-2 as GLUE has them")
     parser.add_argument("--checkpoint", type=Path, help="a published checkpoint, of any format")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES, help="only these")
@@ -53,25 +71,49 @@ def _work(arguments: argparse.Namespace) -> None:
             raise UserError(f"--{name} {path} is no folder")
     given = (arguments.data, arguments.out, arguments.glue, arguments.checkpoint)
     sources = Sources(*(path and path.resolve() for path in given))
-    chosen = [job for job in jobs(sources) if set(job.tables) & set(arguments.tables)]
+    known = known_sources(sources)
+    chosen = choose(sources, arguments.tables)
+    checks.check(chosen, sources.checkpoint)
+    remember(known)
     began = time.monotonic()
+    failed = _do_all(chosen, arguments.passed_on)
+    minutes = (time.monotonic() - began) / 60
+    say(f"{len(chosen) - len(failed)} of {len(chosen)} done, {minutes:.0f} minutes in this call")
+    _write_page(known)
+    if failed:
+        raise UserError(
+            f"not done: {', '.join(failed)}; mend what is told above, and start the same command "
+            "again to go on"
+        )
+
+
+def _do_all(chosen: Sequence[Job], options: Sequence[str]) -> list[str]:
+    """Does the jobs; the names of those that failed, and of those that were passed over for it."""
+    failed = []
     for number, job in enumerate(chosen, start=1):
-        if not job.makes.exists():
-            say(f"{number} of {len(chosen)}: {job.name}")
-            _do(job)
-    say(f"all {len(chosen)} done, {(time.monotonic() - began) / 60:.0f} minutes in this call")
-    runs = [job.makes.parent for job in chosen if job.is_run]
-    stand_ins = {job.makes.parent: job.stands_for for job in chosen if job.stands_for}
-    for ending in ("html", "md"):
-        report(runs, arguments.out / f"report.{ending}", stand_ins)
+        if job.makes.exists():
+            continue
+        missing = [path for path in job.needs if not path.exists()]
+        if missing:
+            warn(f"{job.name} is passed over: it needs {missing[0]}, which is not there")
+            failed.append(f"{job.name} (passed over)")
+            continue
+        say(f"{number} of {len(chosen)}: {job.name}")
+        problem = process.run([sys.executable, "-m", job.module, *options, *job.arguments])
+        if problem is not None:
+            warn(f"{job.name} {problem}; going on with what does not need it")
+            failed.append(job.name)
+    return failed
 
 
-def _do(job: Job) -> None:
-    done = subprocess.run([sys.executable, "-m", job.module, *job.arguments], check=False)
-    if done.returncode < 0 or done.returncode > 128:
-        raise KeyboardInterrupt
-    if done.returncode:
-        raise UserError(f"{job.name} failed, as said above; mend it and start again to go on")
+def _write_page(sources: Sources) -> None:
+    """Writes the page of all runs that are done, whichever call has made them."""
+    done = [job for job in jobs(sources) if job.is_run and job.makes.exists()]
+    runs = [job.makes.parent for job in done]
+    stand_ins = {job.makes.parent: job.stands_for for job in done if job.stands_for}
+    if runs:
+        for ending in ("html", "md"):
+            report(runs, sources.out / f"report.{ending}", stand_ins)
 
 
 if __name__ == "__main__":

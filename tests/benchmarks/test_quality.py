@@ -5,12 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality.tasks import QualityTask, tasks
 from bert_tf import config as configuration
 from bert_tf.errors import UserError
 
+RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "quality"
 LABELS = ["B-animal", "I-animal", "O"]
 
 
@@ -143,12 +145,61 @@ def test_results_of_other_settings_are_not_taken_up(tmp_path, monkeypatch, lines
     assert runs == [0]
 
 
+def write_result(out, side, seed, processor="EPYC", **versions):
+    """A finished result, as it is kept."""
+    known = {name: "1.0" for name in quality.LIBRARIES[side]} | versions
+    result = {"machine": {"processor": processor, "cores": 2}, "versions": known}
+    path = out / f"{side}-{seed}.json"
+    path.write_text(json.dumps(result))
+    return side, path
+
+
+def test_a_new_result_tells_its_machine_and_its_libraries(tmp_path, monkeypatch, lines):
+    monkeypatch.setattr(quality, "_bert_tf", lambda *given: {"score": 0.5})
+    given = argparse.Namespace(out=tmp_path / "out", runs=tmp_path / "runs")
+    found = quality._result("CoLA", lines["CoLA"], "bert_tf", 0, {}, given)
+    assert list(found["machine"]) == ["processor", "cores"]
+    assert list(found["versions"]) == ["tensorflow", "keras"]
+    assert found["versions"]["tensorflow"] == tf.__version__
+    assert found["settings"].keys() == lines["CoLA"].settings.keys() | {"train_rows", "threads"}
+
+
+def test_a_table_is_of_one_machine_and_one_version_of_each_library(tmp_path):
+    files = [write_result(tmp_path, side, seed) for side in quality.SIDES for seed in (0, 1)]
+    quality._check_machines(files)
+    other = write_result(tmp_path, "transformers", 2, processor="Xeon")
+    with pytest.raises(UserError, match="transformers-2.json has processor Xeon, not EPYC; remove"):
+        quality._check_machines([*files, other])
+    other = write_result(tmp_path, "transformers", 2, torch="2.0")
+    with pytest.raises(UserError, match="transformers-2.json has torch 2.0, not 1.0; remove"):
+        quality._check_machines([*files, other])
+    other[1].write_text("{}")
+    with pytest.raises(UserError, match="transformers-2.json tells no machine"):
+        quality._check_machines([*files, other])
+
+
+def test_no_run_is_added_to_those_of_another_machine(tmp_path):
+    """Which is told before it is run."""
+    there = write_result(tmp_path, "bert_tf", 0, processor="another")
+    quality._check_machines([there])
+    with pytest.raises(UserError, match="bert_tf-0.json has .*processor another, not "):
+        quality._check_machines([there, ("bert_tf", tmp_path / "bert_tf-1.json")])
+
+
+def test_results_that_are_kept_here_are_of_one_machine():
+    files = [(path.name.rpartition("-")[0], path) for path in sorted(RESULTS.glob("*/*.json"))]
+    assert len(files) >= 7
+    quality._check_machines(files)
+
+
 def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
     """Those for training and the held-out rows, wherever an earlier call's links led to."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         for file in ("train.tsv", "dev.tsv", "test.tsv"):
             (tmp_path / name / file).write_text(name)
+        # As GLUE is distributed.
+        (tmp_path / name / "original").mkdir()
     for name in ("old", "new"):
         task = QualityTask("", tmp_path / name, "mcc", {})
         linked = task.without_test(tmp_path / "linked")

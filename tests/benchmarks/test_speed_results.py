@@ -1,8 +1,10 @@
 """The tables of speed: ratios, goals that are missed, and results that must not be mixed."""
 
+import dataclasses
+
 import pytest
 
-from benchmarks.speed.results import Measured, Result, summary
+from benchmarks.speed.results import UNKNOWN, Measured, Result, summary
 from bert_tf.errors import UserError
 
 SETTINGS = {"threads": 2, "peers": ["openvino", "pytorch"], "commit": "c6fac18"}
@@ -71,3 +73,11 @@ def test_results_of_other_settings_are_not_taken_up(tmp_path):
         Result.load(path, SETTINGS | {"threads": 4})
     with pytest.raises(UserError, match="commit c6fac18, not 0123456; threads 2, not 4"):
         Result.load(path, SETTINGS | {"threads": 4, "commit": "0123456"})
+
+
+@pytest.mark.parametrize("commit", ["c6fac18-dirty", UNKNOWN])
+def test_results_of_code_that_no_commit_tells_are_not_taken_up(tmp_path, commit):
+    settings = SETTINGS | {"commit": commit}
+    dataclasses.replace(result(1.0), settings=settings).save(tmp_path)
+    with pytest.raises(UserError, match=f"is of commit {commit}, .*; remove it or choose another"):
+        Result.load(Result.path(tmp_path, "encode", "bfloat16"), settings)

@@ -181,7 +181,18 @@ def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, 
         ({"bert_tf": {"encoder": []}}, "the key bert_tf is damaged"),
         ({"bert_tf": {"model": "os"}}, "names an unknown model 'os'"),
         ({"bert_tf": {"head": {"name": "x"}}}, "SequenceClassifier has no argument 'name'"),
-        ({"bert_tf": {"head": {"num_classes": 10**12}}}, "num_classes 1000000000000 is not what"),
+        (
+            {"bert_tf": {"head": {"num_classes": 10**12}}},
+            "labels is 3, but num_classes is 1000000000000",
+        ),
+        (
+            {"bert_tf": {"head": {"num_classes": 10**12}, "labels": []}},
+            "num_classes 1000000000000 is not what",
+        ),
+        (
+            {"bert_tf": {"labels": ["no"]}},
+            "number of labels is 1, but num_classes is 3; copy the ch",
+        ),
         ({"bert_tf": {"color": "red"}}, "unknown key 'color'"),
         ({"bert_tf": {"lower_case": "no"}}, "lower_case is not what it should be"),
     ],
@@ -201,8 +212,12 @@ def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
     ("fields", "told"),
     [
         ({"format": 2}, "was written by a later bert_tf"),
-        ({"format": None}, "was written by a later bert_tf"),
+        ({"format": None}, "description is damaged: .* .format is no number."),
         ({"labels": [1]}, "a label is not a text"),
+        (
+            {"labels": ["no", "yes"]},
+            "number of labels is 2, but num_classes is 3; copy the ch",
+        ),
         ({"head": {"num_classes": 3, "lstm_units": 10**9}}, "lstm_units 1000000000 is not what"),
         ({"head": {"num_classes": "x", "features": "last"}}, "a FeatureTagger cannot be made of"),
     ],
@@ -214,6 +229,16 @@ def test_our_own_description_is_not_trusted_either(copy_of, fields, told):
     with pytest.raises(UserError, match=told) as error:
         tiny.load(folder)
     one_line(error)
+
+
+def test_a_description_without_a_format_is_damaged_and_not_of_the_future(copy_of):
+    folder = copy_of("bert_tf")
+    fields = json.loads((folder / "bert_tf.json").read_text())
+    del fields["format"]
+    (folder / "bert_tf.json").write_text(json.dumps(fields))
+
+    with pytest.raises(UserError, match="description is damaged: .*bert_tf.json .format is no num"):
+        reading.find(folder)
 
 
 @pytest.mark.parametrize("architectures", [[[]], [{}], {}, 3, "BertModel"])
@@ -250,6 +275,19 @@ def test_an_encoder_for_hub_with_other_objects_than_ours_is_damaged(tmp_path, no
 
     with pytest.raises(UserError, match="checkpoint is damaged: .*variables .its objects") as error:
         reading.find(tmp_path)
+    one_line(error)
+
+
+def test_a_casing_of_two_values_is_damage(copy_of):
+    folder = copy_of("tf_hub")
+    prefix = folder / "variables" / "variables"
+    found = tf_files.open_prefix(prefix)
+    arrays = {name: found.read(name) for name in found.shapes}
+    arrays["do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"] = np.array([True, False])
+    tf_files.write_named(prefix, arrays)
+
+    with pytest.raises(UserError, match=r"damaged: .*do_lower_case.* has shape \[2\]") as error:
+        reading.find(folder)
     one_line(error)
 
 

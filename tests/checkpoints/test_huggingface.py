@@ -90,6 +90,20 @@ def test_every_class_is_read_and_computes_the_same(name):
     assert max(differences.values()) < tiny.TOLERANCE, differences
 
 
+@pytest.mark.parametrize("name", [each for each in CLASSES if each != "BertModel"])
+def test_a_class_whose_head_is_not_among_the_weights_is_an_encoder(tmp_path, name):
+    folder = tmp_path / "headless"
+    shutil.copytree(FOLDER / name, folder)
+    arrays = tensors.load(folder / "model.safetensors")
+    encoder = {key: array for key, array in arrays.items() if key.startswith("bert.")}
+    assert len(encoder) < len(arrays)
+    tensors.save(folder / "model.safetensors", encoder)
+
+    assert reading.find(folder).description.model == "Encoder"
+    conversion.convert(folder, tmp_path / "out", "model_garden")
+    assert reading.find(tmp_path / "out").description.model == "Encoder"
+
+
 def test_several_files_give_the_same_as_one():
     one, several = tiny.load(FOLDER / "BertModel")[0], tiny.load(FOLDER / "sharded")[0]
 

@@ -55,6 +55,28 @@ def test_a_folder_of_something_else_tells_what_was_expected(tmp_path):
         reading.find(tmp_path)
 
 
+@pytest.mark.parametrize("place", [("x" * 5000,), ("x" * 300, "step"), ("x" * 300,)])
+def test_a_path_that_no_file_can_have_is_told_in_one_line(tmp_path, place):
+    with pytest.raises(UserError, match="checkpoint cannot be read: .* .File name too long.$"):
+        reading.find(tmp_path.joinpath(*place))
+
+
+def test_a_run_that_has_saved_nothing_yet_is_told(tmp_path):
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(UserError, match="has no checkpoint yet; let its training save one first"):
+        reading.find(tmp_path)
+
+    (tmp_path / "trials").mkdir()
+    told = "has no checkpoint yet; finish its search, or name one of the trials under .*trials$"
+    with pytest.raises(UserError, match=told):
+        reading.find(tmp_path)
+
+
+def test_labels_of_another_number_than_the_classes_are_refused(tmp_path):
+    with pytest.raises(UserError, match="number of labels is 2, but num_classes is 3; name each"):
+        conversion.save(tiny.make("classifier"), tmp_path / "out", labels=("no", "yes"))
+
+
 def test_the_public_encoder_and_tokenizer_read_any_checkpoint(capsys):
     encoder = Encoder.from_checkpoint(CLASSIFIER, layout="padded")
 

@@ -63,6 +63,20 @@ def test_two_columns_with_tabs_as_wnut_has_them(write):
     ]
 
 
+def test_words_alone_are_read_where_tags_are_not_needed(write):
+    path = write("-DOCSTART- O\n\nAda\nran\n\nFar\n")
+    assert read_conll(path, word_column=1, needs_tags=False) == [
+        Sentence(("Ada", "ran"), None, row=1, line=3, document=1),
+        Sentence(("Far",), None, row=2, line=6, document=1),
+    ]
+    tagged = write("Ada B-PER\nran O\n")
+    assert read_conll(tagged, needs_tags=False) == read_conll(tagged)
+    with pytest.raises(UserError, match="line 2: 2 columns, but 1 in the lines before"):
+        read_conll(write("Ada\nran O\n"), needs_tags=False)
+    with pytest.raises(UserError, match="line 1: 'Ada' is no tag"):
+        read_conll(write("Ada\nran\n"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -89,6 +89,8 @@ def test_a_corpus_can_be_gone_through_again_and_knows_how_far_it_is(tmp_path):
         ("sentence_per_line", b" \n\n", "no document with text"),
         ("sentence_per_line", b"good\nb\xe4d\n", r"not UTF-8: .*, line 2, byte 1 .*0xe4"),
         ("document_per_file", b"a\0b", "binary, not text: .*, line 1"),
+        ("document_per_file", "a text".encode("utf-16"), "file is UTF-16, not UTF-8: .*; convert"),
+        ("jsonl", b"\xfe\xff" + "中国".encode("utf-16-be"), "file is UTF-16, not UTF-8"),
         ("document_per_file", gzip.compress(b"cut short" * 99, mtime=0)[:-9], "broken gzip"),
         ("jsonl", b'{"text": "a"}\n{"txt": "a"}\n', r'line 2: not a JSON object with a string "t'),
         ("jsonl", b'{"text": 1}\n', "line 1: not a JSON object"),

@@ -41,6 +41,22 @@ def test_an_unknown_label_is_named_with_the_known_ones():
         texts("a", "b", "c").class_ids(("a", "b"))
 
 
+@pytest.mark.parametrize("label", ["", " ", "\u00a0"])
+def test_an_empty_label_is_named_with_its_row(label):
+    message = "a.tsv, line 4: the label is empty; write one, or remove the row"
+    with pytest.raises(UserError, match=message):
+        texts("a", "b", label).all_classes()
+    with pytest.raises(UserError, match=message):
+        texts("a", "b", label).class_ids(("a", "b"))
+
+
+@pytest.mark.parametrize("label", ["good ", "\tgood", "very\ngood", "very\u2028good", "good\n"])
+def test_a_label_that_a_file_of_labels_cannot_hold_is_named(label):
+    with pytest.raises(UserError, match="a.tsv, line 3: the label '.*good.*' has blanks around"):
+        texts("good", label).all_classes()
+    assert texts("good", "very good").all_classes() == ("good", "very good")
+
+
 def test_one_label_no_label_and_no_rows_are_mistakes():
     with pytest.raises(UserError, match="a.tsv: only one label, 'a'; a classifier needs two"):
         texts("a", "a").all_classes()

@@ -32,6 +32,13 @@ def test_text_becomes_tfrecords(config, tmp_path):
     assert not (out / "tokens").exists()
 
 
+def test_settings_lie_over_the_file(config, tmp_path):
+    arguments = ["--out", str(tmp_path / "out"), "--tfrecords"]
+    settings = ["--set", "train.max_length=16", "--set", "data.dupe_factor=1"]
+    assert main(["pretrain-data", config, *arguments, *settings]) == 0
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["max_length"] == 16
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

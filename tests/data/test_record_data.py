@@ -134,6 +134,39 @@ def test_held_out_files_are_given_or_found_by_their_names(folder):
     assert open_data(f"{folder}/[0-9]*").dev_dataset(1) is None
 
 
+def trained_on(data) -> list[int]:
+    """The numbers of the examples of an epoch."""
+    return sorted(sum(numbers(data.dataset(), data.steps_per_epoch), []))
+
+
+def test_named_held_out_files_of_the_folder_are_not_trained_on(folder):
+    data = open_data(folder, dev_path=folder / "2.tfrecord")
+    assert trained_on(data) == [number for number in range(400) if number % 4 != 2]
+    assert {number % 4 for number in sum(numbers(data.dev_dataset(3), 9), [])} == {2}
+    # Another name of the same file.
+    (folder.parent / "link").symlink_to(folder / "2.tfrecord")
+    data = open_data(folder, dev_path=folder.parent / "link")
+    assert trained_on(data) == [number for number in range(400) if number % 4 != 2]
+
+
+def test_held_out_files_that_a_glob_finds_too_are_not_trained_on(folder):
+    write(folder / "dev-0.tfrecord", map(example, range(380, 400)))
+    for options in ({}, {"dev_path": folder / "dev-0.tfrecord"}):
+        data = open_data(f"{folder}/*.tfrecord", **options)
+        assert data.steps_per_epoch == 40
+        assert sorted(sum(numbers(data.dev_dataset(2), 9), [])) == [*range(380, 400)]
+
+
+def test_without_a_file_to_train_on_it_is_told(folder):
+    for path, dev_path in [
+        (folder, f"{folder}/*"),
+        (folder / "1.tfrecord", folder / "1.tfrecord"),
+        (f"{folder}/[0-9]*", folder),
+    ]:
+        with pytest.raises(UserError, match="no files to train on: .*tfrecord and all others of"):
+            open_data(path, dev_path=dev_path)
+
+
 def test_a_damaged_record_is_named_when_its_turn_comes(folder):
     path = folder / "2.tfrecord"
     data = bytearray(path.read_bytes())
@@ -153,8 +186,11 @@ def id_too_large(name):
     ("examples", "message"),
     [
         (id_too_large("input_word_ids"), "record 21 has input_word_ids 26, but the vocab"),
-        (id_too_large("masked_lm_ids"), "record 21 has masked_lm_ids 26, but the vocab"),
-        ([example(0, masked_lm_positions=np.array([1, 8]))], "has masked_lm_positions 8, but"),
+        (id_too_large("masked_lm_ids"), "masked_lm_ids 26, .* made with another vocabulary"),
+        (
+            [example(0, masked_lm_positions=np.array([1, 8]))],
+            "has masked_lm_positions 8, but .* tokens; make or copy the file again",
+        ),
         (
             [example(0), example(1, input_mask=np.ones(9, int))],
             "record 2 is no example like the first .* 8 tokens and places for 2 masked",
@@ -186,7 +222,7 @@ def test_other_files_are_told(tmp_path, folder):
     with pytest.raises(UserError, match="holds no files"):
         open_data(other)
     (other / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match='holds no files to train on with "tfrecord" in their name'):
+    with pytest.raises(UserError, match='holds no files with "tfrecord" in their names; let data'):
         open_data(other)
     write(other / "a.tfrecord", [])
     with pytest.raises(UserError, match="no examples in"):

@@ -1,5 +1,8 @@
 """Examples written as TFRecords are what google-research reads, and what comes back is the same."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,7 +11,7 @@ from bert_tf import config as configuration
 from bert_tf.data import record_writing
 from bert_tf.data.pretraining_data import open_data
 from bert_tf.data.record_data import RecordData
-from bert_tf.data.record_format import RecordFormat
+from bert_tf.data.record_format import RECORDS, RecordFormat
 from bert_tf.data.record_writing import write_records
 from bert_tf.data.records import RecordFile
 from bert_tf.data.shard_writing import write_token_shards
@@ -132,6 +135,18 @@ def test_another_vocabulary_or_casing_is_noticed(written):
     ]:
         with pytest.raises(UserError, match=message):
             RecordData(written, 1, MAX_LENGTH, tokenizer)
+
+
+def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path, written):
+    folder = tmp_path / "copy"
+    shutil.copytree(written, folder)
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps({"format": RECORDS}))
+    with pytest.raises(UserError, match="manifest.json is damaged .it does not tell lower_case"):
+        RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
+    for content in ("[" * 100_000, "mine", '{"format": "mine"}'):
+        manifest.write_text(content)
+        assert RecordData(folder, 1, MAX_LENGTH, TOKENIZER).steps_per_epoch > 1
 
 
 def test_one_way_attention_wants_no_masks(tmp_path):

@@ -32,9 +32,11 @@ def test_windows_line_ends_a_mark_at_the_start_and_empty_lines_are_no_text(tmp_p
     assert found == [(2, {"text": "one", "label": "x"}), (4, {"text": "two", "label": "y"})]
 
 
-def test_json_numbers_and_booleans_are_taken_as_they_are_written(tmp_path):
+def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
     text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
+    text = '{"text": "a", "label": 1.50}\n{"text": "b", "label": 1e2}\n'
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100.0"]
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
@@ -54,19 +56,26 @@ def test_an_optional_column_is_read_if_it_is_there(tmp_path):
     assert found == [(2, {"text": "b", "label": "x"})]
 
 
+def test_each_json_line_has_an_optional_column_or_not_and_null_is_not(tmp_path):
+    text = '{"text": "a"}\n{"text": "b", "label": null}\n{"text": "c", "label": 0}\n'
+    found = rows(tmp_path / "a.jsonl", text, ("text",), optional=("label",))
+    assert [row.get("label") for _, row in found] == [None, None, "0"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "text\tlabels\nb\tx\n", "line 2: no column 'label'; there are text, labels"),
-        ("a.tsv", "text\tlabel\nb\tx\nc\n", "line 3: 1 fields, but the header has 2"),
-        ("a.tsv", "text\tlabel\nb\tx\ty\n", "line 2: 3 fields, but the header has 2"),
+        ("a.tsv", "text\t label\nb\tx\n", "line 2: no column 'label'; there are 'text', ' label'"),
+        ("a.tsv", "text\tlabel\nb\tx\nc\n", "line 3: 1 fields, but the header has 2; TSV has no q"),
+        ("a.tsv", "text\tlabel\nb\tx\ty\n", "line 2: 3 fields, .* line breaks as csv or jsonl"),
+        ("a.csv", "text,label\nb, c,x\n", "line 2: 3 fields, .* commas .* in quotation marks"),
         ("a.tsv", "text\ttext\tlabel\nb\tb\tx\n", "line 1: two columns are called 'text'"),
         ("a.csv", 'text,label\n"b,x\n', "line 2: unexpected end of data"),
         ("a.jsonl", '{"text": "b", "label": 0}\n{"text" "c"}\n', "line 2, column 9: not JSON"),
         ("a.jsonl", "[1]\n", "line 1: expected an object"),
         ("a.jsonl", '{"text": "b", "label": null}', "line 1, label: .*a number, got null"),
         ("a.jsonl", '{"text": ["b"], "label": 1}', "line 1, text: .*a number, got a list"),
-        ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; there are text"),
+        ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; there are 'text'"),
         ("a.jsonl", "[" * 100_000, "line 1: JSON that cannot be read"),
         ("a.tsv", "", "data is empty: .*a.tsv"),
     ],

@@ -7,35 +7,9 @@ import tensorflow as tf
 
 from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.errors import UserError
-
-tfds = pytest.importorskip("tensorflow_datasets")
+from tests.data.prepared_tfds import cut_off, prepare
 
 TEXTS = [f"Document {n} begins. It ends." for n in range(10)]
-
-
-def prepare(folder, examples, shards=(4, 3, 3)):
-    """A data set of the features that the examples have, in files of so many examples."""
-    features = tfds.features.FeaturesDict(
-        {
-            key: tfds.features.Text() if isinstance(examples[0][key], str) else tf.int64
-            for key in examples[0]
-        }
-    )
-    folder.mkdir()
-    left = iter(examples)
-    for number, shard in enumerate(shards):
-        name = f"tiny-train.tfrecord-{number:05d}-of-{len(shards):05d}"
-        with tf.io.TFRecordWriter(str(folder / name)) as writer:
-            for _ in range(shard):
-                writer.write(features.serialize_example(next(left)))
-    split = tfds.core.SplitInfo(name="train", shard_lengths=list(shards), num_bytes=1)
-    template = tfds.core.ShardedFileTemplate(
-        data_dir=folder, dataset_name="tiny", filetype_suffix="tfrecord"
-    )
-    tfds.folder_dataset.write_metadata(
-        data_dir=folder, features=features, split_infos=[split], filename_template=template
-    )
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +65,14 @@ def test_texts_without_words_are_told(tmp_path):
     folder = prepare(tmp_path / "tiny", [{"text": " \n"}], shards=(1,))
     with pytest.raises(UserError, match="no text in"):
         list(TfdsCorpus(folder, "train"))
+
+
+def test_a_damaged_file_is_told_in_one_line(tmp_path):
+    folder = cut_off(prepare(tmp_path / "tiny", [{"text": text} for text in TEXTS]))
+    documents = iter(TfdsCorpus(folder, "train"))
+    with pytest.raises(UserError, match="TFDS .*tiny cannot be read .*; delete what TFDS") as error:
+        list(documents)
+    assert "\n" not in str(error.value)
 
 
 def test_unknown_names_are_told_in_one_line(folder, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from bert_tf.data import tfds_rows
 from bert_tf.data.tfds_rows import glue_task, load_split, read_tfds
 from bert_tf.errors import UserError
+from tests.data.prepared_tfds import cut_off, prepare
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
@@ -18,20 +19,23 @@ def mock():
         yield
 
 
+def labels_by_number(name, split) -> list:
+    """The labels of a set of GLUE, in the order of the rows' official numbers."""
+    return [row["label"] for row in sorted(load_split(name, split)[0], key=lambda row: row["idx"])]
+
+
 def test_the_names_of_a_class_label_are_the_classes(mock):
     rows = read_tfds("glue/mnli", "validation_matched", ("premise", "hypothesis"), "label")
     assert rows.all_classes() == ("entailment", "neutral", "contradiction")
     assert rows.benchmark == "mnli"
     assert [len(column) for column in rows.columns] == [6, 6]
-    raw = [int(row["label"]) for row in load_split("glue/mnli", "validation_matched")[0]]
-    assert rows.class_ids().tolist() == raw
+    assert rows.class_ids().tolist() == labels_by_number("glue/mnli", "validation_matched")
     assert rows.where(2) == "TFDS glue/mnli, split validation_matched, row 3"
 
 
 def test_numbers_and_sets_beyond_glue(mock):
     scores = read_tfds("glue/stsb", "train", ("sentence1", "sentence2"), "label")
-    raw = [row["label"] for row in load_split("glue/stsb", "train")[0]]
-    np.testing.assert_array_equal(scores.numbers(), raw)
+    np.testing.assert_array_equal(scores.numbers(), labels_by_number("glue/stsb", "train"))
     reviews = read_tfds("imdb_reviews", "train", ("text",), "label")
     assert (reviews.all_classes(), reviews.benchmark) == (("neg", "pos"), "")
 
@@ -69,6 +73,25 @@ def test_minus_one_is_no_label(monkeypatch, capsys):
     rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
     assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]
     assert read_tfds("glue/stsb", "test", ("text",), "label").labels is None
+
+
+def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
+    rows = [{"text": f"row {n}".encode(), "label": 0, "idx": np.int32(n)} for n in (2, 0, 1)]
+    features = dict.fromkeys(("text", "label", "idx"))
+    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, features))
+    glue = read_tfds("glue/cola", "test", ("text",), "label")
+    assert glue.columns == (["row 0", "row 1", "row 2"],)
+    # What the feature is elsewhere is not known.
+    other = read_tfds("x", "test", ("text",), "label")
+    assert other.columns == (["row 2", "row 0", "row 1"],)
+
+
+def test_a_damaged_file_is_told_in_one_line(tmp_path):
+    examples = [{"text": f"text {n}", "label": n % 2} for n in range(10)]
+    folder = str(cut_off(prepare(tmp_path / "tiny", examples)))
+    with pytest.raises(UserError, match="tiny, split train cannot be read .*; delete") as error:
+        read_tfds(folder, "train", ("text",), "label")
+    assert "\n" not in str(error.value)
 
 
 def test_mistakes_are_told_in_one_line(mock, monkeypatch):

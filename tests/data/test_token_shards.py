@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data.shard_writing import write_token_shards
-from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
+from bert_tf.data.token_shards import DEV, FORMAT, TRAIN, TokenShards
 from bert_tf.data.tokenizing import LONGEST_SENTENCE
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
@@ -77,6 +77,14 @@ def test_a_small_corpus_of_at_least_four_documents_holds_out_two(tmp_path, numbe
     assert {file.name for file in (tmp_path / "out").glob("*.tokens.npy")} == listed
 
 
+@pytest.mark.parametrize(("distinct", "held_out"), [(1, 0), (2, 0), (3, 8)])
+def test_copies_of_few_documents_are_not_all_held_out(tmp_path, distinct, held_out):
+    documents = counting.documents([[5, 5]] * distinct) * 4
+    shards = write_token_shards(documents, counting.tokenizer(), tmp_path / "out", 1e-6)
+    assert len(load_all(shards, DEV)) == held_out
+    assert len(load_all(shards, TRAIN)) == len(documents) - held_out
+
+
 def test_sentences_and_documents_without_tokens_are_left_out(tmp_path):
     tokenizer = counting.tokenizer()
     documents = [["w0", "\u200b", "w1 w0"], ["\u200b"], ["w1"]]
@@ -142,6 +150,11 @@ def test_a_folder_without_a_usable_manifest_is_refused(tmp_path):
         ("[]", "is damaged"),
         (json.dumps({"format": "bert_tf token shards 9"}), "has the format 'bert_tf token sha"),
         (json.dumps({"format": "bert_tf token shards 1"}), "is damaged"),
+        ("[" * 100_000, "is damaged"),
+        (
+            f'{{"format": "{FORMAT}", "lower_case": true, "dev_fraction": 1{"0" * 400}}}',
+            "is damaged",
+        ),
     ]:
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(UserError, match=message) as error:

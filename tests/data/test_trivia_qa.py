@@ -64,6 +64,17 @@ def test_of_answers_at_one_place_the_longest_is_taken(tmp_path):
     assert read_squad(tmp_path / "out.json")[0].answers[0].text == "SUNSET BOULEVARD"
 
 
+def test_a_document_that_a_question_names_twice_gives_one_question(tmp_path):
+    evidence = documents(tmp_path, a="Sunset Boulevard", b="Sunset Blvd.")
+    path, out = write_questions(tmp_path, "a.txt", "b.txt", "a.txt"), tmp_path / "out.json"
+    # So do two questions of one name.
+    content = json.loads(path.read_text())
+    content["Data"].append(content["Data"][0])
+    path.write_text(json.dumps(content))
+    assert trivia_qa.convert(path, evidence, out) == 2
+    assert [each.id for each in read_squad(out)] == ["tc_3--a.txt", "tc_3--b.txt"]
+
+
 def test_names_that_lead_elsewhere_or_nowhere_are_not_there(tmp_path):
     evidence = documents(tmp_path, a="Sunset Boulevard")
     outside = tmp_path / "outside.txt"
@@ -85,6 +96,10 @@ def test_a_number_of_words_that_is_none_is_refused(tmp_path):
     [
         ({"Question": 1}, r"Data\[0\].Question must be a text"),
         ({"Answer": {}}, r"Data\[0\].Answer has no key 'Value'"),
+        (
+            {"Answer": {"Value": "a", "Aliases": ["b", None], "NormalizedAliases": []}},
+            r"Data\[0\].Answer.Aliases\[1\] must be a text",
+        ),
         ({"EntityPages": [{}]}, r"Data\[0\].EntityPages\[0\] has no key 'Filename'"),
     ],
 )

@@ -1,16 +1,20 @@
 """The small tables: their corpus, their configurations, and the order in which they are made."""
 
-import subprocess
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from bert_tf import config as configuration
 from bert_tf.data.corpus import Corpus
+from bert_tf.errors import UserError
 from bert_tf.report.paper import BENCHMARKS
 from experiments.small import __main__ as small
 from experiments.small import corpus
-from experiments.small.plan import Sources, jobs
+from experiments.small.choice import choose
+from experiments.small.job import Sources
+from experiments.small.plan import TABLES, jobs
 
 FOLDER = Path(corpus.__file__).parent
 
@@ -66,22 +70,34 @@ def test_every_job_finds_what_those_before_it_make(sources):
     made, tables = set(), set()
     for job in jobs(sources):
         tables |= set(job.tables)
+        for path in job.needs:
+            # A step of pre-training, or one of two files of SQuAD.
+            assert any(path == one or one.parent in path.parents for one in made), path
+        own = {job.makes, job.makes.parent}
         for argument in job.arguments:
-            path = argument.partition("=")[2] or argument
-            if path.startswith(str(sources.out)) and Path(path) not in (
-                job.makes,
-                job.makes.parent,
-            ):
-                assert any(Path(path) == one or one in Path(path).parents for one in made), path
-        if job.is_run:
-            command, file, _, run, _, *settings = job.arguments
-            config = configuration.load(file, settings)
-            assert (config.task == "pretraining") == (command == "pretrain")
-            assert Path(run) == job.makes.parent
-            made.add(job.makes.parent)
-        made |= {job.makes, job.makes.parent}
-    assert tables == set(small.TABLES)
+            path = Path(argument.partition("=")[2] or argument)
+            if path.is_relative_to(sources.out) and not own & {path, *path.parents}:
+                read = (path == one or path in one.parents for one in job.needs)
+                assert any(read) or "trials" in path.parts, path
+        made.add(job.makes)
+    assert tables == set(TABLES)
     assert len({job.makes for job in jobs(sources)}) == len(jobs(sources))
+
+
+def test_every_run_names_the_files_that_it_reads(sources):
+    runs = [job for job in jobs(sources) if job.is_run]
+    for job in runs:
+        command, _, _, run, *_ = job.arguments
+        config = job.config()
+        assert (config.task == "pretraining") == (command == "pretrain")
+        assert Path(run) == job.makes.parent
+        read = {*job.given, *job.needs}
+        assert Path(config.data.path) in {*read, *(path.parent for path in read)}
+        if command == "finetune":
+            data = config.data
+            named = [name for name in (data.train, data.dev, data.test) if name is not None]
+            assert {Path(data.path) / name for name in named} <= read
+    assert len(runs) == 48
 
 
 def test_the_report_shows_other_data_in_the_place_of_the_papers(sources):
@@ -112,24 +128,144 @@ def test_what_has_no_data_is_left_out(sources):
     assert not any("sst2" in name or name.startswith("published") for name in names)
 
 
-def test_what_is_done_is_not_done_again(sources, monkeypatch):
-    """Commands are not run here; each only leaves what it makes."""
-    chosen = [job for job in jobs(sources) if "3" in job.tables]
-    commands, reports = [], []
+def test_what_is_left_out_is_told(sources, capsys):
+    some = choose(sources._replace(glue=None), TABLES)
+    assert not any("sst2" in job.name or "cola" in job.name for job in some)
+    told = "--glue is not given; left out: table 1, a part of table 5, a part of table 6\n"
+    assert capsys.readouterr().err == told
 
-    def fake(arguments, check):
-        commands.append(arguments)
-        (job,) = (job for job in chosen if list(job.arguments) == arguments[3:])
-        job.makes.parent.mkdir(parents=True)
-        job.makes.write_text("{}")
-        return subprocess.CompletedProcess(arguments, 0)
+    choose(sources._replace(checkpoint=None), ["2", "5", "7"])
+    assert capsys.readouterr().err == "--checkpoint is not given; left out: table 2, table 7\n"
 
-    monkeypatch.setattr(small.subprocess, "run", fake)
-    monkeypatch.setattr(small, "report", lambda *given: reports.append(given))
-    command = [f"--{name}={getattr(sources, name)}" for name in Sources._fields]
+    choose(sources._replace(glue=None, checkpoint=None), ["figure 4"])
+    choose(sources, TABLES)
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_to_do_is_a_mistake(sources):
+    with pytest.raises(UserError, match="nothing is left of table 1; give --glue$"):
+        choose(sources._replace(glue=None), ["1"])
+    # Without its runs, what prepares table 2 is not done either.
+    with pytest.raises(UserError, match="table 2, table 1; give --glue and --checkpoint$"):
+        choose(sources._replace(glue=None, checkpoint=None), ["2", "1"])
+
+
+class Jobs:
+    """Stands for the processes: each only leaves what it makes, unless it is to fail."""
+
+    def __init__(self, sources):
+        self._out = sources.out
+        self._jobs = {job.arguments: job for job in jobs(sources)}
+        self.done, self.options, self.fails = [], set(), set()
+
+    def run(self, command):
+        python, m, module, *arguments = command
+        assert (python, m) == (sys.executable, "-m")
+        if arguments[0] == "--quiet":
+            self.options.add(arguments.pop(0))
+        job = self._jobs[tuple(arguments)]
+        assert job.module == module
+        if job.name in self.fails:
+            job.makes.parent.mkdir(parents=True, exist_ok=True)
+            return "failed with exit code 2"
+        self.done.append(job.name)
+        for path in {job.makes, *self._beside(job)}:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}")
+        if job.is_run:
+            (job.makes.parent / "config.yaml").write_text(job.config().to_yaml())
+        return None
+
+    def _beside(self, job):
+        """What others need that this job makes too: steps of pre-training, another file."""
+        folder, made = job.makes.parent, {each.makes for each in self._jobs.values()}
+        if folder == self._out:
+            return set()
+        needed = {path for each in self._jobs.values() for path in each.needs} - made
+        return {path for path in needed if folder in path.parents}
+
+
+@pytest.fixture
+def started(sources, monkeypatch):
+    """Starts the command with tables and options, and has all files that it asks for."""
+    for path in {path for job in jobs(sources) for path in job.given}:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    fake, pages = Jobs(sources), []
+    monkeypatch.setattr(small.process, "run", fake.run)
+    monkeypatch.setattr(small.checks, "_check_checkpoint", lambda path, layers: None)
+    monkeypatch.setattr(small, "report", lambda *given: pages.append(given))
+
+    def start(*options, without=()):
+        names = [name for name in Sources._fields if name not in without]
+        command = [f"--{name}={getattr(sources, name)}" for name in names]
+        monkeypatch.setattr(sys, "argv", ["experiments.small", *command, *options])
+        return small.main()
+
+    start.jobs, start.pages = fake, pages
+    return start
+
+
+def test_what_is_done_is_not_done_again(sources, started):
     for _ in range(2):
-        small._work(small._parser().parse_args([*command, "--tables", "3"]))
-    assert len(commands) == len(chosen) == 1
+        assert started("--tables", "3") == 0
+    assert started.jobs.done == ["published_wnut17"]
     run = sources.out / "published_wnut17"
     pages = [sources.out / f"report.{ending}" for ending in ("html", "md")]
-    assert reports == [([run], page, {run: "conll2003"}) for page in pages] * 2
+    assert started.pages == [([run], page, {run: "conll2003"}) for page in pages] * 2
+
+
+def test_the_page_holds_the_runs_of_earlier_calls_too(sources, started):
+    assert started("--tables", "3") == 0
+    started.pages.clear()
+    assert started("--tables", "figure 4", without=["checkpoint"]) == 0
+    runs, _, stand_ins = started.pages[0]
+    names = {run.name for run in runs}
+    assert names >= {"published_wnut17", "bert", "wnut17_bert_1000"}
+    assert stand_ins == {sources.out / "published_wnut17": "conll2003"}
+
+
+def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
+    started.jobs.fails = {"left_to_right"}
+    assert started("--tables", "5", "figure 4") == 2
+    told = capsys.readouterr().err.splitlines()
+    failed = "left_to_right failed with exit code 2; going on with what does not need it"
+    assert f"warning: {failed}" in told
+    needed = f"{sources.out / 'pretraining' / 'left_to_right' / 'metrics.json'}"
+    assert (
+        f"warning: wnut17_left_to_right is passed over: it needs {needed}, which is not there"
+        in told
+    )
+    assert told[-1].startswith("experiments.small: error: not done: left_to_right, side_by_side (p")
+    done = started.jobs.done
+    assert {"bert", "no_nsp", "right_to_left", "wnut17_bert", "wnut17_bert_4000"} <= set(done)
+    left_out = ("left_to_right", "bilstm", "side_by_side")
+    assert not any(word in name for name in done for word in left_out)
+    runs, *_ = started.pages[0]
+    assert {run.name for run in runs} < set(done)
+
+    started.jobs.fails.clear()
+    assert started("--tables", "5", "figure 4") == 0
+    assert len(started.jobs.done) == len(set(started.jobs.done)) == 32
+
+
+def test_a_quiet_call_has_quiet_jobs(started, capsys):
+    assert started("--tables", "3", "-q") == 0
+    assert started.jobs.options == {"--quiet"}
+    assert capsys.readouterr().err == ""
+
+
+def test_results_of_other_sources_are_not_mixed(sources, started, capsys, tmp_path):
+    assert started("--tables", "3", without=["glue"]) == 0
+    # What was not given before may be now.
+    assert started("--tables", "3") == 0
+    assert set(json.loads((sources.out / "sources.json").read_text())) == {
+        "data",
+        "glue",
+        "checkpoint",
+    }
+    (tmp_path / "other").mkdir()
+    assert started("--tables", "3", f"--checkpoint={tmp_path / 'other'}") == 2
+    (told,) = capsys.readouterr().err.splitlines()[-1:]
+    assert f"{sources.out} was made with --checkpoint {sources.checkpoint}, not" in told
+    assert started("--tables", "3", f"--glue={tmp_path / 'other'}") == 2

@@ -92,7 +92,7 @@ def test_predict_writes_json_lines_in_the_order_of_the_input(saved, tmp_path):
 def test_mistakes_are_named(saved, model, tokenizer, tmp_path):
     with pytest.raises(UserError, match="exists already"):
         export.save(model, tokenizer, saved)
-    with pytest.raises(UserError, match="2 labels for a model of 3 classes"):
+    with pytest.raises(UserError, match="2 labels for a model of 3 classes; give one for"):
         export.save(model, tokenizer, tmp_path / "x", labels=["a", "b"])
     with pytest.raises(UserError, match="no SavedModel at"):
         predict.run(str(tmp_path), ["text"], None, None)

@@ -8,7 +8,7 @@ import export
 from bert_tf.errors import UserError
 from bert_tf.text import Preprocessor
 from export.embedding import EmbeddingService
-from export.freezing import ServedModel
+from export.served_model import ServedModel
 
 TEXTS = ["the cat sat .", "", "a", "fish " * 40]
 

@@ -11,6 +11,10 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.models.encoder import INPUTS
 from bert_tf.text import Preprocessor
+from export import served_model
+from export.hub import HubEncoder
+from export.precision import in_precision
+from export.served_model import ServedModel
 
 TEXTS = ["the cats sat.", "", "A dog ran on!"]
 LABELS = np.array([0, 1, 1])
@@ -96,6 +100,14 @@ def test_the_encoder_gives_what_the_model_gives(encoder, inputs, models):
     flat = encoder.signatures["serving_default"](**inputs)
     assert set(flat) == {"sequence_output", "pooled_output", "default"}
     np.testing.assert_array_equal(flat["default"], found["default"])
+
+
+def test_no_weight_is_copied_to_tell_what_the_encoder_is(models, tokenizer, monkeypatch):
+    model = in_precision(models("hub"), "bfloat16")
+    facts = ServedModel(model).facts()
+    monkeypatch.delattr(served_model, "_Stored")
+    assert HubEncoder(model, tokenizer).facts() == facts
+    assert facts["precision"] == "bfloat16" and not facts["frozen"]
 
 
 def test_dropout_acts_in_training_only(encoder, inputs):

@@ -1,17 +1,22 @@
 """The exported masked language model fills every [MASK], in texts of any length."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.every_token import EveryToken
 from bert_tf.errors import UserError
+from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
-from export.freezing import ServedModel
 from export.masked_lm import MaskedLMService
+from export.served_model import ServedModel
 from export.service import traced
 from tests import tiny
 
 TEXTS = ["the [MASK] sat on the [MASK] .", "", "no gap", "[MASK]"]
+# The first of them as the model reads it.
+PIECES = "[CLS] the [MASK] sat on the [MASK] . [SEP]".split()
 
 
 @pytest.fixture(scope="module")
@@ -26,27 +31,60 @@ def signature_of(model, tokenizer, **options):
     return traced(service.signatures()["serving_default"])
 
 
-def test_fillings_are_the_models_own(answer, models, tokenizer):
-    found = answer(TEXTS)
-    vocabulary = np.array(tokenizer.vocabulary)
-    cls, the, mask, sat, on, sep, dot = (
-        tokenizer.vocabulary.index(each)
-        for each in ("[CLS]", "the", "[MASK]", "sat", "on", "[SEP]", ".")
-    )
-    ids = np.array([[cls, the, mask, sat, on, the, mask, dot, sep]], np.int32)
-    logits = models("mlm")(
+def pieces(tokenizer) -> np.ndarray:
+    """int32 [1, seq_len]."""
+    return np.array([[tokenizer.vocabulary.index(each) for each in PIECES]], np.int32)
+
+
+def check_first(found, model, tokenizer, positions) -> None:
+    """The fillings of the first text are those that the model itself predicts at `positions`."""
+    ids = pieces(tokenizer)
+    logits = model(
         {
             "input_word_ids": ids,
             "input_mask": np.ones_like(ids),
             "input_type_ids": np.zeros_like(ids),
-            "masked_lm_positions": np.array([[2, 6]]),
+            "masked_lm_positions": np.array([positions]),
         }
-    )["masked_lm"][0]
+    )["masked_lm"][0, :, : tokenizer.vocab_size]
     best = np.argsort(-logits.numpy(), axis=1)[:, :5]
     probabilities = np.take_along_axis(tf.nn.softmax(logits).numpy(), best, axis=1)
+    tokens = np.array(tokenizer.vocabulary)[best]
     assert found["tokens"].shape == (4, 2, 5)
-    np.testing.assert_array_equal(found["tokens"][0].numpy().astype(str), vocabulary[best])
+    np.testing.assert_array_equal(found["tokens"][0].numpy().astype(str), tokens)
     np.testing.assert_allclose(found["probabilities"][0], probabilities, rtol=1e-4)
+
+
+def test_fillings_are_the_models_own(answer, models, tokenizer):
+    check_first(answer(TEXTS), models("mlm"), tokenizer, [2, 6])
+
+
+@pytest.mark.parametrize("attention", ["left_to_right", "right_to_left"])
+def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, attention):
+    keras.utils.set_random_seed(7)
+    config = tiny.encoder_config(16, attention=attention)
+    model = PreTrainer(Encoder(config), next_sentence=False)
+    found = signature_of(model, tokenizer)(text=tf.constant(TEXTS))
+
+    ids = pieces(tokenizer)
+    trained = EveryToken(reversed=attention == "right_to_left")(ids, np.ones_like(ids))
+    told_there = tf.equal(trained.ids, tokenizer.mask_id)
+    positions = tf.boolean_mask(trained.positions, told_there).numpy().tolist()
+    assert positions == {"left_to_right": [1, 5], "right_to_left": [3, 7]}[attention]
+    check_first(found, model, tokenizer, positions)
+    # Beside this one there is nothing but [CLS] and [SEP].
+    assert (found["tokens"].numpy()[3, 0] != b"").all()
+
+
+def test_pieces_that_the_vocabulary_does_not_have_are_never_told(tokenizer):
+    """Some checkpoints have a table of a rounder size."""
+    config = tiny.encoder_config(16, vocab_size=tokenizer.vocab_size + 6)
+    model = PreTrainer(Encoder(config), next_sentence=False)
+    likely = np.zeros(config.vocab_size)
+    likely[tokenizer.vocab_size :] = 100
+    model.masked_lm.output_bias.assign(likely)
+    found = signature_of(model, tokenizer)(text=tf.constant(TEXTS))
+    check_first(found, model, tokenizer, [2, 6])
 
 
 def test_texts_with_fewer_masks_are_padded(answer):

@@ -8,8 +8,8 @@ import export
 from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
 from bert_tf.text import Preprocessor
-from export.freezing import ServedModel
 from export.next_sentence import NextSentenceService
+from export.served_model import ServedModel
 from export.service import traced
 
 FIRST = ["the cat sat .", "", "a dog", "fish " * 40]

@@ -148,6 +148,24 @@ def test_a_pipe_with_a_name_is_written_to(exported, tmp_path):
     assert pipe.is_fifo() and len(answered(read[0])) == 1
 
 
+def test_of_several_versions_the_newest_is_asked_as_a_server_does(exported, tmp_path, capsys):
+    """Whatever else is in the folder."""
+    for other in ("9", "09.old", "latest"):
+        (tmp_path / other).mkdir()
+        (tmp_path / other / "saved_model.pb").write_bytes(b"another")
+    (tmp_path / "11").mkdir()
+    (tmp_path / "10").symlink_to(exported("classification"))
+    assert main(["predict", str(tmp_path), "the cat"]) == 0
+    told = capsys.readouterr()
+    assert "label" in answered(told.out)[0]
+    assert f"{tmp_path}: asking version 10, the newest" in told.err
+
+
+def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
+    with pytest.raises(UserError, match="is a pair for TF Hub, .* load its preprocessor and its"):
+        predict.run(str(exported("hub")), ["text"], None, None)
+
+
 def test_models_that_take_no_texts_are_told(exported, capsys):
     with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
         predict.run(str(exported("multiple_choice")), ["text"], None, None)

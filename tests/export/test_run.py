@@ -1,13 +1,25 @@
-"""What an export takes from a run folder: how the weights that it keeps were trained."""
+"""What an export takes from a run folder: how the weights that it keeps were trained.
+
+Of a checkpoint alone it says what it assumes, and it warns of weights that were never trained.
+"""
 
 import json
 
 import pytest
 
-from bert_tf import Encoder, PreTrainer, SequenceClassifier, SpanClassifier
+from bert_tf import (
+    Encoder,
+    MultipleChoice,
+    PreTrainer,
+    SequenceClassifier,
+    SpanClassifier,
+    TokenClassifier,
+    Tokenizer,
+)
 from bert_tf import config as configuration
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.vocabularies import write_beside
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from export import run as exporting
 from export.run import export_run
@@ -23,16 +35,24 @@ def start(path, model, *settings) -> RunFolder:
     return run
 
 
-def options(run, monkeypatch, **settings) -> dict:
+def alone(folder, model, labels=()):
+    """A checkpoint that is of no run."""
+    tokenizer = Tokenizer(tiny.VOCABULARY)
+    native.write(folder, model, describe(model, tokenizer, labels))
+    write_beside(folder, tokenizer.vocabulary)
+    return folder
+
+
+def options(path, monkeypatch, **settings) -> dict:
     """What is served, as `export.save` is told."""
     told = {}
 
-    def save(*arguments, **options):
-        told.update(options)
-        return run.path
+    def save(model, tokenizer, out, labels, **options):
+        told.update(options, labels=labels)
+        return out
 
     monkeypatch.setattr(exporting, "save", save)
-    export_run(run.path, run.path / "saved", **settings)
+    export_run(path, path / "saved", **settings)
     return told
 
 
@@ -59,7 +79,7 @@ def test_a_pre_training_is_served_with_its_longest_texts(
 ):
     run = start(tiny.write_pretraining(tmp_path), PreTrainer(encoder), *settings)
 
-    assert options(run, monkeypatch, kind=kind)["max_length"] == length
+    assert options(run.path, monkeypatch, kind=kind)["max_length"] == length
 
 
 @pytest.mark.parametrize(
@@ -78,4 +98,82 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
     run = start(path, SpanClassifier(encoder), *settings)
     run.write_metrics(metrics)
 
-    assert options(run, monkeypatch)["null_threshold"] == threshold
+    assert options(run.path, monkeypatch)["null_threshold"] == threshold
+
+
+def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monkeypatch, capsys):
+    path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
+    run = start(path, SpanClassifier(encoder))
+    run.write_metrics({"null_threshold": -1.5})
+    whole = options(run.path, monkeypatch)
+    step = run.checkpoints / "step-00000001"
+    told = options(step, monkeypatch)
+
+    assert told["unanswerable"] and told["stride"] == 8 and told["null_threshold"] == -1.5
+    origin, of_run = told.pop("origin"), whole.pop("origin")
+    assert told == whole
+    assert origin.configuration == of_run.configuration and of_run.metrics
+    # The metrics are of the weights that the run ends with.
+    assert (origin.source, origin.metrics) == (str(step), None)
+    assert "assumed" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("make", "assumed"),
+    [
+        (SequenceClassifier, "assumed: one text; for pairs use export.save(…, pair=True)"),
+        (SpanClassifier, "assumed: every context answers its question"),
+        (lambda e: TokenClassifier(e, 3), "assumed: windows of as many tokens as the model has"),
+    ],
+)
+def test_what_a_checkpoint_does_not_tell_of_its_inputs_is_said(
+    tmp_path, encoder, monkeypatch, capsys, make, assumed
+):
+    # A configuration that is not of a run says nothing of it.
+    (tmp_path / "config.yaml").write_text("optimizer: adam\n")
+    told = options(alone(tmp_path, make(encoder)), monkeypatch)
+    assert told.keys() == {"kind", "precision", "freeze", "version", "origin", "labels"}
+    assert f"{tmp_path} is of no run folder" in (news := capsys.readouterr().err)
+    assert assumed in news and len(news.splitlines()) == 2
+
+
+def test_of_vectors_and_choices_nothing_is_assumed(tmp_path, encoder, monkeypatch, capsys):
+    folder = alone(tmp_path, MultipleChoice(encoder))
+    for kind in ("task", "embedding"):
+        options(folder, monkeypatch, kind=kind)
+    assert "assumed" not in capsys.readouterr().err
+
+
+def test_only_classes_have_labels(tmp_path, encoder, monkeypatch):
+    """Checkpoints of others name the only output of a regression too."""
+    regression = alone(tmp_path, SequenceClassifier(encoder, 1), ["score"])
+    assert options(regression, monkeypatch)["labels"] == ()
+    classifier = alone(tmp_path, SequenceClassifier(encoder, 2), ["bad", "good"])
+    assert options(classifier, monkeypatch)["labels"] == ("bad", "good")
+    assert options(classifier, monkeypatch, kind="embedding")["labels"] == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "instead"),
+    [
+        ({"kind": "embedding", "pooling": "pooled"}, "choose --pooling mean or cls"),
+        ({"kind": "hub"}, "use sequence_output"),
+        ({"kind": "embedding"}, None),
+    ],
+)
+def test_a_pooler_that_was_not_trained_is_warned_of_where_it_is_served(
+    tmp_path, encoder, monkeypatch, capsys, settings, instead
+):
+    untrained = (
+        PreTrainer(encoder, next_sentence=False),
+        SpanClassifier(encoder),
+        TokenClassifier(encoder, 3),
+    )
+    for model in untrained:
+        options(alone(tmp_path, model), monkeypatch, **settings)
+        told = capsys.readouterr().err
+        warning = f"this {type(model).__name__} was trained without the pooler"
+        assert (warning in told and instead in told) if instead else ("warning" not in told)
+    for model in (encoder, PreTrainer(encoder), SequenceClassifier(encoder, 2)):
+        options(alone(tmp_path, model), monkeypatch, **settings)
+        assert "warning" not in capsys.readouterr().err

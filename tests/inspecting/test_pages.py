@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf import cli, config, training
 from bert_tf.checkpoints import conversion
-from bert_tf.checkpoints.reading import step_folder
+from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.inspecting import inspect
 from bert_tf.inspecting.attention import attention_maps
 from bert_tf.inspecting.subject import Subject

@@ -10,7 +10,7 @@ import keras
 
 from bert_tf import config
 from bert_tf.checkpoints import conversion
-from bert_tf.checkpoints.reading import step_folder
+from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.models import Encoder
 from bert_tf.tasks import TASKS
 from bert_tf.text import Tokenizer

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import UserError
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "google_optimizer.npz"
@@ -108,3 +109,20 @@ def test_the_optimizer_and_its_schedule_come_back_from_their_configuration(make)
 def test_the_rate_rises_and_falls_in_straight_lines(step, rate):
     schedule = WarmupLinearDecay(1.0, total_steps=100, warmup_steps=10)
     assert float(schedule(step)) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ((0, 0), "total_steps must be at least 1, not 0"),
+        ((10, 11), "warmup_steps must be from 0 to total_steps, which is 10, not 11"),
+        ((10, -1), "which is 10, not -1"),
+    ],
+)
+def test_a_schedule_of_no_steps_or_of_more_warm_up_than_steps_is_refused(steps, told):
+    with pytest.raises(UserError, match=told):
+        WarmupLinearDecay(1.0, *steps)
+
+
+def test_a_schedule_may_be_all_warm_up():
+    assert float(WarmupLinearDecay(1.0, 10, warmup_steps=10)(5)) == pytest.approx(0.5)

@@ -3,6 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
+from bert_tf.report import curves
 from bert_tf.report.curves import read_curves
 from bert_tf.training.tensorboard import Scalars
 from experiments.curves import draw
@@ -33,6 +34,20 @@ def test_runs_are_drawn_into_one_picture(tmp_path):
     content = (tmp_path / "out" / "both.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 10_000
+
+
+def test_every_run_is_in_the_legend_whatever_it_is_called(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(curves, "to_png", lambda figure: figures.append(figure) or b"")
+    runs = [tmp_path / "a" / "bert", tmp_path / "b" / "bert", tmp_path / "_try"]
+    for run in runs:
+        log(run / "logs" / "dev", (1, 0.5), (2, 0.25))
+    draw(runs, ["loss"], tmp_path / "all.png")
+
+    (panel,) = figures[0].axes
+    assert len(panel.lines) == 3
+    names = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert names == ["held out: a/bert", "held out: b/bert", "held out: _try"]
 
 
 def test_a_folder_without_logs_is_told(tmp_path):

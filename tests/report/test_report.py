@@ -9,9 +9,9 @@ import pytest
 
 from bert_tf import cli, config
 from bert_tf.checkpoints import conversion
-from bert_tf.checkpoints.reading import step_folder
+from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
 from bert_tf.report import report
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of
@@ -110,6 +110,48 @@ def test_the_curves_of_a_search_are_those_of_its_best_trial(cola):
     assert RunFacts.read(cola).curves["dev"]["mcc"] == ([1, 2], [0.75, 0.75])
 
 
+def test_runs_of_one_folder_name_are_told_apart(tmp_path):
+    runs = []
+    for place, mcc in (("a", 0.4), ("b", 0.5)):
+        loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+        runs.append(finished(tmp_path / place / "cola", loaded, {"mcc": mcc}))
+        scalars = Scalars(runs[-1].logs / "dev")
+        scalars.write(1, {"loss": 0.5})
+        scalars.close()
+    rows = rows_of([run.path for run in runs], tmp_path)
+    assert [row[:2] for row in rows[-2:]] == [["a/cola", "40.0"], ["b/cola", "50.0"]]
+
+
+def test_runs_on_a_part_of_the_training_data_say_so(tmp_path):
+    data = "{path: SST-2, format: sst2, train_rows: 10000}"
+    lengths = []
+    for train in ("epochs: 3", "steps: 500"):
+        loaded = config.load(write_config(tmp_path, data, train=train))
+        run = finished(tmp_path / train.replace(": ", "_"), loaded, {"accuracy": 0.9})
+        *_, row = rows_of([run.path], tmp_path)
+        lengths.append(row[4])
+        note = f"GLUE: SST-2: trained on the first 10,000 rows only, not on all: {run.path.name}."
+        assert note in (tmp_path / "page.html").read_text()
+    assert lengths == ["3 epochs of 10,000 rows", "500 steps on 10,000 rows"]
+
+
+def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp_path):
+    runs = []
+    for attention in ("bidirectional", "left_to_right"):
+        text = write_config(tmp_path, "{path: corpus.txt, format: wikitext}", "pretraining")
+        run = RunFolder.start(tmp_path / attention, config.load(text))
+        sizes = SIZES | {"attention": attention}
+        encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
+        conversion.save(PreTrainer(encoder), step_folder(run.checkpoints, 7))
+        run.write_metrics({"masked_lm_accuracy": 0.2, "perplexity": 9.0})
+        runs.append(run.path)
+    rows_of(runs, tmp_path)
+    told = "not to be compared with them: left_to_right."
+    assert told in (tmp_path / "page.html").read_text()
+    rows_of(runs[:1], tmp_path)
+    assert "not to be compared" not in (tmp_path / "page.html").read_text()
+
+
 def test_data_in_the_place_of_the_papers_are_told_from_them(tmp_path):
     loaded = config.load(
         write_config(tmp_path, "{path: articles, format: squad}", "question_answering")
@@ -141,7 +183,9 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
     runs = []
     for name, metrics in of_ours.items():
         task = "regression" if name == "stsb" else "classification"
-        loaded = config.load(write_config(tmp_path, f"{{path: {name}, format: {name}}}", task))
+        rows = ", train_rows: 10000" if name == "sst2" else ""
+        data = f"{{path: {name}, format: {name}{rows}}}"
+        loaded = config.load(write_config(tmp_path, data, task))
         runs.append(finished(tmp_path / name, loaded, metrics).path)
     head, gpt, base, large, ours = rows_of(runs, tmp_path)[:5]
     assert [head[1], head[-2], head[-1]] == ["MNLI-m", "RTE", "average"]
@@ -149,6 +193,8 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
     assert base[:4] == ["paper, BERT-base (test)", "84.6", "83.4", "71.2"]
     values = ["80.0", "70.0", "90.0", "60.0", "60.0", "50.0", "85.0", "90.0", "60.0"]
     assert ours == ["random (dev)", *values, "71.7"]
+    glue = (tmp_path / "page.html").read_text().partition("<h2>GLUE: ")[0]
+    assert "GLUE: SST-2: trained on the first 10,000 rows only, not on all: sst2." in glue
     *_, ours = rows_of(runs[:2], tmp_path)[:5]
     assert ours == ["random (dev)", "80.0", "70.0", *[""] * 4, "85.0", "", "", ""]
     assert "GLUE (table 1)" in (tmp_path / "page.html").read_text()

@@ -1,9 +1,13 @@
 """Both clients get a server's answers, and tell its refusals in one line."""
 
+import contextlib
 import io
 import json
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,25 @@ TEXTS = ["the cat sat", "", "\N{SNOWMAN} a dog"]
 @pytest.fixture
 def expected(signatures):
     return signatures["reviews"]["serving_default"](text=tf.constant(TEXTS))
+
+
+@contextlib.contextmanager
+def replying(reply: bytes) -> Iterator[str]:
+    """Where a server says the same to every request, whatever it is."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            size = 0
+            while (line := self.rfile.readline()).strip():
+                name, _, value = line.partition(b":")
+                size = int(value) if name.lower() == b"content-length" else size
+            self.rfile.read(size)
+            self.wfile.write(reply)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
 @pytest.mark.parametrize("version", [None, "1", "stable"])
@@ -74,6 +97,33 @@ def test_refusals_are_told(rest_url, grpc_address):
         grpc_client.predict(grpc_address, "reviews", {"text": [""]}, "no")
     with pytest.raises(ConnectionError, match="UNAVAILABLE"):
         grpc_client.predict("127.0.0.1:1", "reviews", {"text": [""]}, timeout=5)
+
+
+def test_a_single_output_is_an_answer_by_itself():
+    with replying(b'HTTP/1.0 200 OK\r\n\r\n{"predictions": [2.5, 3]}') as url:
+        assert rest_client.predict(url, "scores", [{"text": "a"}, {"text": "b"}]) == [2.5, 3]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (b"200 OK\r\n\r\n<html>", "does not answer as TensorFlow Serving does: '<html>'"),
+        (b"200 OK\r\n\r\n{}", "does not answer as TensorFlow Serving does: '{}'"),
+        (b"200 OK\r\n\r\n[1]", "does not answer as TensorFlow Serving does"),
+        (b'200 OK\r\n\r\n{"predictions": 1}', "does not answer as TensorFlow Serving does"),
+        (b"200 OK\r\n\r\n\xff", "does not answer as TensorFlow Serving does"),
+        (b"200 OK\r\nContent-Length: 9\r\n\r\n{", r"is broken off or damaged: Incomplete"),
+        (b"what?", "is broken off or damaged: BadStatusLine"),
+        (b"500 No\r\nContent-Length: 9\r\n\r\n{", "^500: No$"),
+    ],
+)
+def test_what_is_no_answer_of_a_server_is_told_in_one_line(reply, reason):
+    with (
+        replying(b"HTTP/1.0 " + reply) as url,
+        pytest.raises(ConnectionError, match=reason) as told,
+    ):
+        rest_client.predict(url, "reviews", [{"text": ""}])
+    assert "\n" not in str(told.value)
 
 
 def test_the_rest_client_is_a_script_of_python_alone(rest_url, expected):

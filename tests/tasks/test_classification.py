@@ -50,7 +50,7 @@ def test_predictions_for_test_files_have_the_names_and_words_of_the_server(mnli)
         assert [line.split("\t")[0] for line in lines] == [str(i) for i in range(count)]
         words = {line.split("\t")[1] for line in lines}
         assert words <= {"contradiction", "entailment", "neutral"}
-    others = {path.stem for path in written.iterdir()} - rows.keys()
+    others = {path.stem for path in written.glob("*.tsv")} - rows.keys()
     assert others <= {"dev", "dev_mismatched"}
 
 
@@ -170,6 +170,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
         ("path: ., format: stsb", "stsb has numbers, not labels, .* set task: regression"),
         ("path: ., format: ax", "the diagnostic set is not trained on"),
         ("path: ., format: rte, text_columns: [a]", "text_columns is not for rte, whose columns"),
+        ("path: ., format: rte, label_column: a", "label_column is not for rte, whose columns"),
         ("path: nowhere, format: cola", "data not found: nowhere/train.tsv"),
         ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; there are 0, 1"),
         ("path: ., format: sst2", "train.tsv: no column 'sentence'; there are s, 1, , a"),

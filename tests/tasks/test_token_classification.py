@@ -89,6 +89,26 @@ def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
 
 
+def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
+    folder, _ = trained
+    words = tmp_path / "words.conll"
+    words.write_text("the\ncat\nbird\n\nsea\n")
+    assert training.evaluate(folder / "run", words) == {}
+    written = (folder / "run" / "predictions" / "words.conll").read_text()
+    lines = [line.split(" ") for line in written.splitlines()]
+    assert [line[0] for line in lines] == ["the", "cat", "bird", "", "sea"]
+    assert {len(line) for line in lines if line != [""]} == {2}
+    assert {line[1] for line in lines if line != [""]} <= set(tiny_tags.LABELS)
+
+
+def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / "test.conll").write_text("the\ncat\n")
+    training.finetune(configuration.load(path, ["train.epochs=1"]), tmp_path / "run")
+    written = (tmp_path / "run" / "predictions" / "test.conll").read_text().splitlines()
+    assert [line.split(" ")[0] for line in written] == ["the", "cat"]
+
+
 def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
     """The file is the one that conlleval was given, and the metrics are what it said of it."""
     gold, predicted = make_conlleval.random_tags()
@@ -167,6 +187,7 @@ def test_training_rows_are_sentences(tmp_path):
     [
         ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
         ("train", "the O\n", [], "all tags are O; there is no entity"),
+        ("dev", "the\ncat\n", [], "line 1: 'the' is no tag"),
         (
             "train",
             "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",

@@ -3,7 +3,12 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.text.vocabulary import SPECIAL_TOKENS, read_vocabulary
+from bert_tf.text.vocabulary import (
+    SPECIAL_TOKENS,
+    check_vocabulary,
+    file_text,
+    read_vocabulary,
+)
 
 
 def written(folder, content: str | bytes):
@@ -28,6 +33,19 @@ def test_the_last_line_needs_no_end_and_ends_may_be_those_of_windows(tmp_path):
 def test_only_line_feeds_end_lines(tmp_path):
     path = written(tmp_path, f"{SPECIAL}\n\u2028\n##\u2028\n\x85\nb\n")
     assert read_vocabulary(path)[5:] == ("\u2028", "##\u2028", "\x85", "b")
+
+
+def test_pieces_are_written_as_they_are_read(tmp_path):
+    # Published vocabularies have pieces that are, or begin with, spaces of other kinds.
+    odd = ("\u2028", "\x85", "\u00a0", "\u3000a", "\x0bb\x0c", "a\rb", "a b", "##日本")
+    pieces = check_vocabulary((*SPECIAL_TOKENS, *odd))
+    assert read_vocabulary(written(tmp_path, file_text(pieces))) == pieces
+
+
+@pytest.mark.parametrize("piece", ["a\nb", "a\n", " a", "a\t", "a\r", " "])
+def test_a_piece_that_a_file_cannot_hold_is_refused(piece):
+    with pytest.raises(UserError, match="vocabulary, piece 6: '.*' has a line break in it or bla"):
+        check_vocabulary((*SPECIAL_TOKENS, piece))
 
 
 @pytest.mark.parametrize(

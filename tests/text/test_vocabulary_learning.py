@@ -8,7 +8,7 @@ import pytest
 from bert_tf.errors import UserError
 from bert_tf.text.pair_merging import merged_pieces
 from bert_tf.text.tokenizer import Tokenizer
-from bert_tf.text.vocabulary_learning import coverage_report, learn_vocabulary
+from bert_tf.text.vocabulary_learning import coverage_report, learn_from_texts, learn_vocabulary
 
 # Bread, water, house, cat and the like, in scripts that differ in how they make words.
 SCRIPTS = """\
@@ -65,6 +65,15 @@ def test_the_same_text_gives_the_same_vocabulary_however_it_is_cut_into_files(te
     whole = learn_vocabulary([text_file(text)], 300)
     assert learn_vocabulary(halves, 300) == whole
     assert learn_vocabulary([text_file(text)], 300) == whole
+
+
+def test_texts_teach_what_a_file_of_them_does(text_file):
+    texts = [babble(seed, words=1000) for seed in (5, 6)]
+    learned = learn_from_texts(iter(texts), 200)
+    assert learned == learn_vocabulary([text_file("".join(texts))], 200)
+    assert len(learned.pieces) == 200
+    with pytest.raises(UserError, match="no words to learn a vocabulary from in the texts"):
+        learn_from_texts([" "], 200)
 
 
 def test_the_greedy_tokenizer_takes_fewer_pieces_than_with_pair_merging_alone(text_file):

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.errors import UserError
 from bert_tf.text import word_counts
-from bert_tf.text.word_counts import UNSPELLABLE, count_words
+from bert_tf.text.word_counts import UNSPELLABLE, count_words, count_words_of_texts
 
 
 @pytest.fixture
@@ -78,6 +78,15 @@ def test_gzip_is_read_whatever_the_name(text_file):
 def test_counts_of_several_files_add_up(text_file):
     files = [text_file("a b", "1"), text_file("b c", "2")]
     assert count_words(files, True) == {"a": 1, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("block", [1, 20, 1 << 20])
+def test_texts_are_counted_as_a_file_of_them(text_file, monkeypatch, block):
+    monkeypatch.setattr(word_counts, "_BLOCK_BYTES", block)
+    texts = ["Größeres Wörterbuch,\nfür 中国.", "", f"für {'b' * 201}", "end"]
+    whole = count_words([text_file("\n".join(texts))], True)
+    assert count_words_of_texts(iter(texts), True) == whole
+    assert count_words_of_texts([], True) == {}
 
 
 def test_progress_ascends_to_the_bytes_on_disk(text_file, monkeypatch):

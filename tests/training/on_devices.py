@@ -49,7 +49,8 @@ def record_rows() -> list[list[int]]:
     take = EncodedTexts.take
 
     def recording_take(self: EncodedTexts, rows: np.ndarray) -> tuple:
-        if rows.any():  # otherwise only the form of a batch is asked for
+        # Otherwise the form of a batch is asked for, or the fingerprint of all of them.
+        if rows.any() and len(rows) < len(self.lengths):
             taken.append(rows.tolist())
         return take(self, rows)
 

@@ -212,6 +212,10 @@ def test_four_devices_train_as_one(four, kind, parts):
             ["train.strategy=mirrored", "train.batch_size=6", IN_PARTS],
             "6 cannot be divided among 2 devices x 2 accumulation steps; choose a multiple",
         ),
+        (
+            ["train.strategy=mirrored", "train.batch_size=[8,7]"],
+            "7 cannot be divided among 2 devices; choose a multiple",
+        ),
     ],
 )
 @pytest.mark.slow

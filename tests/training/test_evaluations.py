@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bert_tf.training.evaluations import Evaluations, describe, rank
+from bert_tf.training.evaluations import Evaluations, in_words, rank
 
 
 def evaluated(*accuracies, **options):
@@ -66,4 +66,4 @@ def test_results_go_on_from_those_of_an_earlier_sitting():
 
 
 def test_metrics_are_told_in_one_line():
-    assert describe({"loss": 0.123456, "accuracy": 1.0}) == "loss 0.1235  accuracy 1"
+    assert in_words({"loss": 0.123456, "accuracy": 1.0}) == "loss 0.1235  accuracy 1"

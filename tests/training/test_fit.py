@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 from types import SimpleNamespace
 
@@ -27,6 +28,7 @@ from bert_tf.training.team import Team
 from tests import tiny
 
 LONG, SHORT = 9, 5
+CHECKPOINTS = ("train.checkpoint_steps=3", "train.checkpoints_kept=2")
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,7 @@ class Training:
 
     def start(self, accuracies=None, every=2, at_end=True, **options):
         """Trains from the newest checkpoint on; accuracies are those of each step's evaluation."""
+        settings = self.run.config.train
         for variable, value in self._beginning:
             variable.assign(value)
 
@@ -81,7 +84,12 @@ class Training:
         train(
             self.run,
             self.model,
-            Checkpoints(self.run.checkpoints, describe(self.model), 2),
+            Checkpoints(
+                self.run.checkpoints,
+                describe(self.model),
+                settings.checkpoints_kept,
+                settings.checkpoint_steps,
+            ),
             [phase(7, SHORT), phase(10, LONG)],
             evaluations,
             Team(tf.distribute.get_strategy()),
@@ -111,7 +119,7 @@ def make_training(tmp_path, classifier):
 
     def make(name="one", *settings):
         (tmp_path / name).mkdir()
-        return Training(tmp_path / name, classifier, ["train.checkpoint_steps=3", *settings])
+        return Training(tmp_path / name, classifier, [*CHECKPOINTS, *settings])
 
     return make
 
@@ -258,6 +266,41 @@ def test_sigterm_after_a_phase_saves_too(make_training, monkeypatch):
     assert training.steps() == [9, 10]
 
 
+def test_a_run_that_was_stopped_leaves_the_checkpoints_of_one_that_was_not(make_training):
+    undisturbed = make_training("undisturbed", "train.checkpoints_kept=4")
+    undisturbed.start()
+    training = make_training("stopped", "train.checkpoints_kept=4")
+    for step in (4, 8):
+        with pytest.raises(Preempted):
+            training.start({step: terminate})
+        assert step in training.steps()
+    training.start()
+
+    assert training.steps() == undisturbed.steps() == [3, 6, 9, 10]
+    for folder in undisturbed.run.checkpoints.iterdir():
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            ours, theirs = (run.run.checkpoints for run in (training, undisturbed))
+            ours, theirs = (path / folder.name / name for path in (ours, theirs))
+            assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_what_is_saved_out_of_turn_makes_room_for_what_is_in_turn(make_training):
+    training = make_training()
+    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 3, 1000)
+
+    def left_after(*steps):
+        for step in steps:
+            checkpoints.save(training.model, step, Evaluations(100))
+        return training.steps()
+
+    assert left_after(400, 800) == [400, 800]
+    assert left_after(1000) == [400, 800, 1000]
+    assert left_after(2000) == [800, 1000, 2000]
+    assert left_after(3000, 3210) == [2000, 3000, 3210]
+    assert left_after(3220) == [2000, 3000, 3220]
+    assert left_after(4000) == [2000, 3000, 4000]
+
+
 def test_an_evaluation_of_the_end_that_is_made_up_for_counts_for_what_is_kept(make_training):
     training = make_training()
     with pytest.raises(Preempted):
@@ -296,9 +339,9 @@ def flip_a_bit(content):
         ("state.json", lambda content: content.replace(b'"step": 9', b'"step": 8')),
     ],
 )
-def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, name, damage):
+def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, capsys, name, damage):
     training = make_training()
-    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 2)
+    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 2, 1)
     evaluations = Evaluations(100)
     for step in (5, 9):
         checkpoints.save(training.model, step, evaluations)
@@ -310,8 +353,9 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, name, 
         file.write_bytes(damage(content))
         assert file.read_bytes() != content
 
-    with pytest.warns(UserWarning, match="step-00000009 is damaged .*; using the one before"):
-        assert checkpoints.restore(training.model, evaluations) == 5
+    assert checkpoints.restore(training.model, evaluations) == 5
+    told = r"warning: checkpoint .*step-00000009 is damaged \(.*\); using the one before\n"
+    assert re.fullmatch(told, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -325,28 +369,56 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, name, 
 def test_a_model_whose_outputs_mean_something_else_does_not_go_on(make_training, changes, told):
     training = make_training()
     description = describe(training.model, labels=("bad", "good"))
-    Checkpoints(training.run.checkpoints, description, 2).save(training.model, 5, Evaluations(100))
+    Checkpoints(training.run.checkpoints, description, 2, 1).save(
+        training.model, 5, Evaluations(100)
+    )
     changed = dataclasses.replace(description, **changes)
     evaluations = Evaluations(100)
     before = training.weights()
 
     with pytest.raises(UserError, match=f"step-00000005 {told}"):
-        Checkpoints(training.run.checkpoints, changed, 2).restore(training.model, evaluations)
+        Checkpoints(training.run.checkpoints, changed, 2, 1).restore(training.model, evaluations)
     for ours, theirs in zip(training.weights(), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("saved", "found", "goes_on"),
+    [("a", "a", True), (None, "a", True), ("a", None, True), ("a", "b", False)],
+)
+def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, found, goes_on):
+    training = make_training()
+    description = describe(training.model)
+    before = training.weights()
+
+    def checkpoints(data):
+        return Checkpoints(training.run.checkpoints, description, 2, 1, data=data)
+
+    checkpoints(saved).save(training.model, 5, Evaluations(100))
+    for variable in training.model.variables:
+        variable.assign(variable + 1)
+    if goes_on:
+        assert checkpoints(found).restore(training.model, Evaluations(100)) == 5
+        return
+    changed = training.weights()
+    told = "the training data are not those of step 5; put them back, or choose another --out"
+    with pytest.raises(UserError, match=told):
+        checkpoints(found).restore(training.model, Evaluations(100))
+    assert not np.array_equal(changed[0], before[0])
+    for ours, theirs in zip(training.weights(), changed, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_damaged_checkpoint_is_not_the_newest_for_ever(make_training):
     training = make_training()
-    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 1)
+    checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 1, 1)
     evaluations = Evaluations(100)
     for step in (5, 9):
-        Checkpoints(training.run.checkpoints, describe(training.model), 2).save(
+        Checkpoints(training.run.checkpoints, describe(training.model), 2, 1).save(
             training.model, step, evaluations
         )
     (training.run.checkpoints / "step-00000009" / "model.safetensors").write_bytes(b"")
-    with pytest.warns(UserWarning, match="step-00000009 is damaged"):
-        assert checkpoints.restore(training.model, evaluations) == 5
+    assert checkpoints.restore(training.model, evaluations) == 5
     checkpoints.save(training.model, 6, evaluations)
 
     assert training.steps() == [6]
@@ -357,10 +429,7 @@ def test_a_state_that_cannot_be_read_does_not_stop_the_training(make_training):
     training.start()
     for name, content in (("step-00000009", "[]"), ("step-00000010", "{")):
         (training.run.checkpoints / name / "state.json").write_text(content)
-    with (
-        pytest.warns(UserWarning, match="damaged"),
-        pytest.raises(UserError, match="all .*damaged"),
-    ):
+    with pytest.raises(UserError, match="all .*damaged"):
         training.start()
 
     (training.run.checkpoints / "step-00000010" / "state.json").unlink()

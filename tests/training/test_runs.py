@@ -4,6 +4,7 @@ import json
 import resource
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -118,6 +119,20 @@ def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     assert len((run / "predictions" / "other_dev.tsv").read_text().splitlines()) == 4
 
 
+def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
+    run, _ = finetuned
+    before = (run / "predictions" / "test.tsv").read_bytes()
+    (tmp_path / "test.tsv").write_text("text\tlabel\ncat sat\tgood\n")
+    training.evaluate(run, tmp_path / "test.tsv")
+
+    assert (run / "predictions" / "test.tsv").read_bytes() == before
+    assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 2
+    own = Path(configuration.load(run / "config.yaml").data.path) / "test.tsv"
+    training.evaluate(run, own)
+    assert (run / "predictions" / "test.tsv").read_bytes() == before
+    assert (run / "predictions" / "test_metrics.json").exists()
+
+
 def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
     path = tiny.write_finetuning(tmp_path)
     folder = Path(configuration.load(path).data.path)
@@ -135,14 +150,14 @@ def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     assert [last_step(tmp_path / run) for run in ("fine", "pre")] == [1, 1]
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_pretraining):
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_pretraining, capsys):
     run = tmp_path / "run"
     shutil.copytree(pretrained, run)
     metrics = json.loads((run / "metrics.json").read_text())
     file = reading.newest(run) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    with pytest.warns(UserWarning, match="damaged"):
-        assert training.pretrain(load_pretraining(), run) == metrics
+    assert training.pretrain(load_pretraining(), run) == metrics
+    assert f"warning: checkpoint {file.parent} is damaged" in capsys.readouterr().err
     check_equal(run, pretrained)
 
 
@@ -237,11 +252,15 @@ def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("train.batch_size=64", "batch_size 64 is larger than the data.*has 32 rows"),
+        ("train.batch_size=64", "64 is larger than the data: .*train.tsv gives 32 rows .*; lower"),
+        (
+            "model.num_attention_heads=3",
+            "sizes under `model` are wrong: hidden_size 16 is not a mu",
+        ),
         ("train.max_length=33", "max_length 33 is longer than the model's 32 positions"),
         ("data.path=nowhere", "not found: .*nowhere"),
         ("init.checkpoint=nowhere", "checkpoint not found: nowhere"),
-        ("data.label_column=labels", "no column 'labels'; there are text, label"),
+        ("data.label_column=labels", "no column 'labels'; there are 'text', 'label'"),
     ],
 )
 def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
@@ -265,8 +284,55 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
 
 
 def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
-    with pytest.raises(UserError, match="another train.seed"):
+    told = "another train.seed .0 there, 1 now.; choose another --out, or set it as before to res"
+    with pytest.raises(UserError, match=told):
         training.pretrain(load_pretraining("train.seed=1"), pretrained)
+
+
+def test_what_changes_no_number_may_change_when_a_run_goes_on(
+    tmp_path, monkeypatch, pretrained, load_pretraining
+):
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, 3)
+        training.pretrain(load_pretraining(), tmp_path)
+    settings = ["train.checkpoints_kept=1", "train.log_steps=1", "train.checkpoint_minutes=9"]
+    training.pretrain(load_pretraining(*settings), tmp_path)
+
+    check_equal(tmp_path, pretrained)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000006"]
+
+
+def test_training_data_that_have_changed_do_not_resume(tmp_path):
+    path = tiny.write_finetuning(tmp_path)
+    config = configuration.load(path, ["train.epochs=1", "model.num_hidden_layers=1"])
+    metrics = training.finetune(config, tmp_path / "run")
+    assert training.finetune(config, tmp_path / "run") == metrics
+    longer = configuration.load(path, ["train.epochs=2", "model.num_hidden_layers=1"])
+    with pytest.raises(UserError, match="another train.epochs .1.0 there, 2.0 now.; choose"):
+        training.finetune(longer, tmp_path / "run")
+
+    text = (tmp_path / "train.tsv").read_text()
+    (tmp_path / "train.tsv").write_text(text.replace("cat", "fish", 1))
+    with pytest.raises(UserError, match="training data are not those of step 4; put them back"):
+        training.finetune(config, tmp_path / "run")
+
+
+def test_a_path_that_no_run_can_have_is_told_in_one_line(tmp_path):
+    with pytest.raises(UserError, match="run folder cannot be read: .* .File name too long.$"):
+        training.evaluate(tmp_path / ("x" * 300))
+
+
+def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_share(
+    tmp_path, monkeypatch
+):
+    config = configuration.load(tiny.write_finetuning(tmp_path), ["train.batch_size=[8,7]"])
+    devices = SimpleNamespace(num_replicas_in_sync=2)
+    team = SimpleNamespace(alone=True, strategy=devices)
+    monkeypatch.setattr("bert_tf.training.finetuning.assemble", lambda settings: team)
+
+    with pytest.raises(UserError, match="train.batch_size 7 cannot be divided among 2 devices"):
+        training.finetune(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path):

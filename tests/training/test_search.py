@@ -154,6 +154,30 @@ def test_what_is_finished_is_not_run_again(tmp_path, encoder):
     assert len(table(run.path / "search.tsv")) == 1 + 6
 
 
+def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_path, encoder):
+    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run.write_metrics({"accuracy": 0.5}, of="other_dev")
+    (run.predictions / "dev.tsv").write_text("of other software")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    assert (run.predictions / "other_dev_metrics.json").exists()
+    assert (run.predictions / "dev.tsv").read_text() == "0.9"
+
+
+def test_what_was_found_with_another_trial_than_the_best_goes(tmp_path, encoder):
+    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run.write_metrics({"accuracy": 0.5}, of="other_dev")
+    RunFolder.open(run.path / "trials" / "learning_rate=0.1").write_metrics(
+        {"accuracy": 0.0, "loss": 1.0}
+    )
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    assert not (run.predictions / "other_dev_metrics.json").exists()
+    assert (run.predictions / "dev.tsv").read_text() == "0.5"
+
+
 def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
     run = start(tmp_path, *SEARCH)
     search(run, Trials(encoder, ACCURACY), "accuracy")

@@ -1,6 +1,5 @@
 """A frozen export answers as the plain one does, and holds its weights once, as constants."""
 
-import keras
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 import export
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, SequenceClassifier
-from bert_tf.models.encoder import INPUTS
-from export import freezing
+from export import served_model
 from tests.export.requests import assert_same, request
 
 FAMILIES = [
@@ -147,21 +144,8 @@ def test_nothing_of_keras_and_no_variable_of_the_model_is_left(exported, loaded)
     assert not [kind for kind in kinds if "keras" in kind]
 
 
-def test_a_model_is_served_in_the_precision_asked_for(models):
-    """Whatever it was trained in; by default it stays in that."""
-    model = models("classification")
-    trained = SequenceClassifier(Encoder(model.encoder.config, dtype="mixed_bfloat16"), 3)
-    trained.set_weights(model.get_weights())
-    assert freezing.in_precision(trained, None) is trained
-    assert freezing.in_precision(trained, "bfloat16") is trained
-    asked = freezing.in_precision(trained, "float32")
-    ids = {name: np.ones([2, 5], np.int32) for name in INPUTS}
-    np.testing.assert_array_equal(asked(ids), model(ids))
-    assert not np.allclose(trained(ids), model(ids), atol=1e-6)
-
-
 def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
-    served = freezing.ServedModel(models("classification"), freeze=True)
+    served = served_model.ServedModel(models("classification"), freeze=True)
     traces = []
     double = served.function(lambda x: traces.append(x) or 2 * x)
     graph = tf.function(lambda x: double(x) + double(x[:1]), autograph=False)
@@ -173,12 +157,7 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
 def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
         export.save(models("hub"), tokenizer, tmp_path / "x", kind="hub", freeze=True)
-    with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
-        export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", precision="float16")
-    monkeypatch.setattr(freezing, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
     with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
         export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", freeze=True)
-    with pytest.raises(UserError, match="no format has a place for a Sequential"):
-        other = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
-        freezing.in_precision(other, "bfloat16")
     assert not list(tmp_path.iterdir())

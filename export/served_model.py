@@ -14,9 +14,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.description import describe
-from bert_tf.checkpoints.names import weight_names
-from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from export import optimizing
 
@@ -63,14 +60,7 @@ class ServedModel:
 
     def facts(self) -> dict[str, Any]:
         """What a model card tells."""
-        encoder = getattr(self._model, "encoder", self._model)
-        return {
-            "class": type(self._model).__name__,
-            "parameters": self._model.count_params(),
-            "precision": self._model.compute_dtype,
-            "frozen": self._frozen,
-            "encoder": encoder.config.to_dict(),
-        }
+        return model_facts(self._model, self._frozen)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         """The model's outputs; it never trains."""
@@ -164,28 +154,16 @@ class _Constants(keras.StatelessScope):
         return self._functions[id(variable)].get_concrete_function()()
 
 
-def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
-    """`model`, or a copy of it where it computes in another precision than asked for.
-
-    Args:
-        model: an `Encoder` or a task model.
-        precision: "float32" or "bfloat16"; None is the one that it computes in.
-
-    Raises:
-        UserError: an unknown precision, or a model that is not of bert_tf.
-    """
-    if precision is None:
-        return model
-    if precision not in POLICIES:
-        raise UserError(f"unknown precision {precision!r}; choose {' or '.join(POLICIES)}")
-    policy = POLICIES[precision]
-    if model.dtype_policy.name == policy:
-        return model
-    copy = describe(model).build(dtype=policy)
-    weights = weight_names(model)
-    for name, variable in weight_names(copy).items():
-        variable.assign(weights[name])
-    return copy
+def model_facts(model: keras.Model, frozen: bool = False) -> dict[str, Any]:
+    """What a model card tells of a model, served with its weights frozen or not."""
+    encoder = getattr(model, "encoder", model)
+    return {
+        "class": type(model).__name__,
+        "parameters": model.count_params(),
+        "precision": model.compute_dtype,
+        "frozen": frozen,
+        "encoder": encoder.config.to_dict(),
+    }
 
 
 def _for_serving(weight: keras.Variable, dtype: str) -> np.ndarray:

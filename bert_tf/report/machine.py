@@ -1,0 +1,20 @@
+"""Which machine this is."""
+
+import os
+import platform
+from pathlib import Path
+
+
+def processor() -> str:
+    """The processor's name as Linux has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def cores() -> int:
+    """That this process may use; of systems that do not tell, all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,0 +1,77 @@
+"""What can be known before the first of many hours: that nothing is missing or of another kind."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bert_tf import config as configuration
+from bert_tf.checkpoints import reading
+from bert_tf.errors import UserError
+from bert_tf.training.run_folder import RunFolder
+from experiments.small.job import Job
+
+# Of the activations that table 7 reads, some are of the last four layers.
+_LAYERS = 4
+# A run notes what its checkpoint or its vocabulary say, where its file leaves that to them.
+_SETTLED = "tokenizer.lower_case"
+
+
+def check(chosen: Sequence[Job], checkpoint: Path | None) -> None:
+    """Looks at what the jobs that are not done read, and at the runs that were begun.
+
+    Args:
+        chosen: the jobs.
+        checkpoint: the published one, if it was given.
+
+    Raises:
+        UserError: a file is missing; the checkpoint is none, or not fit for these jobs; a run was
+            begun with another configuration.
+    """
+    to_do = [job for job in chosen if not job.makes.exists()]
+    _check_given(to_do)
+    readers = [job for job in to_do if checkpoint in job.given]
+    if readers:
+        models = [job.config().model for job in readers]
+        of_features = any(getattr(model, "features", None) for model in models)
+        _check_checkpoint(checkpoint, _LAYERS if of_features else 1)
+    _check_configurations(job for job in chosen if job.is_run)
+
+
+def _check_given(to_do: Sequence[Job]) -> None:
+    given = dict.fromkeys(path for job in to_do for path in job.given)
+    missing = [str(path) for path in given if not path.exists()]
+    if missing:
+        raise UserError(
+            f"not found: {', '.join(missing)}; put it there, or name by --tables what does without"
+        )
+
+
+def _check_checkpoint(path: Path, layers: int) -> None:
+    checkpoint = reading.find(path)
+    if checkpoint.read_vocabulary() is None:
+        raise UserError(f"--checkpoint {path} holds no vocabulary; put its vocab.txt into it")
+    found = checkpoint.encoder.num_hidden_layers
+    if found < layers:
+        raise UserError(
+            f"--checkpoint {path} has {found} layers; table 7 reads the last {layers}: take a "
+            "larger one, or leave it out by --tables"
+        )
+
+
+def _check_configurations(runs: Iterable[Job]) -> None:
+    changed = {}
+    for job in runs:
+        folder = job.makes.parent
+        # One that never saved anything begins anew with whatever it is given.
+        if any(folder.glob("checkpoints")) or any(folder.glob("trials/*/checkpoints")):
+            then, now = RunFolder.open(folder).config, job.config()
+            keys = configuration.difference(then, now)
+            if now.tokenizer.lower_case is None:
+                keys = [key for key in keys if key != _SETTLED]
+            if keys:
+                changed[folder] = ", ".join(keys)
+    if changed:
+        listed = "; ".join(f"{folder} ({keys})" for folder, keys in changed.items())
+        raise UserError(
+            f"runs with another configuration: {listed}; set it as before, choose another --out, "
+            "or delete these folders and what was made from them"
+        )

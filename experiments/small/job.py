@@ -1,0 +1,103 @@
+"""What a job is: one command, with what it reads and what it makes."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf import config as configuration
+from bert_tf.config import RunConfig
+from bert_tf.training.run_folder import METRICS_FILE
+
+# Keys of a configuration and their values.
+Settings = Mapping[str, object]
+
+
+class Sources(NamedTuple):
+    """Where the data are.
+
+    Attributes:
+        data: holds novels, wikitext2, wnut17, codah and squad.
+        out: the folder of all results.
+        glue: holds GLUE's folders CoLA and SST-2; None leaves them out.
+        checkpoint: a published checkpoint; None leaves out what starts from it.
+    """
+
+    data: Path
+    out: Path
+    glue: Path | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def corpus(self) -> Path:
+        """The text of our own pre-trainings."""
+        return self.out / "corpus.txt"
+
+    @property
+    def vocabulary(self) -> Path:
+        """Their vocabulary."""
+        return self.out / "vocab.txt"
+
+    @property
+    def pretraining(self) -> Path:
+        """The folder of their runs."""
+        return self.out / "pretraining"
+
+    @property
+    def squad(self) -> Path:
+        """SQuAD's dev file in two, one to train on."""
+        return self.out / "squad_by_article"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One command.
+
+    Attributes:
+        tables: the tables it is for; 4 stands for table 4, "figure 4" for the figure.
+        module: what `python -m` runs.
+        arguments: of the command.
+        makes: what is there when it is done.
+        given: what it reads that no job makes.
+        needs: what it reads that is there once the jobs that make it are done.
+        is_run: whether `makes` is in a run folder, which the report shows.
+        stands_for: key of the paper's data in `bert_tf.report.paper.BENCHMARKS`, where the run is
+            on others in their place.
+    """
+
+    tables: tuple[str, ...]
+    module: str
+    arguments: tuple[str, ...]
+    makes: Path
+    given: tuple[Path, ...] = ()
+    needs: tuple[Path, ...] = ()
+    is_run: bool = False
+    stands_for: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.makes.parent.name if self.is_run else self.makes.name
+
+    def config(self) -> RunConfig:
+        """The configuration of its run."""
+        _, file, _, _, _, *settings = self.arguments
+        return configuration.load(file, settings)
+
+
+def run_job(
+    tables: tuple[str, ...], command: str, config: Path, run: Path, settings: Settings, **more
+) -> Job:
+    """A run of `bert-tf`.
+
+    Args:
+        tables: see `Job`.
+        command: pretrain or finetune.
+        config: the YAML file.
+        run: the run folder.
+        settings: laid over the file.
+        **more: what else a `Job` has.
+    """
+    values = (f"{key}={value}" for key, value in settings.items())
+    arguments = (command, str(config), "--out", str(run), "--set", *values)
+    return Job(tables, "bert_tf", arguments, run / METRICS_FILE, is_run=True, **more)

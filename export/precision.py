@@ -1,0 +1,34 @@
+"""The precision that a model is served in."""
+
+import keras
+
+from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.kinds import POLICIES
+from bert_tf.errors import UserError
+
+
+def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
+    """`model`, or a copy of it where it computes in another precision than asked for.
+
+    Args:
+        model: an `Encoder` or a task model.
+        precision: "float32" or "bfloat16"; None is the one that it computes in.
+
+    Raises:
+        UserError: an unknown precision, or a model that is not of bert_tf.
+    """
+    if precision is None:
+        return model
+    if precision not in POLICIES:
+        raise UserError(f"unknown precision {precision!r}; choose {' or '.join(POLICIES)}")
+    policy = POLICIES[precision]
+    if model.dtype_policy.name == policy:
+        return model
+    description = describe(model)
+    encoder = getattr(model, "encoder", model)
+    copy = description.build(dtype=policy, with_pooler=encoder.pooler is not None)
+    weights = weight_names(model)
+    for name, variable in weight_names(copy).items():
+        variable.assign(weights[name])
+    return copy

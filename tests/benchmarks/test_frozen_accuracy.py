@@ -1,0 +1,161 @@
+"""Exports are asked for the dev data of their runs, as strings, and scored as the runs were."""
+
+import concurrent.futures
+import random
+
+import keras
+import numpy as np
+import pytest
+
+from benchmarks import frozen_accuracy
+from benchmarks.frozen_accuracy import ASKED
+from bert_tf import config as configuration
+from bert_tf.checkpoints import conversion
+from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, MultipleChoice
+from bert_tf.tasks import TASKS
+from bert_tf.text import Tokenizer
+from bert_tf.training import setup
+from bert_tf.training.run_folder import RunFolder
+from tests import tiny, tiny_questions, tiny_tags
+from tests.tasks.tiny_texts import write_config
+
+
+def write_stsb(folder):
+    source = random.Random(0)
+    for split in ("train", "dev"):
+        lines = ["index\tsentence1\tsentence2\tscore"]
+        lines += [
+            f"{i}\t{tiny.sentence(source, 4)}\t{tiny.sentence(source, 3)}\t{i % 5}.0"
+            for i in range(20)
+        ]
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return write_config(folder, "regression", "path: ., format: stsb", epochs=1)
+
+
+def write_swag(folder):
+    source = random.Random(0)
+    header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source"
+    lines = [f"{header},ending0,ending1,ending2,ending3,label"]
+    for i in range(20):
+        endings = ",".join(tiny.sentence(source, 3) for _ in range(4))
+        lines.append(f"{i},v,1,s,{tiny.sentence(source, 3)},the cat,gold,{endings},{i % 4}")
+    for file in ("train", "val"):
+        (folder / f"{file}.csv").write_text("\n".join(lines) + "\n")
+    return write_config(folder, "multiple_choice", "path: ., format: swag", epochs=1)
+
+
+def write_unanswerable(folder):
+    return tiny_questions.write_finetuning(folder, unanswerable=True)
+
+
+WRITERS = {
+    "texts": tiny.write_finetuning,
+    "STS-B": write_stsb,
+    "SWAG": write_swag,
+    "tags": tiny_tags.write_tagging,
+    "SQuAD 1.1": tiny_questions.write_finetuning,
+    "SQuAD 2.0": write_unanswerable,
+}
+
+
+def gold_tags(dev):
+    """As an export has them, bytes [texts, longest]; what pads them is a tag too, to be rolled."""
+    longest = max(map(len, dev.tags))
+    rows = [[*tags, *["O"] * (longest - len(tags))] for tags in dev.tags]
+    return np.array([[tag.encode() for tag in row] for row in rows], object)
+
+
+def gold_answers(dev):
+    return np.array([(each.answers[0].text if each.answers else "").encode() for each in dev])
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "asked", "gold", "best"),
+    [
+        ("texts", ("bad", "good"), {"text"}, lambda dev: np.eye(2)[dev.targets], 1.0),
+        ("STS-B", (), {"text_a", "text_b"}, lambda dev: dev.targets, 1.0),
+        ("SWAG", (), {"context", "choices"}, lambda dev: np.eye(4)[dev.labels], 1.0),
+        ("tags", tiny_tags.LABELS, {"words"}, gold_tags, 1.0),
+        ("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
+        ("SQuAD 2.0", (), {"question", "context"}, gold_answers, 100.0),
+    ],
+)
+def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
+    tmp_path, name, labels, asked, gold, best
+):
+    loaded = configuration.load(WRITERS[name](tmp_path))
+    task = TASKS[loaded.task](loaded, Tokenizer(tiny.VOCABULARY, True), labels)
+    (file,) = task.files("dev").values()
+    dev = task.read(file)
+    inputs = ASKED[loaded.task].inputs(task, file, dev)
+    outputs = gold(dev)
+    assert {key: len(values) for key, values in inputs.items()} == dict.fromkeys(
+        asked, len(outputs)
+    )
+
+    def score(outputs):
+        batches = [outputs[:4], outputs[4:]]
+        return ASKED[loaded.task].score(task, dev, batches)[task.best_metric]
+
+    assert score(outputs) == pytest.approx(best)
+    assert score(np.roll(outputs, 1, axis=0)) < best
+
+
+def finished(folder, path):
+    """A run with random weights, which was evaluated as runs are."""
+    keras.utils.set_random_seed(0)
+    loaded = configuration.load(path)
+    run = RunFolder.start(folder / "run", loaded)
+    tokenizer = setup.make_tokenizer(run)
+    task = TASKS[loaded.task](loaded, tokenizer)
+    task.train_examples()
+    model = task.model(setup.make_encoder(loaded, tokenizer))
+    step = step_folder(run.checkpoints, 1)
+    conversion.save(model, step, tokenizer=tokenizer, labels=task.labels)
+    (file,) = task.files("dev").values()
+    dev = task.read(file)
+    run.write_metrics(task.score(task.predict(model, dev), dev))
+    return run.path
+
+
+class Here:
+    """In the place of a pool of processes: the work is done at once."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        pass
+
+    def submit(self, function, *args):
+        done = concurrent.futures.Future()
+        done.set_result(function(*args))
+        return done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_export_scores_as_its_run(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(frozen_accuracy, "EXPORTS", {"float32": {}})
+    run = finished(tmp_path, WRITERS[name](tmp_path))
+    called, _, rows, evaluated, exported = frozen_accuracy._compare(run)
+    assert called == "run" and int(rows) > 5 and float(evaluated) != 0.0
+    assert exported == evaluated
+
+
+def test_what_was_not_fine_tuned_or_not_finished_is_refused(tmp_path):
+    pretraining = configuration.load(tiny.write_pretraining(tmp_path))
+    run = RunFolder.start(tmp_path / "pretraining", pretraining)
+    with pytest.raises(UserError, match="is a pretraining run; name a fine-tuned one"):
+        frozen_accuracy._compare(run.path)
+    run = RunFolder.start(tmp_path / "run", configuration.load(write_swag(tmp_path)))
+    model = MultipleChoice(Encoder(tiny.encoder_config()))
+    conversion.save(model, step_folder(run.checkpoints, 1))
+    with pytest.raises(UserError, match="has no metrics.json yet"):
+        frozen_accuracy._compare(run.path)

@@ -1,0 +1,61 @@
+"""Texts are read as the configuration says; labels are those of all rows or of none."""
+
+import pytest
+
+from bert_tf.config import ClassificationData
+from bert_tf.data.text_files import read, text_columns
+from bert_tf.errors import UserError
+
+
+def written(path, *lines: str):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def data_of(format: str, **settings) -> ClassificationData:
+    return ClassificationData(path=".", format=format, **settings)
+
+
+def test_a_file_without_labels_has_none(tmp_path):
+    lines = ['{"text": "a", "label": null}', '{"text": "b"}']
+    rows = read(written(tmp_path / "a.jsonl", *lines), data_of("jsonl"))
+    assert (rows.columns, rows.labels) == ((["a", "b"],), None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"text": "a", "label": 1}', "", '{"text": "b"}'], "line 3: no label, unlike the rows b"),
+        (['{"text": "a"}', '{"text": "b", "label": 1}'], "line 2: a label, unlike .*; label all"),
+        (['{"text": "a", "label": 1}', '{"text": "b", "label": null}'], "line 2: no label, unlike"),
+    ],
+)
+def test_a_file_with_some_labels_is_refused_with_the_line(tmp_path, lines, message):
+    path = written(tmp_path / "a.jsonl", *lines)
+    with pytest.raises(UserError, match=message):
+        read(path, data_of("jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("unseen.tsv", ["text\tlabel", "a, b\tpos"]),
+        ("unseen.csv", ["label,text", 'pos,"a, b"']),
+        ("unseen.jsonl", ['{"text": "a, b", "label": "pos"}']),
+    ],
+)
+def test_a_run_on_tfds_reads_a_file_by_its_ending(tmp_path, name, lines):
+    rows = read(written(tmp_path / name, *lines), data_of("tfds"))
+    assert (rows.columns, rows.labels, rows.benchmark) == ((["a, b"],), ["pos"], "")
+    with pytest.raises(UserError, match=r"unseen.txt must end in .tsv, .csv or .jsonl"):
+        read(written(tmp_path / "unseen.txt", *lines), data_of("tfds"))
+
+
+@pytest.mark.parametrize("format", ["rte", "tfds"])
+@pytest.mark.parametrize("setting", [{"text_columns": ("a",)}, {"label_column": "is_entailed"}])
+def test_columns_of_glue_are_not_configured(format, setting):
+    (key,) = setting
+    data = ClassificationData(path="glue/rte", format=format, **setting)
+    with pytest.raises(UserError, match=f"data.{key} is not for rte, whose columns are known; rem"):
+        text_columns(data)
+    assert len(text_columns(ClassificationData(path="glue/rte", format=format))) == 2

@@ -1,0 +1,124 @@
+"""What is wrong with the inputs of the small tables is told before the first job."""
+
+import dataclasses
+
+import pytest
+
+from bert_tf.checkpoints import conversion
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+from bert_tf.text import Tokenizer
+from bert_tf.training.run_folder import RunFolder
+from experiments.small.checks import check
+from experiments.small.job import Sources
+from experiments.small.plan import jobs
+from tests import tiny
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """All files that are given, empty, and a checkpoint."""
+    sources = Sources(*(tmp_path / name for name in ("data", "out", "glue", "checkpoint")))
+    for path in {path for job in jobs(sources) for path in job.given} - {sources.checkpoint}:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    save_checkpoint(sources, 4)
+    return sources
+
+
+def save_checkpoint(sources, layers, tokenizer=True):
+    encoder = Encoder(tiny.encoder_config(num_hidden_layers=layers))
+    given = Tokenizer(tiny.VOCABULARY) if tokenizer else None
+    conversion.save(encoder, sources.checkpoint, tokenizer=given)
+
+
+def chosen(sources, *tables):
+    return [job for job in jobs(sources) if set(tables) & set(job.tables)]
+
+
+def test_what_is_all_there_is_good(sources):
+    check(jobs(sources), sources.checkpoint)
+
+
+def test_all_that_is_missing_is_told_at_once(sources):
+    missing = [
+        sources.data / "wikitext2" / "train.txt",
+        sources.data / "codah" / "dev.tsv",
+        sources.glue / "SST-2" / "train.tsv",
+    ]
+    for path in missing:
+        path.unlink()
+    with pytest.raises(UserError, match="^not found: ") as told:
+        check(jobs(sources), sources.checkpoint)
+    assert all(str(path) in str(told.value) for path in missing)
+
+    check(chosen(sources, "3", "7"), sources.checkpoint)
+
+
+def test_what_is_done_needs_no_data_any_more(sources):
+    (sources.data / "codah" / "dev.tsv").unlink()
+    (job,) = chosen(sources, "4")
+    job.makes.parent.mkdir(parents=True)
+    job.makes.write_text("{}")
+    check([job], sources.checkpoint)
+
+
+def test_a_checkpoint_that_is_none_is_told(sources):
+    (sources.checkpoint / "bert_tf.json").unlink()
+    with pytest.raises(UserError, match="no checkpoint in .*checkpoint"):
+        check(chosen(sources, "3"), sources.checkpoint)
+
+
+def test_a_checkpoint_without_a_vocabulary_is_told(sources):
+    (sources.checkpoint / "vocab.txt").unlink()
+    with pytest.raises(UserError, match="holds no vocabulary"):
+        check(chosen(sources, "1"), sources.checkpoint)
+
+
+def test_the_features_of_table_7_need_four_layers(sources, tmp_path):
+    small = sources._replace(checkpoint=tmp_path / "small")
+    save_checkpoint(small, 2)
+    check(chosen(small, "3"), small.checkpoint)
+    with pytest.raises(UserError, match="has 2 layers; table 7 reads the last 4"):
+        check(chosen(small, "7"), small.checkpoint)
+
+
+def begun(job):
+    """The folder of a run that has been started, without its checkpoints."""
+    folder = job.makes.parent
+    folder.mkdir(parents=True)
+    config = job.config()
+    tokenizer = dataclasses.replace(config.tokenizer, lower_case=True)
+    config = dataclasses.replace(config, tokenizer=tokenizer)
+    (folder / "config.yaml").write_text(config.to_yaml())
+    return folder
+
+
+@pytest.mark.parametrize("saved", ["checkpoints", "trials/seed=0/checkpoints"])
+def test_a_run_of_another_configuration_is_told(sources, saved):
+    (job,) = chosen(sources, "4")
+    folder = begun(job)
+    (folder / saved).mkdir(parents=True)
+    check([job], sources.checkpoint)
+
+    changed = dataclasses.replace(
+        job, arguments=(*job.arguments, "train.epochs=7", "train.seed=[4,5]")
+    )
+    with pytest.raises(UserError, match=r"codah \(train.epochs, train.seed\); set it as before"):
+        check([changed], sources.checkpoint)
+
+
+def test_a_run_that_never_saved_anything_may_begin_anew(sources):
+    (job,) = chosen(sources, "4")
+    begun(job)
+    check([dataclasses.replace(job, arguments=(*job.arguments, "train.epochs=7"))], None)
+
+
+def test_casing_that_the_configuration_leaves_open_is_no_difference(sources):
+    (job,) = chosen(sources, "4")
+    (begun(job) / "checkpoints").mkdir()
+    assert RunFolder.open(job.makes.parent).config.tokenizer.lower_case
+    check([job], sources.checkpoint)
+    cased = dataclasses.replace(job, arguments=(*job.arguments, "tokenizer.lower_case=false"))
+    with pytest.raises(UserError, match="tokenizer.lower_case"):
+        check([cased], sources.checkpoint)
