@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.config import PretrainingTrain, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import file_text
 from export.served_model import ServedModel
 
 Tensors = dict[str, tf.Tensor]
@@ -94,7 +95,7 @@ class Service(abc.ABC):
         have to look tables up.
         """
         lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
-        return {name: "\n".join(each) + "\n" for name, each in lines.items() if each}
+        return {name: file_text(each) for name, each in lines.items() if each}
 
 
 def class_names(labels: tuple[str, ...], classes: int) -> tuple[str, ...]:

@@ -57,12 +57,11 @@ def inspect(
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
         raise UserError(f"{path} has no dev data to show; give --text")
-    progress = Progress("looking at texts", len(rows), unit="texts")
     looks: list[Look] = []
-    for row in rows:
-        looks.append(pictures.look(row))
-        progress.update(len(looks), line=True)
-    progress.close()
+    with Progress("looking at texts", len(rows), unit="texts") as progress:
+        for row in rows:
+            looks.append(pictures.look(row))
+            progress.update(len(looks), line=True)
     marks = [mark for look in looks for mark in look.marks]
     title = Path(path).resolve().name
     write_text(out, page(title, [_intro(subject)], looks, _dev(pictures, dev_rows, marks)))

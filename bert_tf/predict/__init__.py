@@ -67,27 +67,34 @@ def _answer(model: Model, blocks: Iterator[Block], lines: int | None) -> Iterato
 
     Where the number of lines is not known, progress is told of the lines read so far.
     """
-    done, progress = 0, None
+    done = 0
+    if lines is not None:
+        with Progress("answering", lines, unit="rows") as progress:
+            for block in blocks:
+                yield _answer_block(model, block, done, progress)
+                done = block.last_line
+        return
     for block in blocks:
-        if progress is None or lines is None:
-            progress = Progress("answering", lines or block.last_line, start=done, unit="rows")
-        rows = block.rows
-        order = sorted(range(len(rows)), key=lambda i: -_length(rows[i]))
-        written = [""] * len(rows)
-        for start in range(0, len(order), _BATCH):
-            chosen = order[start : start + _BATCH]
-            for i, answer in zip(chosen, answers(model, [rows[i] for i in chosen]), strict=True):
-                written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
-            done += len(chosen)
-            progress.update(done, line=True)
-        if done < block.last_line:  # blank lines
-            progress.update(block.last_line, line=True)
+        with Progress("answering", block.last_line, start=done, unit="rows") as progress:
+            written = _answer_block(model, block, done, progress)
         done = block.last_line
-        if lines is None:
-            progress.close()
         yield written
-    if progress is not None:
-        progress.close()
+
+
+def _answer_block(model: Model, block: Block, done: int, progress: Progress) -> list[str]:
+    """The JSON lines of one block, before which so many lines are done."""
+    rows = block.rows
+    order = sorted(range(len(rows)), key=lambda i: -_length(rows[i]))
+    written = [""] * len(rows)
+    for start in range(0, len(order), _BATCH):
+        chosen = order[start : start + _BATCH]
+        for i, answer in zip(chosen, answers(model, [rows[i] for i in chosen]), strict=True):
+            written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
+        done += len(chosen)
+        progress.update(done, line=True)
+    if done < block.last_line:  # blank lines
+        progress.update(block.last_line, line=True)
+    return written
 
 
 def _length(row: dict[str, str | list[str]]) -> int:
