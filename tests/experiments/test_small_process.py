@@ -19,6 +19,14 @@ time.sleep(60)
 """
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Ctrl-C is heard, even where a shell has started the tests in the background, deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def python(text):
     return [sys.executable, "-c", text]
 
