@@ -102,7 +102,8 @@ def training_batches(
         batch_size: rows of a batch, a multiple of `parts`.
         seed: decides the order.
         start: batches to leave out; they are not made.
-        part, parts: the rows `part::parts` of every batch, for one device of several.
+        part: of every batch the rows `part::parts`, for one device of several.
+        parts: how many parts there are.
         length: tokens that every row is padded to; None pads to the longest of the batch.
     """
     if length is not None:
