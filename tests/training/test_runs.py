@@ -122,11 +122,11 @@ def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
 def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     run, _ = finetuned
     before = (run / "predictions" / "test.tsv").read_bytes()
-    (tmp_path / "test.tsv").write_text("text\tlabel\ncat sat\tgood\n")
+    (tmp_path / "test.tsv").write_text("text\tlabel\ncat sat\tgood\ndog sat\tbad\n")
     training.evaluate(run, tmp_path / "test.tsv")
 
     assert (run / "predictions" / "test.tsv").read_bytes() == before
-    assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 2
+    assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 3
     own = Path(configuration.load(run / "config.yaml").data.path) / "test.tsv"
     training.evaluate(run, own)
     assert (run / "predictions" / "test.tsv").read_bytes() == before
