@@ -10,11 +10,12 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bert_tf.checkpoints import reading
+from bert_tf.checkpoints import of_run
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, remove_folder, write_text
 from bert_tf.progress import say
+from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
@@ -101,12 +102,14 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
 def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:
     """The metrics of a trial, from its folder if it is finished."""
     done = RunFolder.start(folder, config).read_metrics()
-    metrics = finetune(config, folder) if done is None else done
-    kept = reading.kept(folder)
+    if done is None:
+        with gradients_forgotten():
+            done = finetune(config, folder)
+    kept = of_run.kept(folder)
     for checkpoint in sorted(kept.parent.glob("step-*")):
         if checkpoint != kept:
             remove_folder(checkpoint)
-    return metrics
+    return done
 
 
 def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
