@@ -11,11 +11,12 @@ import numpy as np
 
 from bert_tf.checkpoints import google, huggingface, model_garden, native, plain_json, reading
 from bert_tf.checkpoints.checkpoint import listed
-from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
+from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
+from bert_tf.models import MultipleChoice, SequenceClassifier
 from bert_tf.progress import say, warn
 from bert_tf.text import Tokenizer
 
@@ -120,8 +121,19 @@ def _supplement(
                 f"{form.READER} will compute with {name} {getattr(said.encoder, name)}, "
                 f"where the model has {unsaid['encoder'][name]}; only bert_tf reads that back"
             )
+    if said.encoder.attention == "left_to_right" and _pools(description):
+        warn(
+            f"{form.READER} will pool the first token, where a left-to-right model pools the last; "
+            "only bert_tf computes the same from it"
+        )
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
     layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})
     if own:
         warn(f"{form.READER} has no place for {', '.join(own)}; only bert_tf reads it back")
+
+
+def _pools(description: Description) -> bool:
+    """Whether a model computes something from a text as a whole, and not only from its tokens."""
+    models = (ENCODER, SequenceClassifier.__name__, MultipleChoice.__name__)
+    return description.model in models or description.head.get("next_sentence", False)

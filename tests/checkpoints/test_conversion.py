@@ -87,6 +87,12 @@ def test_weights_that_the_source_lacks_are_not_made_up(tmp_path, capsys, to):
         ("huggingface", "masked_lm", {"attention": "left_to_right"}, []),
         (
             "huggingface",
+            "classifier",
+            {"attention": "left_to_right"},
+            ["transformers will pool the first token, where a left-to-right model pools the last"],
+        ),
+        (
+            "huggingface",
             "encoder",
             {"attention": "right_to_left"},
             ["transformers will compute with attention bidirectional, where the model has "
