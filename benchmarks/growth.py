@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from matplotlib.ticker import LogLocator, NullFormatter
 from rich.console import Console
 from rich.table import Table
 
@@ -41,7 +42,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`.
     """
-    parser = command.Parser(prog="python -m benchmarks.growth", description=__doc__.splitlines()[0])
+    parser = command.module_parser("benchmarks.growth", __doc__)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=_PEERS, default=list(_PEERS))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -137,6 +138,12 @@ def _draw(drawn: dict[tuple[str, str], Curves], path: Path) -> None:
         for name, points in curves.items():
             panel.plot(*zip(*points, strict=True), marker="o", label=name)
         panel.set(title=precision, xlabel=axis, ylabel="ms", xscale="log", yscale="log")
+        places = [place for place, _ in points]
+        panel.set_xticks(places, [f"{place:.3g}" for place in places], minor=False)
+        panel.set_xticks([], minor=True)
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.yaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.3, which="both")
     panels[0][0].legend(fontsize="small")
     with atomic_path(path) as new:

@@ -172,8 +172,12 @@ def draw(results: Sequence[Result], path: Path) -> None:
     """
     works = list(dict.fromkeys(result.work for result in results))
     precisions = list(dict.fromkeys(result.precision for result in results))
-    size = 5.5 * len(precisions), 0.5 + 1.4 * len(works)
-    figure, panels = new_figure(len(works), len(precisions), figsize=size, squeeze=False)
+    # A bar is as high in each.
+    bars = [max(len(r.contestants) for r in results if r.work == work) for work in works]
+    size = 5.5 * len(precisions), sum(0.5 + 0.2 * each for each in bars)
+    figure, panels = new_figure(
+        len(works), len(precisions), figsize=size, squeeze=False, height_ratios=bars
+    )
     for result in results:
         panel = panels[works.index(result.work), precisions.index(result.precision)]
         batch = WORKS[result.work].batch
