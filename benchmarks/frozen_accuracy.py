@@ -67,9 +67,7 @@ class Asked(NamedTuple):
 
 def main() -> int:
     """Prints a row for each run; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.frozen_accuracy", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.frozen_accuracy", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     return command.run("frozen_accuracy", parser, None, _work, "stopped")
 

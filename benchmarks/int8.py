@@ -44,7 +44,7 @@ _LEAST_UNITS = 64
 
 def main() -> int:
     """Prints a row for each run and number; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(prog="python -m benchmarks.int8", description=__doc__.splitlines()[0])
+    parser = command.module_parser("benchmarks.int8", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     return command.run("int8", parser, None, _work, "stopped")
 

@@ -34,9 +34,7 @@ Way = Callable[[tf.Tensor], tf.Tensor]
 
 def main() -> int:
     """Prints the table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.kernels", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.kernels", __doc__)
     parser.add_argument("--precision", choices=POLICIES, default="bfloat16")
     parser.add_argument("--threads", type=int, default=2)
     return command.run("kernels", parser, None, _work, "stopped")

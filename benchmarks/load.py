@@ -37,10 +37,8 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if an answer differed.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.load",
-        description=__doc__.splitlines()[0],
-        epilog="Ends with exit code 1 where an answer differed.",
+    parser = command.module_parser(
+        "benchmarks.load", __doc__, "Ends with exit code 1 where an answer differed."
     )
     parser.add_argument("saved_model", help="a folder made by an export")
     parser.add_argument("--minutes", type=float, default=10.0, help="(%(default)s)")

@@ -48,9 +48,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.loss_curve", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.loss_curve", __doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "mini"])
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--learning-rate", type=float, default=5e-4)

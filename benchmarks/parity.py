@@ -64,10 +64,8 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 where a goal is missed.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.parity",
-        description=__doc__.splitlines()[0],
-        epilog="Ends with exit code 1 where a goal is missed.",
+    parser = command.module_parser(
+        "benchmarks.parity", __doc__, "Ends with exit code 1 where a goal is missed."
     )
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
     return command.run("parity", parser, None, _work, "stopped")

@@ -41,9 +41,7 @@ _STEPS = 6
 
 def main() -> int:
     """Measures and prints; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.pretraining_data", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.pretraining_data", __doc__)
     parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")
     parser.add_argument("--vocab", type=existing, required=True)
     parser.add_argument("--reference", type=existing, help="a copy of google-research/bert")

@@ -36,9 +36,7 @@ Batch = dict[str, np.ndarray]
 
 def main() -> int:
     """Prints a table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.pretraining_distributions", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.pretraining_distributions", __doc__)
     parser.add_argument("--text", type=Path, required=True, help="one sentence a line")
     parser.add_argument("--write-text", type=existing, help="a WikiText file to make --text of")
     parser.add_argument("--vocab", type=existing, help="uncased vocabulary")

@@ -63,9 +63,7 @@ class Outputs(NamedTuple):
 
 def main() -> int:
     """Prints both tables; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.real_checkpoint", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.real_checkpoint", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
     parser.add_argument("--transformers", action="store_true", help="compare with transformers")
     return command.run("real_checkpoint", parser, None, _work, "stopped")

@@ -79,9 +79,7 @@ class Reader:
 
 def main() -> int:
     """Prints the tables; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.scaling", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.scaling", __doc__)
     parser.add_argument("--words", type=float, default=3.3e9, help="(%(default)g, the paper's)")
     parser.add_argument("--pieces-per-word", type=float, default=1.3)
     parser.add_argument(

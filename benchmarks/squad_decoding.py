@@ -44,9 +44,7 @@ _LENGTH, _STRIDE, _QUESTION = 384, 128, 64
 
 def main() -> int:
     """Prints what every comparison found; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.squad_decoding", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.squad_decoding", __doc__)
     parser.add_argument("--reference", type=existing, required=True, help="path of run_squad.py")
     parser.add_argument("--data", type=existing, required=True, help="a SQuAD file of version 1.1")
     parser.add_argument("--vocab", type=existing, required=True, help="the vocabulary")

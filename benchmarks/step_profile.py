@@ -32,9 +32,7 @@ _COMPUTING = "tf_Compute"
 
 def main() -> int:
     """Prints the table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.step_profile", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.step_profile", __doc__)
     parser.add_argument("--work", choices=WORKS, default="finetune")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--frozen", action="store_true", help="for works that serve")

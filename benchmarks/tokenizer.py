@@ -29,9 +29,7 @@ _BATCH = 1024
 
 def main() -> int:
     """Measures all contenders and prints a table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.tokenizer", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.tokenizer", __doc__)
     parser.add_argument("--vocab", type=existing, required=True)
     parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")
     parser.add_argument("--cased", action="store_true", help="do not lower-case")

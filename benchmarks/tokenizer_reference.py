@@ -96,10 +96,8 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if anything differed.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.tokenizer_reference",
-        description=__doc__.splitlines()[0],
-        epilog="Ends with exit code 1 where ids differ.",
+    parser = command.module_parser(
+        "benchmarks.tokenizer_reference", __doc__, "Ends with exit code 1 where ids differ."
     )
     parser.add_argument("--reference", type=existing, required=True, help="path of tokenization.py")
     parser.add_argument(

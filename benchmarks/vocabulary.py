@@ -95,9 +95,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.vocabulary", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.vocabulary", __doc__)
     files = {"type": existing, "nargs": "+", "required": True}
     parser.add_argument("--input", **files, help="text to learn from")
     parser.add_argument("--held-out", **files, help="unseen text")

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import hashlib
 import os
 import re
 import shutil
@@ -168,6 +169,12 @@ def read_text(path: str | os.PathLike, what: str = "file") -> str:
             f"{what} is not UTF-8: {path}, line {line}, byte {error.start} "
             f"(0x{data[error.start]:02x}); convert it to UTF-8"
         ) from None
+
+
+def checksum(path: str | os.PathLike) -> str:
+    """The SHA-256 of a file, in hexadecimal. Raises OSError where it cannot be read."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -23,9 +23,7 @@ PRETRAINING = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 def main() -> int:
     """Writes the picture; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m experiments.curves", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("experiments.curves", __doc__)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders")
     parser.add_argument("--metrics", nargs="+", default=PRETRAINING, help="what to draw")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")

@@ -8,10 +8,9 @@ FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST
 sides have the same rows, seeds and hyper-parameters; each run is a process of its own, and they
 take turns. The result of each is kept in `--out` with its settings and checksums of what it read:
 started again with the same, the rest is done, on the same machine with the same libraries. The
-table has mean and standard error over the
-seeds, and the ratios of the median times that a process takes from its start to the predictions on
-the held-out rows, both evaluating once: on the clock, and of the processors, which other work on
-the machine disturbs less.
+table has mean and standard error over the seeds, and the ratios of the median times that a process
+takes from its start to the predictions on the held-out rows, both evaluating once: on the clock,
+and of the processors, which other work on the machine disturbs less.
 """
 
 import argparse
@@ -50,9 +49,7 @@ THREADS = len(os.sched_getaffinity(0))
 
 def main() -> int:
     """Runs what is not done yet, prints the table; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m benchmarks.quality", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.quality", __doc__)
     parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=Path, required=True, help="holds wnut17 and codah")
     parser.add_argument("--glue", type=Path, required=True, help="holds SST-2 and CoLA")

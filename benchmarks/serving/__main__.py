@@ -54,9 +54,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.serving", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("benchmarks.serving", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=existing, required=True, help="holds squad and wikitext2")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))

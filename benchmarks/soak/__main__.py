@@ -56,10 +56,8 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if anything was lost.
     """
-    parser = command.Parser(
-        prog="python -m benchmarks.soak",
-        description=__doc__.splitlines()[0],
-        epilog="Ends with exit code 1 where anything was lost.",
+    parser = command.module_parser(
+        "benchmarks.soak", __doc__, "Ends with exit code 1 where anything was lost."
     )
     parser.add_argument("--times", type=int, default=20, help="faults of each kind (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="decides the moments (%(default)s)")

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from bert_tf.checkpoints import reading, tensors
+from bert_tf.checkpoints import of_run, tensors
 
 CHECKPOINT_STEPS = 4
 PATIENCE = 180.0  # seconds after which a process that should end has failed to
@@ -95,7 +95,7 @@ def same(run: Path, undisturbed: Path) -> bool:
     """Whether both runs ended with the same bits."""
     results = []
     for each in (run, undisturbed):
-        newest = reading.newest(each)
+        newest = of_run.newest(each)
         files = ("model.safetensors", "optimizer.safetensors")
         found = {file: tensors.load(newest / file) for file in files}
         bits = {(file, k): v.tobytes() for file in files for k, v in found[file].items()}

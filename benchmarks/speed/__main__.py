@@ -38,7 +38,7 @@ TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}
 
 def main() -> int:
     """Prints the tables; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(prog="python -m benchmarks.speed", description=__doc__.splitlines()[0])
+    parser = command.module_parser("benchmarks.speed", __doc__)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))

@@ -1,5 +1,6 @@
 """The checkpoints of a run: which there are, which of them counts, and whether it is sound."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from bert_tf.checkpoints import native
@@ -18,10 +19,34 @@ _READ = (native.DESCRIPTION_FILE, native.WEIGHTS_FILE)
 
 def newest(run: Path) -> Path:
     """The newest checkpoint of a run folder. Raises UserError when there is none yet."""
-    steps = _steps(run)
+    steps = step_folders(run / native.CHECKPOINTS)
     if not steps:
         raise without_checkpoint(run)
     return steps[-1]
+
+
+def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
+    """The newest checkpoint that has no problem; those passed over are told.
+
+    Args:
+        checkpoints: the folder of them.
+        problem: tells what is wrong with one, in words.
+
+    Returns:
+        Its folder; None where there are no checkpoints.
+
+    Raises:
+        UserError: there are, and all have a problem.
+    """
+    steps = step_folders(checkpoints)
+    for folder in reversed(steps):
+        found = problem(folder)
+        if found is None:
+            return folder
+        warn(f"checkpoint {folder} is damaged ({found}); using the one before")
+    if steps:
+        raise UserError(f"all checkpoints in {checkpoints} are damaged; start a new run")
+    return None
 
 
 def kept(run: Path) -> Path:
@@ -33,26 +58,22 @@ def kept(run: Path) -> Path:
     Raises:
         UserError: there is none yet; all are damaged, or the best one is.
     """
-    steps = _steps(run)
-    for last in reversed(steps):
-        if not (last / STATE_FILE).is_file():
-            return last
-        problem = damage(last, _READ)
-        if problem is None:
-            return _named_by(last)
-        warn(f"checkpoint {last} is damaged ({problem}); using the one before")
-    if steps:
-        raise UserError(
-            f"all checkpoints in {run / native.CHECKPOINTS} are damaged; start a new run"
-        )
-    raise without_checkpoint(run)
+    last = newest_sound(run / native.CHECKPOINTS, _problem)
+    if last is None:
+        raise without_checkpoint(run)
+    return _named_by(last) if _has_state(last) else last
 
 
 def check(checkpoint: Path) -> None:
     """Raises UserError where a checkpoint is damaged; one without a state does not tell."""
-    problem = damage(checkpoint, _READ) if (checkpoint / STATE_FILE).is_file() else None
+    problem = _problem(checkpoint)
     if problem is not None:
         raise UserError(f"checkpoint is damaged: {checkpoint} ({problem}); copy it again")
+
+
+def step_folders(checkpoints: Path) -> list[Path]:
+    """Those of all checkpoints, the oldest first."""
+    return sorted(checkpoints.glob("step-*"))
 
 
 def step_folder(checkpoints: Path, step: int) -> Path:
@@ -83,5 +104,10 @@ def _named_by(last: Path) -> Path:
     return best
 
 
-def _steps(run: Path) -> list[Path]:
-    return sorted((run / native.CHECKPOINTS).glob("step-*"))
+def _problem(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint for those who read it; without a state it does not tell."""
+    return damage(checkpoint, _READ) if _has_state(checkpoint) else None
+
+
+def _has_state(checkpoint: Path) -> bool:
+    return (checkpoint / STATE_FILE).is_file()

@@ -14,7 +14,6 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.checkpoints.checkpoint import Checkpoint as Checkpoint
 from bert_tf.checkpoints.of_run import RUN_FILE, check, kept, without_checkpoint
-from bert_tf.checkpoints.of_run import newest as newest
 from bert_tf.errors import UserError
 
 # One of the files of a TensorFlow checkpoint: its prefix, and what each of them is.

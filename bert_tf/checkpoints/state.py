@@ -10,6 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from bert_tf.files import checksum
+
 STATE_FILE = "state.json"
 KEPT = "kept"
 
@@ -22,7 +24,7 @@ UNREADABLE = (OSError, ValueError, KeyError, AttributeError, TypeError)
 
 def write_state(checkpoint: Path, fields: dict[str, Any]) -> None:
     """Writes `fields` into the folder `checkpoint`, with the checksums of the files in it."""
-    files = {file.name: _checksum(file) for file in sorted(checkpoint.iterdir())}
+    files = {file.name: checksum(file) for file in sorted(checkpoint.iterdir())}
     state = fields | {_FILES: files}
     state[_OWN] = _checksum_of(state)
     (checkpoint / STATE_FILE).write_text(json.dumps(state, indent=2), encoding="utf-8")
@@ -45,7 +47,7 @@ def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None
         if state.pop(_OWN) != _checksum_of(state):
             return f"{STATE_FILE} has changed"
         for name in state[_FILES] if files is None else files:
-            if _checksum(checkpoint / name) != state[_FILES][name]:
+            if checksum(checkpoint / name) != state[_FILES][name]:
                 return f"{name} has changed"
     except UNREADABLE as error:
         return str(error)
@@ -54,8 +56,3 @@ def damage(checkpoint: Path, files: Collection[str] | None = None) -> str | None
 
 def _checksum_of(state: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
-
-
-def _checksum(file: Path) -> str:
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -75,6 +75,14 @@ class PretrainingRun(RunConfig):
     data: PretrainingData
     train: PretrainingTrain
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.data.format == "tfrecord" and self.train.long_length is not None:
+            raise UserError(
+                "TFRecords have examples of one length; set train.long_length to null, or train "
+                "on text or token_shards"
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningRun(RunConfig):

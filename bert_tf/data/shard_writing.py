@@ -21,7 +21,7 @@ from bert_tf.data.token_shards import (
 )
 from bert_tf.data.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, explained, read_text
+from bert_tf.files import atomic_path, checksum, explained, read_text
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
 
@@ -134,9 +134,7 @@ def write_shard(
     for array, values in arrays.items():
         path = folder / array_file(name, array)
         np.save(path, values)
-        with open(path, "rb") as handle:
-            digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        files[array] = {"bytes": path.stat().st_size, "sha256": digest}
+        files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
     return Shard(
         name=name,
         documents=len(documents),

@@ -23,7 +23,7 @@ import numpy as np
 
 from bert_tf.data.pairing import Documents
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.files import checksum, read_text
 from bert_tf.text.vocabulary import read_vocabulary
 
 MANIFEST = "manifest.json"
@@ -136,9 +136,7 @@ class TokenShards:
     def _load(self, shard: Shard, array: str) -> np.ndarray:
         self._check_size(shard, array)
         path = self.folder / shard.file(array)
-        with open(path, "rb") as handle:
-            digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        if digest != shard.files[array]["sha256"]:
+        if checksum(path) != shard.files[array]["sha256"]:
             raise _changed(path, "its SHA-256 differs")
         try:
             found = np.load(path, mmap_mode="r")

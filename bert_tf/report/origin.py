@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from bert_tf.checkpoints import reading
+from bert_tf.checkpoints import of_run
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
@@ -74,7 +74,7 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     try:
         run = RunFolder.open(path if step is None else path.parent.parent)
         # A run by epochs tells its steps by the last of its checkpoints alone.
-        total = run.config.train.steps or _step(reading.newest(run.path))
+        total = run.config.train.steps or _step(of_run.newest(run.path))
     except UserError:
         return None
     if run.config.task != "pretraining":

@@ -51,7 +51,7 @@ def _parser() -> command.Parser:
         "--name",
         default="dev",
         help="of the runs' predictions: dev (the default), or for those of evaluate --data FILE "
-        "the name of FILE without .json",
+        "the name of FILE without .json, behind other_ where it could be taken for a run's own",
     )
     parser.add_argument("--data", metavar="FILE", help="the SQuAD file, to score the answers")
     parser.add_argument(

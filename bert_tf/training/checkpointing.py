@@ -16,11 +16,10 @@ import keras
 from bert_tf.checkpoints import names, native, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
-from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.checkpoints.of_run import newest_sound, step_folder, step_folders
 from bert_tf.checkpoints.state import KEPT, UNREADABLE, damage, read_state, write_state
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, remove_folder
-from bert_tf.progress import warn
 from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -100,21 +99,16 @@ class Checkpoints:
             UserError: there are checkpoints and all are damaged, or they are of another model or
                 of other training data.
         """
-        steps = self._steps()
-        for folder in reversed(steps):
-            problem = damage(folder)
-            if problem is None:
-                self._check_description(folder)
-                state = read_state(folder)
-                self._check_data(state)
-                _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
-                _fill(names.weight_names(model), native.read_weights(folder), folder)
-                evaluations.restore(state["evaluations"])
-                return state["step"]
-            warn(f"checkpoint {folder} is damaged ({problem}); using the one before")
-        if steps:
-            raise UserError(f"all checkpoints in {self.folder} are damaged; start a new run")
-        return 0
+        folder = newest_sound(self.folder, damage)
+        if folder is None:
+            return 0
+        self._check_description(folder)
+        state = read_state(folder)
+        self._check_data(state)
+        _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
+        _fill(names.weight_names(model), native.read_weights(folder), folder)
+        evaluations.restore(state["evaluations"])
+        return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:
         """Puts the weights of the checkpoint of `step` into `model`, for what follows training.
@@ -151,7 +145,7 @@ class Checkpoints:
 
     def _delete_others(self, step: int) -> None:
         """Deletes what is too old, and what is later than `step` since it had to be passed over."""
-        steps = self._steps()
+        steps = step_folders(self.folder)
         newest = step_folder(self.folder, step)
         sound = steps[: steps.index(newest) + 1]
         # Sorting leaves those out of turn in their order, before the others in theirs.
@@ -172,9 +166,6 @@ class Checkpoints:
             return step_folder(self.folder, read_state(folder)[KEPT])
         except UNREADABLE:
             return folder
-
-    def _steps(self) -> list[Path]:
-        return sorted(self.folder.glob("step-*"))
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:

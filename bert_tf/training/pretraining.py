@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
-from bert_tf.data.corpus import TFRECORD
 from bert_tf.data.pretraining_data import open_data
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.shard_data import ShardData
@@ -117,11 +116,6 @@ class _Part:
 def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team) -> list[_Part]:
     """The data of each phase; text is tokenized first, by the chief."""
     config, settings = run.config, run.config.train
-    if settings.long_length is not None and config.data.format == TFRECORD:
-        raise UserError(
-            "TFRecords have examples of one length; set train.long_length to null, or train on "
-            "text or token_shards"
-        )
     data = None
 
     def open_first() -> None:

@@ -27,9 +27,7 @@ WAYS = ("left_to_right", "right_to_left")
 def main() -> int:
     """Writes the checkpoint; returns the exit code, see `bert_tf.command`."""
 
-    parser = command.Parser(
-        prog="python -m experiments.pretraining.side_by_side", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("experiments.pretraining.side_by_side", __doc__)
     for way in WAYS:
         parser.add_argument(way, type=Path, help=f"a {way.replace('_', '-')} pre-training")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")

@@ -23,9 +23,7 @@ _CHAPTER = 200
 
 def main() -> int:
     """Writes the corpus; returns the exit code, see `bert_tf.command`."""
-    parser = command.Parser(
-        prog="python -m experiments.small.corpus", description=__doc__.splitlines()[0]
-    )
+    parser = command.module_parser("experiments.small.corpus", __doc__)
     parser.add_argument("--novels", required=True, metavar="DIR", help="text files, one a novel")
     parser.add_argument("--wikitext", nargs="+", default=[], metavar="FILE", help="as it comes")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")

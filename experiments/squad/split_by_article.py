@@ -23,7 +23,7 @@ def main() -> int:
     def work(given: argparse.Namespace) -> None:
         split(given.file, given.train, given.out, given.version)
 
-    parser = command.Parser(description=__doc__.splitlines()[0])
+    parser = command.module_parser("experiments.squad.split_by_article", __doc__)
     parser.add_argument("file", type=Path, help="an official file")
     parser.add_argument(
         "--train", type=int, required=True, metavar="N", help="articles to train on"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import reading, tensors
+from bert_tf.checkpoints import of_run, tensors
 from bert_tf.report.curves import read_curves
 from tests import tiny
 
@@ -83,7 +83,7 @@ def run_two_workers(commands, place):
 
 def result(run):
     """All that is in the last checkpoint."""
-    folder = reading.newest(run)
+    folder = of_run.newest(run)
     return tensors.load(folder / "model.safetensors") | tensors.load(
         folder / "optimizer.safetensors"
     )

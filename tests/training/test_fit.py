@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf import AdamW, Encoder, EncoderConfig, SequenceClassifier
 from bert_tf import config as configuration
-from bert_tf.checkpoints import names, reading
+from bert_tf.checkpoints import names, of_run, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.errors import UserError
 from bert_tf.training import callbacks
@@ -185,8 +185,8 @@ def test_the_best_weights_are_kept_on_the_disk_and_in_the_model(make_training):
     training.start({4: 0.9, 6: 0.8}, keep_best=True)
 
     assert training.steps() == [4, 9, 10]
-    assert reading.newest(training.run.path).name == "step-00000010"
-    assert reading.kept(training.run.path).name == "step-00000004"
+    assert of_run.newest(training.run.path).name == "step-00000010"
+    assert of_run.kept(training.run.path).name == "step-00000004"
     found = reading.find(training.run.path).tensors
     for name, weight in names.weight_names(training.model).items():
         np.testing.assert_array_equal(weight.numpy(), found.read(name), err_msg=name)
@@ -211,7 +211,7 @@ def test_the_last_weights_are_kept_without_that(make_training):
     training.start({4: 0.9}, keep_best=False)
 
     assert training.steps() == [9, 10]
-    assert reading.kept(training.run.path).name == "step-00000010"
+    assert of_run.kept(training.run.path).name == "step-00000010"
 
 
 def test_a_run_ends_early_and_stays_ended(make_training):
@@ -223,7 +223,7 @@ def test_a_run_ends_early_and_stays_ended(make_training):
 
     assert training.start({}, patience=2, keep_best=True).over
     assert training.started == []
-    assert reading.kept(training.run.path).name == "step-00000002"
+    assert of_run.kept(training.run.path).name == "step-00000002"
 
 
 def terminate():
@@ -305,10 +305,10 @@ def test_an_evaluation_of_the_end_that_is_made_up_for_counts_for_what_is_kept(ma
     training = make_training()
     with pytest.raises(Preempted):
         training.start({4: 0.5, 10: terminate}, keep_best=True)
-    assert reading.kept(training.run.path).name == "step-00000004"
+    assert of_run.kept(training.run.path).name == "step-00000004"
     training.start({10: 0.9}, keep_best=True)
 
-    assert reading.kept(training.run.path).name == "step-00000010"
+    assert of_run.kept(training.run.path).name == "step-00000010"
     assert not list(training.run.path.rglob("*.unfinished"))
 
 
@@ -433,13 +433,13 @@ def test_a_state_that_cannot_be_read_does_not_stop_the_training(make_training):
         training.start()
 
     (training.run.checkpoints / "step-00000010" / "state.json").unlink()
-    assert reading.kept(training.run.path).name == "step-00000010"
+    assert of_run.kept(training.run.path).name == "step-00000010"
 
 
 def test_a_state_holds_what_came_of_the_evaluations(make_training):
     training = make_training()
     training.start({2: 0.25})
-    state = json.loads((reading.newest(training.run.path) / "state.json").read_text())
+    state = json.loads((of_run.newest(training.run.path) / "state.json").read_text())
 
     assert state["step"] == state["kept"] == 10
     assert state["evaluations"][0] == [2, {"accuracy": 0.25}]

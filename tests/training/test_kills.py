@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import reading, tensors
+from bert_tf.checkpoints import of_run, tensors
 from tests import tiny
 from tests.training.lives import Nursery, last_step
 
@@ -20,7 +20,7 @@ KILLS = 12
 
 def result(run: Path) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """The metrics, and all that is in the last checkpoint."""
-    folder = reading.newest(run)
+    folder = of_run.newest(run)
     weights = [tensors.load(folder / f"{name}.safetensors") for name in ("model", "optimizer")]
     return json.loads((run / "metrics.json").read_text()), weights[0] | weights[1]
 
@@ -87,7 +87,7 @@ def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
     assert kill_at_random(nursery, [*command, run], run, 60, seed=0) >= KILLS - 1
 
     check_equal(run, tmp_path / "undisturbed")
-    assert reading.kept(run).name == reading.kept(tmp_path / "undisturbed").name
+    assert of_run.kept(run).name == of_run.kept(tmp_path / "undisturbed").name
     predictions = [
         (each / "predictions" / "dev.tsv").read_text() for each in (run, tmp_path / "undisturbed")
     ]

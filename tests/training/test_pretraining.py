@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import LAMB, AdamW, training
 from bert_tf import config as configuration
-from bert_tf.checkpoints import reading, tensors
+from bert_tf.checkpoints import of_run, tensors
 from bert_tf.data.record_writing import write_records
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
@@ -165,7 +165,7 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
     settings += ["model.attention=left_to_right", "train.eval_steps=3", "train.steps=8"]
     metrics = training.pretrain(load_pretraining(*settings), tmp_path / "run")
 
-    checkpoint = reading.newest(tmp_path / "run")
+    checkpoint = of_run.newest(tmp_path / "run")
     state = json.loads((checkpoint / "state.json").read_text())
     (first, before), *_, (last, after) = state["evaluations"]
     assert (first, last) == (3, 8)

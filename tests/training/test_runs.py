@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf import config as configuration
 from bert_tf import training
-from bert_tf.checkpoints import reading, tensors
+from bert_tf.checkpoints import of_run, tensors
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
 from bert_tf.training.checkpointing import Checkpoints
@@ -40,7 +40,7 @@ class Killed(BaseException):
 
 
 def weights(run) -> dict[str, np.ndarray]:
-    folder = reading.newest(run)
+    folder = of_run.newest(run)
     return tensors.load(folder / "model.safetensors") | tensors.load(
         folder / "optimizer.safetensors"
     )
@@ -154,7 +154,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_p
     run = tmp_path / "run"
     shutil.copytree(pretrained, run)
     metrics = json.loads((run / "metrics.json").read_text())
-    file = reading.newest(run) / "model.safetensors"
+    file = of_run.newest(run) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     assert training.pretrain(load_pretraining(), run) == metrics
     assert f"warning: checkpoint {file.parent} is damaged" in capsys.readouterr().err
@@ -168,11 +168,11 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     settings += ["train.accumulation_steps=2", "train.precision=bfloat16", "train.optimizer=lamb"]
     metrics = training.finetune(configuration.load(path, settings), tmp_path / "run")
 
-    state = json.loads((reading.newest(tmp_path / "run") / "state.json").read_text())
+    state = json.loads((of_run.newest(tmp_path / "run") / "state.json").read_text())
     accuracies = [each["accuracy"] for _, each in state["evaluations"]]
     assert state["step"] < 80
     assert metrics["accuracy"] == max(accuracies)
-    moments = tensors.load(reading.newest(tmp_path / "run") / "optimizer.safetensors").values()
+    moments = tensors.load(of_run.newest(tmp_path / "run") / "optimizer.safetensors").values()
     assert (len(tiny.VOCABULARY), 16) not in {each.shape for each in moments}
     assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, loa
             training.pretrain(config, run)
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000003"]
     training.pretrain(config, run)
-    assert reading.newest(run).name == "step-00000006"
+    assert of_run.newest(run).name == "step-00000006"
 
 
 def test_a_disk_that_is_really_full_is_told_and_the_last_checkpoint_stays(
