@@ -219,6 +219,7 @@ def test_a_missing_key_is_told_with_its_section(load, line, told):
         (["train.accumulation_steps=5"], "train.batch_size 32 is not a multiple of train.accum"),
         (["data.text_columns=[a, b, c]"], "names 3 columns; name one or two"),
         (["train.tpu=a"], "train.tpu is for train.strategy tpu, but that is one_device; change it"),
+        (["train.bias_correction=true", "train.optimizer=lamb"], "is for train.optimizer adamw"),
     ],
 )
 def test_keys_that_do_not_go_together_are_told(load, settings, told):

@@ -30,6 +30,9 @@ class TrainConfig:
     warmup_fraction: Share = 0.1
     # lamb is for batches of thousands (You et al. 2020).
     optimizer: Literal["adamw", "lamb"] = "adamw"
+    # Correct adamw's moments for having begun at zero, as PyTorch does and the reference does not;
+    # without it the first thousand updates are larger than learning_rate says.
+    bias_correction: bool = False
     # Weights shrink by this times the rate in every step; LayerNorm and biases don't.
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     # Longest gradient, all weights taken together; null does not clip.
@@ -70,6 +73,11 @@ class TrainConfig:
             raise UserError(
                 f"train.batch_size {self.batch_size} is not a multiple of "
                 f"train.accumulation_steps {self.accumulation_steps}"
+            )
+        if self.bias_correction and self.optimizer == "lamb":
+            raise UserError(
+                "train.bias_correction is for train.optimizer adamw, lamb always corrects; remove "
+                "train.bias_correction"
             )
         if self.tpu is not None and self.strategy != "tpu":
             raise UserError(

@@ -151,6 +151,12 @@ class BertOptimizer(keras.optimizers.Optimizer):
             learning_rate,
         )
 
+    def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
+        """1 - b1^t and 1 - b2^t, what the moments lack in update t for having begun at zero."""
+        # In float64: of 1 - 0.999 float32 keeps five digits.
+        count = tf.cast(self.iterations + 1, tf.float64)
+        return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
+
     def _is_spared(self, variable: keras.Variable) -> bool:
         return any(re.search(pattern, _path(variable)) for pattern in self.excluded)
 

@@ -29,11 +29,8 @@ class LAMB(BertOptimizer):
         rate: tf.Tensor,
     ) -> tf.Tensor:
         """lr |w| / |u| u; lr r where the weight is spared."""
-        # In float64: of 1 - 0.999 float32 keeps five digits.
-        count = tf.cast(self.iterations + 1, tf.float64)
-        momentum = momentum / tf.cast(1.0 - self.beta_1**count, variable.dtype)
-        velocity = velocity / tf.cast(1.0 - self.beta_2**count, variable.dtype)
-        step = momentum / (tf.sqrt(velocity) + self.epsilon)
+        first, second = self._biases(variable.dtype)
+        step = momentum / first / (tf.sqrt(velocity / second) + self.epsilon)
         if decay is None:
             return rate * step
         step += decay * variable

@@ -17,8 +17,6 @@ from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
-_OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
-
 
 def seed_everything(settings: TrainConfig) -> None:
     """Makes what follows depend on `train.seed` alone, to the last bit with `train.deterministic`.
@@ -94,13 +92,16 @@ def make_optimizer(
         rate_factors: as for `BertOptimizer`.
     """
     warmup = round(total_steps * settings.warmup_fraction)
-    return _OPTIMIZERS[settings.optimizer](
-        WarmupLinearDecay(settings.learning_rate, total_steps, warmup),
-        settings.weight_decay,
-        clip_norm=settings.gradient_clip,
-        rate_factors=rate_factors,
-        skip_nonfinite=settings.skip_nonfinite,
-    )
+    schedule = WarmupLinearDecay(settings.learning_rate, total_steps, warmup)
+    options = {
+        "weight_decay": settings.weight_decay,
+        "clip_norm": settings.gradient_clip,
+        "rate_factors": rate_factors,
+        "skip_nonfinite": settings.skip_nonfinite,
+    }
+    if settings.optimizer == "lamb":
+        return LAMB(schedule, **options)
+    return AdamW(schedule, bias_correction=settings.bias_correction, **options)
 
 
 def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:

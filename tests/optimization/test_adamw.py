@@ -51,6 +51,31 @@ def test_a_hundred_steps_move_every_weight_as_the_reference_does(dtype, toleranc
             )
 
 
+# Weights after each of six updates by torch.optim.AdamW of PyTorch 2.13 in float64, from 1, -2 and
+# 0.5, with rate 0.01, decay 0.1 and epsilon 1e-6, the gradients being those of the test below.
+OF_TORCH = [
+    [0.989000099999, -1.988000499975, 0.509499996667],
+    [0.978359340675, -1.976012999450, 0.508464181056],
+    [0.967801013427, -1.964037486426, 0.511313649335],
+    [0.957229144776, -1.952073948914, 0.510276020072],
+    [0.946599570448, -1.940122374940, 0.511809893696],
+    [0.935888673102, -1.928182752540, 0.510771768188],
+]
+
+
+@pytest.mark.parametrize("skip_nonfinite", [False, True])  # one operation, and the formula
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-8), ("float32", 1e-6)])
+def test_with_bias_correction_it_is_the_one_of_torch(dtype, tolerance, skip_nonfinite):
+    variable = keras.Variable(np.array([1.0, -2.0, 0.5], dtype), dtype=dtype)
+    optimizer = AdamW(
+        0.01, 0.1, bias_correction=True, clip_norm=None, skip_nonfinite=skip_nonfinite
+    )
+    for step, expected in enumerate(OF_TORCH, start=1):
+        gradient = tf.constant([0.1 * step, -0.02, 3.0 * (-1) ** step], dtype)
+        optimizer.apply([gradient], [variable])
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=0, atol=tolerance)
+
+
 def test_layer_norm_and_biases_do_not_decay():
     def moved(path: str) -> bool:
         variable = keras.Variable(np.ones(3, "float32"))
@@ -95,6 +120,8 @@ def test_the_optimizer_and_its_schedule_come_back_from_their_configuration(make)
         "rate_factors": {"layer_0": 0.5},
         "skip_nonfinite": True,
     }
+    if make is AdamW:
+        options["bias_correction"] = True
     optimizer = make(WarmupLinearDecay(1e-4, 100, 10), **options)
     saved = keras.optimizers.serialize(optimizer)
     again = keras.optimizers.deserialize(saved)
