@@ -22,19 +22,13 @@ class AdamW(BertOptimizer):
     times after 80, 1.4 times after 800. With it m is divided by 1 - b1^t, and v by 1 - b2^t.
 
     Args:
-        learning_rate: a number or a schedule such as `WarmupLinearDecay`.
+        *arguments: see `BertOptimizer`.
         bias_correction: whether the moments are corrected in update t, counted from 1.
         **options: see `BertOptimizer`.
     """
 
-    def __init__(
-        self,
-        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
-        weight_decay: float = 0.01,
-        bias_correction: bool = False,
-        **options: Any,
-    ):
-        super().__init__(learning_rate, weight_decay, **options)
+    def __init__(self, *arguments: Any, bias_correction: bool = False, **options: Any):
+        super().__init__(*arguments, **options)
         self.bias_correction = bias_correction
 
     def update(
