@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.quality import __main__ as quality
-from benchmarks.quality.tasks import QualityTask, tasks
+from benchmarks.quality.tasks import OPTIMIZER, QualityTask, tasks
 from bert_tf import config as configuration
 from bert_tf.errors import UserError
 
@@ -113,6 +113,13 @@ def test_hyper_parameters_are_those_of_the_configurations(lines):
     }
 
 
+def test_ours_trains_with_the_optimizer_of_pytorch(lines, tmp_path):
+    config = configuration.load("experiments/glue/cola.yaml")
+    assert not config.train.bias_correction
+    given = lines["CoLA"].overrides("checkpoint", 1, tmp_path)
+    assert configuration.load("experiments/glue/cola.yaml", given).train.bias_correction is True
+
+
 def test_predicted_labels_are_scored():
     rows = {"family": "classification", "dev": [{"label": each} for each in (0, 1, 1, 1)]}
     scores = {
@@ -161,7 +168,8 @@ def test_a_new_result_tells_its_machine_and_its_libraries(tmp_path, monkeypatch,
     assert list(found["machine"]) == ["processor", "cores"]
     assert list(found["versions"]) == ["tensorflow", "keras"]
     assert found["versions"]["tensorflow"] == tf.__version__
-    assert found["settings"].keys() == lines["CoLA"].settings.keys() | {"train_rows", "threads"}
+    told = lines["CoLA"].settings.keys() | {"train_rows", "threads", *OPTIMIZER}
+    assert found["settings"].keys() == told
 
 
 def test_a_table_is_of_one_machine_and_one_version_of_each_library(tmp_path):
