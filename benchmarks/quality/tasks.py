@@ -25,7 +25,6 @@ from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.metrics.squad import answer_metrics
 
-
 # What makes bert_tf's optimizer that of PyTorch, in the section `train`.
 OPTIMIZER = {"bias_correction": True}
 
