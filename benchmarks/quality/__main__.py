@@ -5,12 +5,13 @@
         --squad squad_by_article --out experiments/results/quality
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
-sides have the same rows, seeds, hyper-parameters and optimizer; each run is a process of its own,
-and they take turns. The result of each is kept in `--out` with its settings and checksums of what
-it read: started again with the same, the rest is done, on the same machine with the same libraries.
-The table has mean and standard error over the seeds, and the ratios of the median times that a
-process takes from its start to the predictions on the held-out rows, both evaluating once: on the
-clock, and of the processors, which other work on the machine disturbs less.
+sides have the same rows, seeds, hyper-parameters and optimizer, and draw their batches at random;
+each run is a process of its own, and they take turns. The result of each is kept in `--out` with
+its settings and checksums of what it read: started again with the same, the rest is done, on the
+same machine with the same libraries. The table has mean and standard error over the seeds, and the
+ratios of the median times that a process takes from its start to the predictions on the held-out
+rows, both evaluating once: on the clock, and of the processors, which other work on the machine
+disturbs less.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import kept
-from benchmarks.quality.tasks import OPTIMIZER, QualityTask, tasks
+from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import command
 from bert_tf.checkout import commit
 from bert_tf.errors import UserError
@@ -150,7 +151,7 @@ def _result(
     path = _path(name, side, seed, arguments)
     settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
     if side == "bert_tf":
-        settings |= OPTIMIZER
+        settings |= AS_TRANSFORMERS
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
         # The commit is told but not compared: most change nothing here, and a run takes long.

@@ -5,8 +5,9 @@ paper's for SQuAD (section 4.2), and for CODAH, which is not in the paper, those
 4.4). Of GLUE (section 4.1) batch and epochs are the paper's, and the learning rate is the largest
 of the four that it chooses from. WNUT-17 is not in the paper: batch and learning rate are among
 those that its appendix A.3 recommends. Of SST-2 and SQuAD only parts are trained on.
-PyTorch's AdamW corrects Adam's moments for having begun at zero and the reference's does not, so
-the correction is switched on here: both train with the same optimizer.
+What is not in common by itself is set on our side: PyTorch's AdamW corrects Adam's moments for
+having begun at zero, where the reference's does not, and transformers' examples draw the rows of a
+batch at random, where bert_tf groups them by length.
 """
 
 import dataclasses
@@ -25,8 +26,8 @@ from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.metrics.squad import answer_metrics
 
-# What makes bert_tf's optimizer that of PyTorch, in the section `train`.
-OPTIMIZER = {"bias_correction": True}
+# Makes of bert_tf's training, in the section `train`, that of transformers' examples.
+AS_TRANSFORMERS = {"bias_correction": True, "group_by_length": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,7 @@ class QualityTask:
         """The settings of one run of bert_tf, on the data that `without_test` put in `folder`."""
         settings = {f"train.{key}": value for key, value in self.settings.items()}
         settings |= {"data.path": folder, "init.checkpoint": checkpoint, "train.seed": seed}
-        settings |= {f"train.{key}": value for key, value in OPTIMIZER.items()}
+        settings |= {f"train.{key}": value for key, value in AS_TRANSFORMERS.items()}
         # Both sides predict the held-out rows once, at the end, and nothing else.
         settings |= {"train.eval_steps": 1_000_000, "data.test": ""}
         if self.train_rows is not None:

@@ -129,6 +129,9 @@ class FinetuningTrain(TrainConfig):
     frozen_layers: Annotated[int, AtLeast(0)] | None = None
     # Each layer's rate is this times that of the layer above; 1 treats all alike.
     layer_decay: Annotated[float, Between(0, 1)] = 1.0
+    # Fill each batch with rows of similar length, which leaves little padding; false draws them at
+    # random.
+    group_by_length: bool = True
     # Stop after so many evaluations without a better one; null runs to the end.
     early_stopping: Count | None = None
     # Which weights the run ends with: those of the last step, or of the best evaluation.

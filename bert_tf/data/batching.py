@@ -1,7 +1,8 @@
 """Batches of rows of similar length, in an order that can be entered anywhere.
 
-Padding is computed in vain, so rows of similar length share a batch. Batch k is a function of
-(lengths, batch size, seed, k): a run that is taken up again starts at its step at once.
+Padding is computed in vain, so rows of similar length share a batch, unless the order is to be all
+random. Batch k is a function of (lengths, batch size, seed, k): a run that is taken up again starts
+at its step at once.
 """
 
 import dataclasses
@@ -94,8 +95,9 @@ def training_batches(
     part: int = 0,
     parts: int = 1,
     length: int | None = None,
+    group_by_length: bool = True,
 ) -> tf.data.Dataset:
-    """Endless batches of (inputs, targets) from step `start` on, of rows of similar length.
+    """Endless batches of (inputs, targets) from step `start` on.
 
     Args:
         examples: the rows, at least `batch_size` of them.
@@ -105,11 +107,12 @@ def training_batches(
         part: of every batch the rows `part::parts`, for one device of several.
         parts: how many parts there are.
         length: tokens that every row is padded to; None pads to the longest of the batch.
+        group_by_length: whether the rows of a batch are of similar length.
     """
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)
-    order = ShuffledBatches(examples.lengths, batch_size, seed)
+    order = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
     mine = batch_size // parts
     form = examples.take(np.zeros(mine, np.int64))
     arrays = tf.nest.flatten(form)
@@ -138,10 +141,14 @@ class ShuffledBatches:
         lengths: int [rows], tokens of each row.
         batch_size: rows of a batch, at most the number of rows.
         seed: decides every permutation.
+        group_by_length: whether the rows of a batch are of similar length.
     """
 
-    def __init__(self, lengths: np.ndarray, batch_size: int, seed: int):
+    def __init__(
+        self, lengths: np.ndarray, batch_size: int, seed: int, group_by_length: bool = True
+    ):
         self._lengths = lengths
+        self._group_by_length = group_by_length
         self._batch_size = batch_size
         self._seed = seed
         self.per_epoch = len(lengths) // batch_size
@@ -155,6 +162,8 @@ class ShuffledBatches:
     def _draw_epoch(self, epoch: int) -> np.ndarray:
         random = np.random.default_rng([self._seed, epoch])
         order = random.permutation(len(self._lengths))[: self.per_epoch * self._batch_size]
+        if not self._group_by_length:
+            return order.reshape(-1, self._batch_size)
         pool = _POOL_BATCHES * self._batch_size
         pools = [order[start : start + pool] for start in range(0, len(order), pool)]
         by_length = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]

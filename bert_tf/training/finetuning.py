@@ -113,6 +113,7 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
                     part,
                     parts,
                     setup.fixed_length(settings),
+                    settings.group_by_length,
                 ),
                 evaluate=lambda: _score(task, model, dev),
                 tokens=float(np.mean(examples.lengths)) * settings.batch_size,

@@ -43,6 +43,17 @@ def test_rows_of_a_batch_are_of_similar_length():
     assert spread < 4 < np.ptp(LENGTHS)
 
 
+def test_without_grouping_a_batch_has_rows_of_all_lengths_and_an_epoch_still_each_row_once():
+    order = ShuffledBatches(LENGTHS, 16, seed=3, group_by_length=False)
+    spreads = [np.ptp(LENGTHS[order.rows(step)]) for step in range(12)]
+    assert min(spreads) > np.ptp(LENGTHS) / 2
+    assert len(set(np.concatenate([order.rows(step) for step in range(12)]).tolist())) == 12 * 16
+    (_, rows), *_ = training_batches(
+        Numbered(LENGTHS), 16, seed=3, start=5, group_by_length=False
+    ).take(1)
+    np.testing.assert_array_equal(rows, order.rows(5))
+
+
 def test_batches_from_a_step_on_are_those_of_the_whole():
     whole = training_batches(Numbered(LENGTHS), 16, seed=1, start=0)
     later = training_batches(Numbered(LENGTHS), 16, seed=1, start=14)
