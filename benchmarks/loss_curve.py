@@ -71,8 +71,8 @@ def _work(arguments: argparse.Namespace) -> None:
             start, end = Path(folder, size, "start"), Path(folder, size, "end")
             theirs = hugging_face(config, data, schedule, steps, start, end)
             model, losses = ours(config, data, schedule, steps, start)
-            report_losses(size, losses, theirs)
-            report_weights(model, config, start, end)
+            report_losses(f"{size}: batches of {BATCH} x {SEQ_LEN} tokens", losses, theirs)
+            report_weights(model, filled(config, start), filled(config, end))
 
 
 def prepare(folder: Path, corpus: Sequence[Path] | None) -> ShardData:
@@ -101,6 +101,11 @@ def ours(
     """The model after `fit` from the peer's checkpoint `start` on, and the loss of every step."""
     model = filled(config, start)
     model.compile(AdamW(schedule, WEIGHT_DECAY, clip_norm=CLIP_NORM))
+    return model, fit(model, data.dataset(), steps)
+
+
+def fit(model: keras.Model, batches: tf.data.Dataset, steps: int) -> list[float]:
+    """The loss of every step of `model.fit`."""
     losses = []
 
     def note(batch: int, logs: dict[str, float]) -> None:
@@ -108,9 +113,8 @@ def ours(
         model.reset_metrics()
 
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=note)
-    batches = data.dataset()
     model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0, callbacks=[callback])
-    return model, losses
+    return losses
 
 
 def filled(config: EncoderConfig, checkpoint: Path) -> PreTrainer:
@@ -205,9 +209,9 @@ def _batches(data: ShardData, steps: int) -> Iterator[dict[str, np.ndarray]]:
         yield inputs | targets
 
 
-def report_losses(size: str, ours: list[float], theirs: list[float]) -> None:
+def report_losses(title: str, ours: list[float], theirs: list[float]) -> None:
     """Prints some of the steps, and the largest difference of all."""
-    print(f"\n{size}: batches of {BATCH} x {SEQ_LEN} tokens")
+    print(f"\n{title}")
     print("step   bert_tf   Hugging Face   difference")
     rows = list(zip(range(1, len(ours) + 1), ours, theirs, strict=True))
     for step, our, their in rows:
@@ -216,9 +220,9 @@ def report_losses(size: str, ours: list[float], theirs: list[float]) -> None:
     print(f"largest of all {len(rows)}: {max(abs(our - their) for _, our, their in rows):.1e}")
 
 
-def report_weights(model: PreTrainer, config: EncoderConfig, start: Path, end: Path) -> None:
-    """Prints how far the weights have come, and how far they end from the peer's."""
-    before, after = (names.weight_names(filled(config, folder)) for folder in (start, end))
+def report_weights(model: keras.Model, start: keras.Model, peer: keras.Model) -> None:
+    """Prints how far the weights have come from `start`, and how far they end from the peer's."""
+    before, after = names.weight_names(start), names.weight_names(peer)
     moved = apart = 0.0
     for name, weight in names.weight_names(model).items():
         moved = max(moved, float(np.abs(weight.numpy() - before[name].numpy()).max()))

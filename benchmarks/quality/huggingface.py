@@ -7,9 +7,10 @@ the predictions on the held-out rows are written where it says.
 """
 
 import collections
+import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +137,12 @@ class _MultipleChoice(_Family):
         return batch
 
 
-class _Tagging(_Family):
+class Tagging(_Family):
+    """A tag for the first piece of each word."""
+
     model_class = transformers.BertForTokenClassification
     # What torch's cross-entropy leaves out.
-    _IGNORED = -100
+    IGNORED = -100
 
     def training_features(self, rows: Rows) -> Rows:
         features = []
@@ -148,7 +151,7 @@ class _Tagging(_Family):
             labels, before = [], None
             for word in encoded.word_ids():
                 new = word is not None and word != before
-                labels.append(row["tags"][word] if new else self._IGNORED)
+                labels.append(row["tags"][word] if new else self.IGNORED)
                 before = word
             features.append(dict(encoded) | {"labels": labels})
         return features
@@ -170,7 +173,7 @@ class _Tagging(_Family):
     def collate(self, features: Rows) -> dict[str, torch.Tensor]:
         longest = max(len(f["input_ids"]) for f in features)
         padded = [
-            f | {"labels": f["labels"] + [self._IGNORED] * (longest - len(f["labels"]))}
+            f | {"labels": f["labels"] + [self.IGNORED] * (longest - len(f["labels"]))}
             if "labels" in f
             else f
             for f in features
@@ -256,16 +259,50 @@ class _QuestionAnswering(_Family):
 _FAMILIES = {
     "classification": _Classification,
     "multiple_choice": _MultipleChoice,
-    "token_classification": _Tagging,
+    "token_classification": Tagging,
     "question_answering": _QuestionAnswering,
 }
 
 
 def _train(model: Any, features: Rows, collate: Callable, job: dict[str, Any]) -> None:
-    """The loop of transformers' examples: AdamW, linear warm-up and decay, clipping at 1."""
-    batch_size = job["batch_size"]
-    per_epoch = -(-len(features) // batch_size)
+    """All epochs, each in a random order."""
+    per_epoch = -(-len(features) // job["batch_size"])
     steps = round(per_epoch * job["epochs"])
+    random_batches = _random_batches(len(features), job["batch_size"], job["seed"])
+    batches = (collate([features[i] for i in rows]) for rows in random_batches)
+    losses = updates(model, itertools.islice(batches, steps), steps, job["learning_rate"])
+    for step, loss in enumerate(losses, start=1):
+        if step % 50 == 0:
+            print(f"step {step}/{steps}  loss {loss:.4f}", file=sys.stderr, flush=True)
+
+
+def _random_batches(count: int, batch_size: int, seed: int) -> Iterator[np.ndarray]:
+    """Rows of one batch after the other, without end."""
+    random = np.random.default_rng(seed)
+    while True:
+        order = random.permutation(count)
+        yield from (order[start : start + batch_size] for start in range(0, count, batch_size))
+
+
+def updates(
+    model: Any,
+    batches: Iterable[dict[str, torch.Tensor]],
+    steps: int,
+    learning_rate: float,
+    epsilon: float = 1e-8,
+) -> Iterator[float]:
+    """The loop of transformers' examples: AdamW, linear warm-up and decay, clipping at 1.
+
+    Args:
+        model: one of transformers with its loss built in.
+        batches: what it takes.
+        steps: of the whole training, for the schedule.
+        learning_rate: the highest.
+        epsilon: Adam's; transformers' as it is.
+
+    Yields:
+        The loss of a batch after its update.
+    """
     spared = ("bias", "LayerNorm.weight")
     groups = [
         {
@@ -274,25 +311,17 @@ def _train(model: Any, features: Rows, collate: Callable, job: dict[str, Any]) -
         }
         for is_spared in (False, True)
     ]
-    optimizer = torch.optim.AdamW(groups, lr=job["learning_rate"])
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate, eps=epsilon)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(0.1 * steps), steps)
-    random = np.random.default_rng(job["seed"])
     model.train()
-    step = 0
-    while step < steps:
-        order = random.permutation(len(features))
-        for start in range(0, len(order), batch_size):
-            loss = model(**collate([features[i] for i in order[start : start + batch_size]])).loss
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad(set_to_none=True)
-            step += 1
-            if step % 50 == 0:
-                print(f"step {step}/{steps}  loss {float(loss):.4f}", file=sys.stderr, flush=True)
-            if step == steps:
-                break
+    for batch in batches:
+        loss = model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad(set_to_none=True)
+        yield loss.item()
 
 
 if __name__ == "__main__":

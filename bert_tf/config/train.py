@@ -28,6 +28,9 @@ class TrainConfig:
     learning_rate: Positive = 5e-5
     # Share of the steps in which the rate rises to that.
     warmup_fraction: Share = 0.1
+    # Begin the linear decay where the warm-up ends, as transformers does; the reference reckons it
+    # from step 0, so that with a warm-up of a tenth the rate falls to 0.9 of learning_rate there.
+    decay_after_warmup: bool = False
     # lamb is for batches of thousands (You et al. 2020).
     optimizer: Literal["adamw", "lamb"] = "adamw"
     # Correct adamw's moments for having begun at zero, as PyTorch does and the reference does not;

@@ -13,18 +13,27 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """peak * step / warmup_steps during warm-up, then peak * (1 - step / total_steps).
 
     Both lines start at step 0, so the rate falls by peak * warmup_steps / total_steps where they
-    meet, as in google-research/bert `optimization.py`. After `total_steps` the rate is 0.
+    meet, as in google-research/bert `optimization.py`. With `decay_after_warmup` the second line
+    starts at the end of the first, as in transformers' `get_linear_schedule_with_warmup`, and the
+    rate is peak * (total_steps - step) / (total_steps - warmup_steps). After `total_steps` it is 0.
 
     Args:
         peak: the highest learning rate.
         total_steps: number of updates in the whole training.
         warmup_steps: number of updates of warm-up; may be 0.
+        decay_after_warmup: whether the decay begins where the warm-up ends.
 
     Raises:
         UserError: no updates at all, or more of warm-up than there are.
     """
 
-    def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0):
+    def __init__(
+        self,
+        peak: float,
+        total_steps: int,
+        warmup_steps: int = 0,
+        decay_after_warmup: bool = False,
+    ):
         if total_steps < 1:
             raise UserError(f"total_steps must be at least 1, not {total_steps}")
         if not 0 <= warmup_steps <= total_steps:
@@ -35,11 +44,14 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
+        self.decay_after_warmup = decay_after_warmup
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """Step number, an integer scalar -> float64 scalar, which optimizers cast as they need."""
         step = tf.cast(step, tf.float64)
-        rate = self.peak * (1.0 - tf.minimum(step / self.total_steps, 1.0))
+        begin = self.warmup_steps if self.decay_after_warmup else 0
+        decay_steps = max(self.total_steps - begin, 1)
+        rate = self.peak * (1.0 - tf.minimum((step - begin) / decay_steps, 1.0))
         if self.warmup_steps:
             warming = self.peak * step / self.warmup_steps
             rate = tf.where(step < self.warmup_steps, warming, rate)
@@ -51,4 +63,5 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "peak": self.peak,
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
+            "decay_after_warmup": self.decay_after_warmup,
         }

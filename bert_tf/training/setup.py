@@ -92,7 +92,9 @@ def make_optimizer(
         rate_factors: as for `BertOptimizer`.
     """
     warmup = round(total_steps * settings.warmup_fraction)
-    schedule = WarmupLinearDecay(settings.learning_rate, total_steps, warmup)
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, total_steps, warmup, settings.decay_after_warmup
+    )
     options = {
         "weight_decay": settings.weight_decay,
         "clip_norm": settings.gradient_clip,

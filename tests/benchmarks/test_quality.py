@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 from benchmarks.quality import __main__ as quality
+from benchmarks.quality import same_updates
 from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import config as configuration
 from bert_tf.errors import UserError
@@ -63,7 +65,7 @@ def test_words_that_the_peer_does_not_see_are_outside_of_entities(tmp_path):
     model.classifier.bias.data[0] = 100.0
     model.save_pretrained(tmp_path)
     job = {"max_length": 6, "checkpoint": str(tmp_path)}
-    tagging = huggingface._Tagging(FakeTokenizer(), job, {"labels": LABELS})
+    tagging = huggingface.Tagging(FakeTokenizer(), job, {"labels": LABELS})
     found = tagging.predict([{"words": ["cat", "", "d", "dog", "sat"]}, {"words": ["a"]}])
     begins, outside = LABELS.index("B-animal"), LABELS.index("O")
     assert found == [[begins, outside, begins, outside, outside], [begins]]
@@ -116,7 +118,16 @@ def test_hyper_parameters_are_those_of_the_configurations(lines):
 def test_ours_trains_with_the_optimizer_of_pytorch_and_with_random_batches(lines, tmp_path):
     given = lines["CoLA"].overrides("checkpoint", 1, tmp_path)
     train = configuration.load("experiments/glue/cola.yaml", given).train
-    assert (train.bias_correction, train.group_by_length) == (True, False)
+    found = train.bias_correction, train.decay_after_warmup, train.group_by_length
+    assert found == (True, True, False)
+
+
+def test_the_same_updates_want_a_checkpoint_that_is_there(tmp_path, monkeypatch, capsys):
+    given = ["same_updates", "--checkpoint", str(tmp_path / "missing"), "--data", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", given)
+    assert same_updates.main() == 2
+    error = capsys.readouterr().err
+    assert f"there is no {tmp_path}/missing" in error and error.count("\n") == 1
 
 
 def test_predicted_labels_are_scored():

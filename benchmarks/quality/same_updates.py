@@ -1,0 +1,107 @@
+"""The first updates of a fine-tuning beside transformers', with all that chance decides the same.
+
+    python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA
+
+FOLDER is a Hugging Face checkpoint, DATA holds wnut17. Two runs of the quality table differ by
+dropout, by the order of the rows and by the weights of a new head. Here there is no dropout, and
+both sides have the same batches and the same head; the rest is the table's WNUT-17, but for Adam's
+epsilon, which is the reference's 1e-6 on both sides. The warm-up is over after 64 updates. Needs the
+extra `bench`.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from benchmarks.arguments import existing
+from benchmarks.loss_curve import fit, report_losses, report_weights
+from benchmarks.quality.tasks import tasks
+from bert_tf import command, config
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.data.batching import training_batches
+from bert_tf.models import TokenClassifier
+from bert_tf.models.token_classifier import IGNORED
+from bert_tf.tasks.token_classification import TokenClassification
+from bert_tf.training import setup
+
+LINE = "WNUT-17"
+
+
+def main() -> int:
+    """Prints losses and the largest differences; returns the exit code, see `bert_tf.command`."""
+    parser = command.module_parser("benchmarks.quality.same_updates", __doc__)
+    parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
+    parser.add_argument("--data", type=existing, required=True, help="holds wnut17")
+    parser.add_argument("--updates", type=int, default=100)
+    return command.run("same_updates", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    import torch
+    import transformers
+
+    from benchmarks.quality import huggingface
+
+    line = tasks(*[arguments.data.resolve()] * 3)[LINE]
+    given = line.overrides(str(arguments.checkpoint), seed=0, folder=line.folder)
+    run = config.load(line.config, given)
+    task = TokenClassification(run, read_tokenizer(arguments.checkpoint))
+    examples = task.train_examples()
+    total = round(run.train.epochs * len(examples.lengths) / run.train.batch_size)
+    batches = training_batches(
+        examples, run.train.batch_size, run.train.seed, start=0, group_by_length=False
+    )
+    transformers.set_seed(0)
+    transformers.utils.logging.disable_progress_bar()
+    peer = transformers.BertForTokenClassification.from_pretrained(
+        arguments.checkpoint,
+        num_labels=len(task.labels),
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+    def for_torch() -> Iterator[dict[str, torch.Tensor]]:
+        for inputs, labels in batches.take(arguments.updates).as_numpy_iterator():
+            labels = np.where(labels == IGNORED, huggingface.Tagging.IGNORED, labels)
+            yield {
+                "input_ids": torch.tensor(inputs["input_word_ids"]),
+                "attention_mask": torch.tensor(inputs["input_mask"]),
+                "token_type_ids": torch.tensor(inputs["input_type_ids"]),
+                "labels": torch.tensor(labels).long(),
+            }
+
+    with tempfile.TemporaryDirectory() as folder:
+        start, end = Path(folder, "start"), Path(folder, "end")
+        peer.save_pretrained(start)
+        optimizer = setup.make_optimizer(run.train, total)
+        theirs = list(
+            huggingface.updates(
+                peer, for_torch(), total, run.train.learning_rate, optimizer.epsilon
+            )
+        )
+        peer.save_pretrained(end)
+        model = _filled(start)
+        model.compile(optimizer)
+        ours = fit(model, batches, arguments.updates)
+        report_losses(f"{LINE}, {arguments.checkpoint}", ours, theirs)
+        report_weights(model, _filled(start), _filled(end))
+
+
+def _filled(folder: Path) -> TokenClassifier:
+    """Our model with the weights of a checkpoint, and without dropout as that."""
+    # The pooler, which tags need not, is in no such checkpoint: the same random one every time.
+    keras.utils.set_random_seed(0)
+    checkpoint = reading.find(folder)
+    model = checkpoint.description.build()
+    checkpoint.fill(model)
+    return model
+
+
+if __name__ == "__main__":
+    sys.exit(main())
