@@ -5,8 +5,8 @@
 FOLDER is a Hugging Face checkpoint, DATA holds wnut17. Two runs of the quality table differ by
 dropout, by the order of the rows and by the weights of a new head. Here there is no dropout, and
 both sides have the same batches and the same head; the rest is the table's WNUT-17, but for Adam's
-epsilon, which is the reference's 1e-6 on both sides. The warm-up is over after 64 updates. Needs the
-extra `bench`.
+epsilon, which is the reference's 1e-6 on both sides. The warm-up is over after 64 updates. Needs
+the extra `bench`.
 """
 
 import argparse

@@ -139,6 +139,16 @@ def test_the_rate_rises_and_falls_in_straight_lines(step, rate):
 
 
 @pytest.mark.parametrize(
+    ("step", "rate"), [(0, 0.0), (5, 0.5), (9, 0.9), (10, 1.0), (55, 0.5), (100, 0.0), (120, 0.0)]
+)
+def test_the_decay_may_begin_where_the_warm_up_ends(step, rate):
+    """The rates are those of transformers 5.23, `get_linear_schedule_with_warmup`."""
+    schedule = WarmupLinearDecay(1.0, 100, warmup_steps=10, decay_after_warmup=True)
+    again = WarmupLinearDecay.from_config(schedule.get_config())
+    assert float(schedule(step)) == float(again(step)) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
     ("steps", "told"),
     [
         ((0, 0), "total_steps must be at least 1, not 0"),
@@ -152,4 +162,6 @@ def test_a_schedule_of_no_steps_or_of_more_warm_up_than_steps_is_refused(steps, 
 
 
 def test_a_schedule_may_be_all_warm_up():
-    assert float(WarmupLinearDecay(1.0, 10, warmup_steps=10)(5)) == pytest.approx(0.5)
+    for after in (False, True):
+        schedule = WarmupLinearDecay(1.0, 10, warmup_steps=10, decay_after_warmup=after)
+        assert float(schedule(5)) == pytest.approx(0.5)
