@@ -55,7 +55,11 @@ def _work(arguments: argparse.Namespace) -> None:
     examples = task.train_examples()
     total = round(run.train.epochs * len(examples.lengths) / run.train.batch_size)
     batches = training_batches(
-        examples, run.train.batch_size, run.train.seed, start=0, group_by_length=False
+        examples,
+        run.train.batch_size,
+        run.train.seed,
+        start=0,
+        group_by_length=run.train.group_by_length,
     )
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()

@@ -177,6 +177,18 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "setting", ["bias_correction=true", "decay_after_warmup=true", "group_by_length=false"]
+)
+def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
+    path = tiny.write_finetuning(tmp_path)
+    settings = ["train.learning_rate=0.005", f"train.{setting}"]
+    training.finetune(configuration.load(path, settings), tmp_path / "run")
+    expected, found = weights(finetuned[0]), weights(tmp_path / "run")
+    assert expected.keys() == found.keys()
+    assert any(not np.array_equal(found[name], value) for name, value in expected.items())
+
+
 @pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, load_pretraining):
     config = load_pretraining()
