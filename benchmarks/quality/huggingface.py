@@ -29,7 +29,7 @@ def main(path: str) -> None:
     transformers.set_seed(job["seed"])
     torch.set_num_threads(job["threads"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["checkpoint"])
-    family = _FAMILIES[rows["family"]](tokenizer, job, rows)
+    family = FAMILIES[rows["family"]](tokenizer, job, rows)
     _train(family.model, family.training_features(rows["train"]), family.collate, job)
     predictions = family.predict(rows["dev"])
     Path(job["result"]).write_text(json.dumps({"predictions": predictions}))
@@ -256,7 +256,7 @@ class _QuestionAnswering(_Family):
         return context[start:end]
 
 
-_FAMILIES = {
+FAMILIES = {
     "classification": _Classification,
     "multiple_choice": _MultipleChoice,
     "token_classification": Tagging,

@@ -1,12 +1,12 @@
 """The first updates of a fine-tuning beside transformers', with all that chance decides the same.
 
-    python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA
+    python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA [--glue GLUE]
 
-FOLDER is a Hugging Face checkpoint, DATA holds wnut17. Two runs of the quality table differ by
-dropout, by the order of the rows and by the weights of a new head. Here there is no dropout, and
-both sides have the same batches and the same head; the rest is the table's WNUT-17, but for Adam's
-epsilon, which is the reference's 1e-6 on both sides. The warm-up is over after 64 updates. Needs
-the extra `bench`.
+FOLDER is a Hugging Face checkpoint, DATA holds wnut17, GLUE holds CoLA. Two runs of the quality
+table differ by dropout, by the order of the rows and by the weights of a new head. Here there is no
+dropout, and both sides have the same batches and the same head; the rest is the table's WNUT-17,
+and CoLA where there is GLUE, but for Adam's epsilon, which is the reference's 1e-6 on both sides.
+The warm-up is over after 64 updates on the one, and 80 on the other. Needs the extra `bench`.
 """
 
 import argparse
@@ -20,17 +20,14 @@ import numpy as np
 
 from benchmarks.arguments import existing
 from benchmarks.loss_curve import fit, report_losses, report_weights
-from benchmarks.quality.tasks import tasks
+from benchmarks.quality.tasks import QualityTask, tasks
 from bert_tf import command, config
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.data.batching import training_batches
-from bert_tf.models import TokenClassifier
 from bert_tf.models.token_classifier import IGNORED
-from bert_tf.tasks.token_classification import TokenClassification
+from bert_tf.tasks import TASKS
 from bert_tf.training import setup
-
-LINE = "WNUT-17"
 
 
 def main() -> int:
@@ -38,20 +35,26 @@ def main() -> int:
     parser = command.module_parser("benchmarks.quality.same_updates", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
     parser.add_argument("--data", type=existing, required=True, help="holds wnut17")
+    parser.add_argument("--glue", type=existing, help="holds CoLA")
     parser.add_argument("--updates", type=int, default=100)
     return command.run("same_updates", parser, None, _work, "stopped")
 
 
 def _work(arguments: argparse.Namespace) -> None:
+    lines = tasks(arguments.data.resolve(), (arguments.glue or Path()).resolve(), Path())
+    for name in ("WNUT-17", "CoLA") if arguments.glue else ("WNUT-17",):
+        _compare(name, lines[name], arguments.checkpoint, arguments.updates)
+
+
+def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> None:
+    """Prints what there is to be told of a line of the table."""
     import torch
     import transformers
 
     from benchmarks.quality import huggingface
 
-    line = tasks(*[arguments.data.resolve()] * 3)[LINE]
-    given = line.overrides(str(arguments.checkpoint), seed=0, folder=line.folder)
-    run = config.load(line.config, given)
-    task = TokenClassification(run, read_tokenizer(arguments.checkpoint))
+    run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
+    task = TASKS[run.task](run, read_tokenizer(checkpoint))
     examples = task.train_examples()
     total = round(run.train.epochs * len(examples.lengths) / run.train.batch_size)
     batches = training_batches(
@@ -63,15 +66,15 @@ def _work(arguments: argparse.Namespace) -> None:
     )
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
-    peer = transformers.BertForTokenClassification.from_pretrained(
-        arguments.checkpoint,
+    peer = huggingface.FAMILIES[run.task].model_class.from_pretrained(
+        checkpoint,
         num_labels=len(task.labels),
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
 
     def for_torch() -> Iterator[dict[str, torch.Tensor]]:
-        for inputs, labels in batches.take(arguments.updates).as_numpy_iterator():
+        for inputs, labels in batches.take(updates).as_numpy_iterator():
             labels = np.where(labels == IGNORED, huggingface.Tagging.IGNORED, labels)
             yield {
                 "input_ids": torch.tensor(inputs["input_word_ids"]),
@@ -91,13 +94,13 @@ def _work(arguments: argparse.Namespace) -> None:
         )
         peer.save_pretrained(end)
         model = _filled(start)
-        model.compile(optimizer)
-        ours = fit(model, batches, arguments.updates)
-        report_losses(f"{LINE}, {arguments.checkpoint}", ours, theirs)
+        task.compile(model, optimizer=optimizer)
+        ours = fit(model, batches, updates)
+        report_losses(f"{name}, {checkpoint}", ours, theirs)
         report_weights(model, _filled(start), _filled(end))
 
 
-def _filled(folder: Path) -> TokenClassifier:
+def _filled(folder: Path) -> keras.Model:
     """Our model with the weights of a checkpoint, and without dropout as that."""
     # The pooler, which tags need not, is in no such checkpoint: the same random one every time.
     keras.utils.set_random_seed(0)
