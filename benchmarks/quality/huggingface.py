@@ -285,11 +285,7 @@ def _random_batches(count: int, batch_size: int, seed: int) -> Iterator[np.ndarr
 
 
 def updates(
-    model: Any,
-    batches: Iterable[dict[str, torch.Tensor]],
-    steps: int,
-    learning_rate: float,
-    epsilon: float = 1e-8,
+    model: Any, batches: Iterable[dict[str, torch.Tensor]], steps: int, learning_rate: float
 ) -> Iterator[float]:
     """The loop of transformers' examples: AdamW, linear warm-up and decay, clipping at 1.
 
@@ -298,7 +294,6 @@ def updates(
         batches: what it takes.
         steps: of the whole training, for the schedule.
         learning_rate: the highest.
-        epsilon: Adam's; transformers' as it is.
 
     Yields:
         The loss of a batch after its update.
@@ -311,7 +306,7 @@ def updates(
         }
         for is_spared in (False, True)
     ]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, eps=epsilon)
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(0.1 * steps), steps)
     model.train()
     for batch in batches:

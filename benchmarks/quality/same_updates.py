@@ -5,8 +5,8 @@
 FOLDER is a Hugging Face checkpoint, DATA holds wnut17, GLUE holds CoLA. Two runs of the quality
 table differ by dropout, by the order of the rows and by the weights of a new head. Here there is no
 dropout, and both sides have the same batches and the same head; the rest is the table's WNUT-17,
-and CoLA where there is GLUE, but for Adam's epsilon, which is the reference's 1e-6 on both sides.
-The warm-up is over after 64 updates on the one, and 80 on the other. Needs the extra `bench`.
+and CoLA where there is GLUE. The warm-up is over after 64 updates on the one, and 80 on the other.
+Needs the extra `bench`.
 """
 
 import argparse
@@ -87,11 +87,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
         start, end = Path(folder, "start"), Path(folder, "end")
         peer.save_pretrained(start)
         optimizer = setup.make_optimizer(run.train, total)
-        theirs = list(
-            huggingface.updates(
-                peer, for_torch(), total, run.train.learning_rate, optimizer.epsilon
-            )
-        )
+        theirs = list(huggingface.updates(peer, for_torch(), total, run.train.learning_rate))
         peer.save_pretrained(end)
         model = _filled(start)
         task.compile(model, optimizer=optimizer)

@@ -6,9 +6,9 @@ paper's for SQuAD (section 4.2), and for CODAH, which is not in the paper, those
 of the four that it chooses from. WNUT-17 is not in the paper: batch and learning rate are among
 those that its appendix A.3 recommends. Of SST-2 and SQuAD only parts are trained on.
 What is not in common by itself is set on our side. PyTorch's AdamW corrects Adam's moments for
-having begun at zero, and transformers' schedule decays from the end of the warm-up on; the
-reference does neither, so that the same learning rate means other updates. And transformers'
-examples draw the rows of a batch at random, where bert_tf groups them by length.
+having begun at zero and has a smaller epsilon, and transformers' schedule decays from the end of
+the warm-up on; the reference does none of this, so that the same learning rate means other updates.
+And transformers' examples draw the rows of a batch at random, where bert_tf groups them by length.
 """
 
 import dataclasses
@@ -28,7 +28,12 @@ from bert_tf.metrics.entities import entity_metrics
 from bert_tf.metrics.squad import answer_metrics
 
 # Makes of bert_tf's training, in the section `train`, that of transformers' examples.
-AS_TRANSFORMERS = {"bias_correction": True, "decay_after_warmup": True, "group_by_length": False}
+AS_TRANSFORMERS = {
+    "bias_correction": True,
+    "adam_epsilon": 1e-8,
+    "decay_after_warmup": True,
+    "group_by_length": False,
+}
 
 
 @dataclasses.dataclass(frozen=True)

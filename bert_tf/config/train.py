@@ -36,6 +36,8 @@ class TrainConfig:
     # Correct adamw's moments for having begun at zero, as PyTorch does and the reference does not;
     # without it the first thousand updates are larger than learning_rate says.
     bias_correction: bool = False
+    # Added to the root of the second moment: the reference's; PyTorch's is 1e-8.
+    adam_epsilon: Positive = 1e-6
     # Weights shrink by this times the rate in every step; LayerNorm and biases don't.
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     # Longest gradient, all weights taken together; null does not clip.

@@ -96,6 +96,7 @@ def make_optimizer(
         settings.learning_rate, total_steps, warmup, settings.decay_after_warmup
     )
     options = {
+        "epsilon": settings.adam_epsilon,
         "weight_decay": settings.weight_decay,
         "clip_norm": settings.gradient_clip,
         "rate_factors": rate_factors,

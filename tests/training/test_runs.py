@@ -178,7 +178,13 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "setting", ["bias_correction=true", "decay_after_warmup=true", "group_by_length=false"]
+    "setting",
+    [
+        "bias_correction=true",
+        "adam_epsilon=1e-8",
+        "decay_after_warmup=true",
+        "group_by_length=false",
+    ],
 )
 def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
     path = tiny.write_finetuning(tmp_path)
