@@ -46,8 +46,9 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
-    is new, appears in one move. A folder that replaces another takes two. What a killed process
-    leaves behind, `clear_unfinished` puts in order.
+    is new, appears in one move. A folder that replaces another takes two. What killed processes
+    have left of `path` is put in order first; `clear_unfinished` does it for all that is in a
+    folder.
 
     Raises:
         UserError: the folder cannot be written, or the disk is full; there is a device or a pipe.
@@ -59,6 +60,7 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         if is_stream(path):
             raise UserError(f"cannot write {path}; it is a device or a pipe; name a file or folder")
         make_folder(path.parent)
+        clear_unfinished(path.parent, path.name)
         scratch = Path(
             tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
         )
@@ -92,17 +94,21 @@ def remove_folder(path: str | os.PathLike) -> None:
     shutil.rmtree(scratch)
 
 
-def clear_unfinished(folder: str | os.PathLike) -> None:
+def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> None:
     """Removes what `atomic_path` had begun in `folder` when its process was killed.
 
     A folder that was half replaced comes back. What a living process is writing stays.
+
+    Args:
+        folder: where.
+        name: of what was to be written; None is all there is.
     """
     for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
         named = _SCRATCH.fullmatch(scratch.name)
-        if named is None:
+        if named is None or name not in (None, named[1]):
             continue
-        # A process may be just done with it.
-        with contextlib.suppress(FileNotFoundError), locked(scratch) as held:
+        # A process may be just done with it, or it may be another user's.
+        with contextlib.suppress(FileNotFoundError, PermissionError), locked(scratch) as held:
             if held:
                 _discard(scratch, scratch.with_name(named[1]))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from google.protobuf.message import Message
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2, saved_model_pb2
+from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 
 # Of a function that is kept apart from its callers, and optimized only when it is called itself
 # (tensorflow/core/grappler/optimizers/meta_optimizer.cc).
@@ -30,6 +31,8 @@ def spare(folder: Path) -> None:
             if "f" in node.attr and node.attr["f"].func.name in apart:
                 node.attr["config_proto"].s = options
     path.write_bytes(saved.SerializeToString(deterministic=True))
+    # TensorFlow wrote it of the file as it was.
+    write_fingerprint(str(folder))
 
 
 def _options() -> Message:

@@ -9,11 +9,10 @@ import keras
 
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import LoadReport, listed
-from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.errors import UserError
 from bert_tf.progress import say, warn
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
-from bert_tf.training.setup import make_tokenizer
 from export.model_card import Origin
 from export.save import Kind, save, service_of
 from export.service import Service
@@ -50,18 +49,21 @@ def export_run(
     if pooling is not None and kind != "embedding":
         raise UserError("--pooling is for --kind embedding")
     checkpoint = reading.find(path)
+    for note in checkpoint.notes:
+        say(f"{path}: {note}")
     model = checkpoint.description.build()
     service = Service if kind == "hub" else service_of(model, kind)
     report = checkpoint.fill(model)
     _check_weights(report, model, path, kind, pooling)
     options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
+    tokenizer = tokenizer_of(checkpoint)
     run = _run_of(checkpoint.folder)
     if run is None:
-        tokenizer, origin = read_tokenizer(path), Origin(source=str(path))
+        origin = Origin(source=str(path))
         if service.assumed is not None:
             say(f"{path} is of no run folder that tells its inputs; assumed: {service.assumed}")
     else:
-        tokenizer, origin = make_tokenizer(run), Origin.of_run(run)
+        origin = Origin.of_run(run)
         options |= service.options_of(run.trained_with)
         options |= service.options_found(origin.metrics or {})
         # The metrics are of the checkpoint that the run ends with.
@@ -94,14 +96,17 @@ def _check_weights(
     pooling: str | None,
 ) -> None:
     """Says what a checkpoint lacks. Raises UserError where that would be served at random."""
-    for note in report.notes:
-        say(f"{path}: {note}")
     pooler = [name for name in report.new if name.startswith(_POOLER)]
     others = tuple(name for name in report.new if name not in pooler)
     if others:
         raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
     if pooler and pooling == "pooled":
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
+    if pooler and kind in ("task", "nsp") and model.uses_pooler:
+        raise UserError(
+            f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
+            "a whole checkpoint"
+        )
     if pooler and kind == "hub":
         warn(f"{path} has no pooler; pooled_output is random until it is trained")
     elif not getattr(model, "uses_pooler", True) and (kind == "hub" or pooling == "pooled"):

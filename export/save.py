@@ -92,7 +92,8 @@ def save(
     services = _services(model, tokenizer, tuple(labels), kind, precision, freeze, options)
     folder = Path(out)
     for name in services:
-        if (place := _place(folder, name, version)).exists():
+        # Path.exists raises an error for a name that is too long; writing there explains it.
+        if os.path.exists(place := _place(folder, name, version)):
             raise UserError(f"{place} exists already; remove it or choose another folder")
     # Of the two folders of a pair none appears before both are written.
     with contextlib.ExitStack() as stack:
@@ -108,7 +109,7 @@ def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
     if kind in ("mlm", "nsp"):
         if cls is not PreTrainer:
             raise UserError(
-                f"there is no pre-training head for --kind {kind} in a {cls.__name__}; give a "
+                f"this {cls.__name__} has no pre-training head for --kind {kind}; give a "
                 "pre-training run, or a checkpoint with its heads"
             )
         return MaskedLMService if kind == "mlm" else NextSentenceService
@@ -117,9 +118,11 @@ def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
     if cls is SequenceClassifier and model.num_classes == 1:
         return RegressionService
     if cls not in _SERVICES:
+        others = "hub or embedding"
+        if cls is PreTrainer:
+            others = ("mlm, " if model.next_sentence is None else "mlm, nsp, ") + others
         raise UserError(
-            f"a {cls.__name__} was not fine-tuned for a task; choose a --kind: hub, mlm, nsp or "
-            "embedding"
+            f"this {cls.__name__} was not fine-tuned for a task; choose --kind {others}"
         )
     return _SERVICES[cls]
 
@@ -136,13 +139,13 @@ def _services(
     """Folder in the output -> what it is to serve; "" is the output itself."""
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+    encoder = _encoder_of(model)
     service = Service if kind == "hub" else service_of(model, kind)
     if labels and not service.has_labels:
         raise UserError(
-            f"labels are given for an export without classes, kind {kind} of a "
+            f"labels are given for an export without classes, kind {kind} of this "
             f"{type(model).__name__}; leave them out"
         )
-    encoder = _encoder_of(model)
     _check_fit(encoder.config, tokenizer, options.get("max_length"))
     if kind == "embedding" or kind == "hub" and type(model) is not PreTrainer:
         model = encoder

@@ -310,6 +310,34 @@ def test_what_a_killed_process_left_is_cleared(tmp_path):
     assert read_text(tmp_path / "a.txt") == "old"
 
 
+def test_what_a_killed_process_left_of_a_file_goes_when_that_is_written_again(tmp_path):
+    run_until_killed(
+        tmp_path,
+        "with atomic_path('a.txt') as file, atomic_path('run') as folder:\n"
+        " file.write_text('half'); (folder / 'deep').mkdir(parents=True)\n"
+        " os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    assert len(list(tmp_path.iterdir())) == 2
+
+    write_text(tmp_path / "a.txt", "new")
+    (of_other,) = tmp_path.glob(".*")
+    assert of_other.name.startswith(".run.") and read_text(tmp_path / "a.txt") == "new"
+    with atomic_path(tmp_path / "run") as new:
+        new.mkdir()
+
+    assert names(tmp_path) == ["a.txt", "run"]
+
+
+def test_what_is_being_written_under_the_same_name_stays(tmp_path):
+    with atomic_path(tmp_path / "a") as first:
+        first.write_text("first")
+        write_text(tmp_path / "a", "second")
+        assert read_text(tmp_path / "a") == "second"
+
+    assert read_text(tmp_path / "a") == "first"
+    assert names(tmp_path) == ["a"]
+
+
 def test_a_folder_that_was_half_replaced_comes_back(tmp_path):
     with atomic_path(tmp_path / "run.d") as new:
         new.mkdir()

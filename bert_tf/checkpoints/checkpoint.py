@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.correspondence import Row, Table
-from bert_tf.checkpoints.description import Description
+from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.checkpoints.sizes import encoder_shapes
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -64,8 +64,8 @@ class Checkpoint:
         description: what it is.
         tensors: its tensors, under the names of its table.
         table: what those names are in ours.
-        read_vocabulary: gives the pieces of its vocabulary, None where there is none; raises
-            UserError where that is damaged.
+        vocabulary_there: gives the pieces of the vocabulary that is with it, None where there is
+            none; raises UserError where that is damaged.
         notes: what a reader of it should be told.
     """
 
@@ -73,13 +73,27 @@ class Checkpoint:
     description: Description
     tensors: Tensors
     table: Table
-    read_vocabulary: Callable[[], tuple[str, ...] | None]
+    vocabulary_there: Callable[[], tuple[str, ...] | None]
     notes: tuple[str, ...] = ()
 
     @property
     def encoder(self) -> EncoderConfig:
         """The encoder's sizes."""
         return self.description.encoder
+
+    def read_vocabulary(self) -> tuple[str, ...] | None:
+        """The pieces of its vocabulary; None where there is none.
+
+        Raises:
+            UserError: the vocabulary is damaged, or not the one that the description tells of.
+        """
+        vocabulary, told = self.vocabulary_there(), self.description.vocabulary
+        if vocabulary is None or told in (None, vocabulary_hash(vocabulary)):
+            return vocabulary
+        raise UserError(
+            f"the vocabulary of {self.folder} is not the one that it was trained with; put its own "
+            "vocab.txt back"
+        )
 
     def check(self) -> "Checkpoint":
         """This checkpoint, once its tensors are known to be those that its sizes ask for.

@@ -93,7 +93,8 @@ def _write(
 ) -> None:
     if to not in _FORMATS:
         raise UserError(f"unknown format {to!r}; choose one of {', '.join(_FORMATS)}")
-    if folder.exists():
+    # Path.exists raises an error for a name that is too long; writing there explains it.
+    if os.path.exists(folder):
         raise UserError(f"{folder} exists already; choose another place for the output")
     if vocabulary is not None:
         description = dataclasses.replace(description, vocabulary=vocabulary_hash(vocabulary))

@@ -57,7 +57,8 @@ def fetch(address: str) -> Path:
             f"{address} is not in the cache, and the Hugging Face Hub cannot be reached; connect "
             "to the network once, or give a folder"
         ) from None
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
+    # What its HTTP client raises is no OSError: of a proxy, say, or of a connection that is cut.
+    except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{address} cannot be fetched ({first}); try again later") from None
     return folder

@@ -84,12 +84,15 @@ _CLASSES = {
     "BertForQuestionAnswering": "SpanClassifier",
     "BertForMultipleChoice": "MultipleChoice",
 }
-# A tensor of each head -> the class that it is of where the configuration does not tell.
+# A tensor of each head -> the class that it is of where the configuration does not tell. Without a
+# pooler, a classifier is one of tokens.
 _HEADS = {
     "cls.predictions.bias": "PreTrainer",
     "qa_outputs.bias": "SpanClassifier",
     "classifier.bias": "SequenceClassifier",
 }
+_POOLER_BIAS = "pooler.dense.bias"
+_MULTI_LABEL = "multi_label_classification"
 _WITHOUT_POOLER = (
     "BertForMaskedLM",
     "BertLMHeadModel",
@@ -127,6 +130,16 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise UserError(f"{path}: position_embedding_type is {other}, but BERT's is absolute")
     weights = _weights(folder)
     model, head = _model(fields, weights)
+    notes = huggingface_tokenizer.differences(folder)
+    # Its head's outputs are independent of each other: a softmax over them would mean nothing.
+    if model == "SequenceClassifier" and fields.get("problem_type") == _MULTI_LABEL:
+        model, head = ENCODER, {}
+        notes += (
+            "warning: it gives any number of labels to a text, which no model of bert_tf does; "
+            "only its encoder is read",
+        )
+    if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
+        notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
     description = Description(
         model,
         head,
@@ -136,9 +149,6 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     )
     if plain_json.EXTRA_KEY in fields:
         description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
-    notes = huggingface_tokenizer.differences(folder)
-    if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
-        notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
     return Checkpoint(
         folder,
         description,
@@ -218,6 +228,8 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     # Nameless, a class that is not of transformers, or one whose head is not among the weights.
     if model is None or not _has_head(model, shapes):
         model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
+        if model == "SequenceClassifier" and _POOLER_BIAS not in shapes:
+            model = "TokenClassifier"
     dropout = fields.get("classifier_dropout")
     dropout = float(dropout) if isinstance(dropout, int | float) else None
     classes = (shapes.get("classifier.bias") or (0,))[0]

@@ -11,15 +11,23 @@ from bert_tf.text import Tokenizer
 def read_tokenizer(path: str | os.PathLike) -> Tokenizer:
     """The tokenizer of the checkpoint at `path`, with its vocabulary and its casing.
 
+    Raises:
+        UserError: as `reading.find` and `tokenizer_of`.
+    """
+    return tokenizer_of(reading.find(path))
+
+
+def tokenizer_of(checkpoint: reading.Checkpoint) -> Tokenizer:
+    """The tokenizer of a checkpoint.
+
     A checkpoint that does not tell its casing is cased if a piece of its vocabulary has a capital
     letter.
 
     Raises:
-        UserError: as `reading.find`; or it has no vocabulary, or a damaged one.
+        UserError: it has no vocabulary, a damaged one or another one than it was trained with.
     """
-    checkpoint = reading.find(path)
     vocabulary = checkpoint.read_vocabulary()
     if vocabulary is None:
-        raise UserError(f"{path} has no vocabulary; copy its vocab.txt there")
+        raise UserError(f"{checkpoint.folder} has no vocabulary; copy its vocab.txt there")
     lower_case = checkpoint.description.lower_case
     return Tokenizer(vocabulary, is_lower_case(vocabulary) if lower_case is None else lower_case)

@@ -51,7 +51,9 @@ class Subject:
         Raises:
             UserError: there is nothing of the kind, or it is damaged.
         """
-        run = RunFolder.open(path) if (Path(path) / CONFIG_FILE).is_file() else None
+        # Path.is_file raises an error for a name that is too long; the reader explains it.
+        is_run = os.path.isfile(Path(path) / CONFIG_FILE)
+        run = RunFolder.open(path) if is_run else None
         if run is None or run.config.task not in TASKS:
             encoder = Encoder.from_checkpoint(path)
             return cls(str(path), run, None, encoder, encoder, Tokenizer.from_checkpoint(path))

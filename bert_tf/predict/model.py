@@ -38,7 +38,13 @@ class Model:
         """
         import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
-        path = _find(path)
+        try:
+            path = _find(path)
+        except OSError as error:  # a text in its place may be too long for a name
+            raise UserError(
+                f"SavedModel cannot be read: {path} ({error.strerror or error}); name the folder "
+                "of one, made with python -m export"
+            ) from None
         try:
             loaded = tf.saved_model.load(path)
         except _DAMAGE as error:

@@ -55,7 +55,8 @@ class Preprocessor:
             The dict of `pack`.
 
         Raises:
-            UserError: there are neither one nor two texts a row.
+            UserError: there are neither one nor two texts a row, or pairs are given one by one,
+                as in [(question, answer), (question, answer)].
         """
         segments = [_as_batch(each) for each in _segments(texts)]
         # One call for both texts, so that a graph holds the tokenizer once.
@@ -70,9 +71,17 @@ class Preprocessor:
 
 def _segments(texts: Any) -> Sequence:
     """One or two batches of texts."""
-    is_list_of_batches = isinstance(texts, list) and texts and not isinstance(texts[0], str | bytes)
-    if not (isinstance(texts, tuple) or is_list_of_batches):
+    if not isinstance(texts, list | tuple):
         return [texts]
+    if isinstance(texts, list):
+        if not texts or isinstance(texts[0], str | bytes):
+            return [texts]
+        # Two pairs in a list would pass for two batches of two texts.
+        if isinstance(texts[0], list | tuple):
+            raise UserError(
+                f"a list of {type(texts[0]).__name__}s is no batch of texts; give a list of texts, "
+                "or for pairs (first_texts, second_texts)"
+            )
     if len(texts) not in (1, 2):
         raise UserError(f"each row has {len(texts)} texts; BERT takes one or two")
     return texts

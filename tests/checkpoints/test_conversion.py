@@ -156,6 +156,11 @@ def test_nothing_is_overwritten(tmp_path):
         conversion.convert(tiny.FIXTURES / "tf_hub_tiny", tmp_path, "bert_tf")
 
 
+def test_a_place_that_no_folder_can_have_is_told(tmp_path):
+    with pytest.raises(UserError, match="cannot write .* .File name too long.; choose another"):
+        conversion.convert(tiny.FIXTURES / "tf_hub_tiny", tmp_path / ("x" * 300), "bert_tf")
+
+
 def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(conversion.huggingface, "_config", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):

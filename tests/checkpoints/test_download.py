@@ -4,6 +4,7 @@ import fnmatch
 import shutil
 import sys
 import types
+from unittest import mock
 
 import pytest
 
@@ -22,7 +23,7 @@ class FakeHub(types.ModuleType):
         self.files, self.cache, self.error, self.asked = files, cache, error, []
         kinds = (
             "GatedRepoError RepositoryNotFoundError RevisionNotFoundError LocalEntryNotFoundError "
-            "OfflineModeIsEnabled HfHubHTTPError HFValidationError"
+            "OfflineModeIsEnabled HTTPError HFValidationError"
         ).split()
         self.errors = types.SimpleNamespace(
             **{kind: type(kind, (Exception,), {}) for kind in kinds}
@@ -81,7 +82,8 @@ def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path)
         ("RevisionNotFoundError", "is not on the Hugging Face Hub"),
         ("LocalEntryNotFoundError", "not in the cache, and the Hugging Face Hub cannot be reached"),
         ("OfflineModeIsEnabled", "not in the cache, and the Hugging Face Hub cannot be reached"),
-        ("HfHubHTTPError", r"cannot be fetched \(first line\); try again later"),
+        ("HTTPError", r"cannot be fetched \(first line\); try again later"),
+        ("HFValidationError", r"cannot be fetched \(first line\); try again later"),
     ],
 )
 def test_what_goes_wrong_is_told_in_one_line(hub, error, told):
@@ -125,4 +127,14 @@ def test_the_cache_of_huggingface_hub_is_used_without_a_network(tmp_path):
 @pytest.mark.usefixtures("real_hub")
 def test_what_huggingface_hub_has_not_cached_is_told_in_one_line():
     with pytest.raises(UserError, match="not in the cache, and the Hugging Face Hub cannot be"):
+        reading.find("hf://org/name")
+
+
+@pytest.mark.usefixtures("real_hub")
+@pytest.mark.parametrize("kind", ["ProxyError", "ReadError", "RemoteProtocolError"])
+def test_what_its_http_client_raises_is_told_in_one_line(monkeypatch, kind):
+    hub, client = pytest.importorskip("huggingface_hub"), pytest.importorskip("httpx2")
+    error = getattr(client, kind)("the line is dead")
+    monkeypatch.setattr(hub, "snapshot_download", mock.Mock(side_effect=error))
+    with pytest.raises(UserError, match=r"cannot be fetched \(the line is dead\); try again later"):
         reading.find("hf://org/name")

@@ -47,6 +47,12 @@ def expected_of(folder):
     return dict(np.load(folder / "expected.npz"))
 
 
+def change_config(folder, **fields):
+    """Sets keys of config.json."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | fields))
+
+
 def logits(model, expected):
     """The head's outputs under the names that transformers gives them."""
     inputs = tiny.inputs_of(expected)
@@ -102,6 +108,17 @@ def test_a_class_whose_head_is_not_among_the_weights_is_an_encoder(tmp_path, nam
     assert reading.find(folder).description.model == "Encoder"
     conversion.convert(folder, tmp_path / "out", "model_garden")
     assert reading.find(tmp_path / "out").description.model == "Encoder"
+
+
+@pytest.mark.parametrize("architectures", [None, ["BertForNER"]])
+@pytest.mark.parametrize("name", ["BertForSequenceClassification", "BertForTokenClassification"])
+def test_of_a_class_that_is_not_named_the_pooler_tells_texts_from_tokens(
+    tmp_path, name, architectures
+):
+    shutil.copytree(FOLDER / name, tmp_path, dirs_exist_ok=True)
+    change_config(tmp_path, architectures=architectures)
+
+    assert reading.find(tmp_path).description.model == CLASSES[name]
 
 
 def test_several_files_give_the_same_as_one():
@@ -199,12 +216,22 @@ def test_a_tokenizer_that_cleans_text_in_another_way_is_warned_of(tmp_path, fiel
 
 def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path):
     shutil.copytree(FOLDER / "BertForMaskedLM", tmp_path, dirs_exist_ok=True)
-    config = tmp_path / "config.json"
-    fields = json.loads(config.read_text()) | {"tie_word_embeddings": False}
-    config.write_text(json.dumps(fields))
+    change_config(tmp_path, tie_word_embeddings=False)
 
     (note,) = tiny.load(tmp_path)[1].notes
     assert note == "warning: its separate output matrix is not used, but the word embeddings are"
+
+
+def test_a_head_for_several_labels_at_once_is_warned_of_and_not_read(tmp_path):
+    shutil.copytree(FOLDER / "BertForSequenceClassification", tmp_path, dirs_exist_ok=True)
+    change_config(tmp_path, problem_type="multi_label_classification")
+    model, report = tiny.load(tmp_path)
+
+    assert (type(model).__name__, report.new) == ("Encoder", ())
+    assert set(report.ignored) == {"classifier.weight", "classifier.bias"}
+    (note,) = report.notes
+    assert note.startswith("warning: it gives any number of labels to a text")
+    assert reading.find(tmp_path).description.labels == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -50,6 +50,19 @@ def test_a_vocabulary_further_up_is_that_of_a_run_only(tmp_path, ours):
     assert reading.find(tmp_path / "project" / "models" / "mine").read_vocabulary() is None
 
 
+@pytest.mark.parametrize("of_run", [False, True])
+def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_refused(tmp_path, ours, of_run):
+    if of_run:
+        ours = shutil.move(ours, tmp_path / "run" / "checkpoints" / "step-00000001")
+        shutil.move(ours / "vocab.txt", tmp_path / "run")
+    vocabulary = (tmp_path / "run" if of_run else ours) / "vocab.txt"
+    vocabulary.write_text("\n".join((*tiny.PIECES[:5], *reversed(tiny.PIECES[5:]))))
+
+    with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
+        tokenizer.read_tokenizer(tmp_path / "run" if of_run else ours)
+    tiny.load(ours)
+
+
 def test_a_folder_of_something_else_tells_what_was_expected(tmp_path):
     with pytest.raises(UserError, match=r"no checkpoint in .*: expected a run folder, bert_tf\."):
         reading.find(tmp_path)

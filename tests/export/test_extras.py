@@ -1,10 +1,12 @@
-"""What stands beside the graph: warm-up requests, the model card, version folders."""
+"""What stands beside the graph: warm-up requests, model card, fingerprint, version folders."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 from tensorflow_serving.apis import prediction_log_pb2
 
 import export
@@ -89,6 +91,16 @@ def test_the_card_reads_the_same_for_people(exported, family):
             for key, value in signature["example"]["inputs"].items():
                 assert f"{json.dumps(key)}: {json.dumps(value)}" in text
         assert all(f"`{label}`" in text for label in card["labels"])
+
+
+def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):
+    """Of a frozen model, too, whose graph is changed after TensorFlow has written it."""
+    copy = tmp_path / "copy"
+    shutil.copytree(exported("classification", freeze=True), copy)
+    told = tf.saved_model.experimental.read_fingerprint(str(copy))
+    write_fingerprint(str(copy))
+
+    assert tf.saved_model.experimental.read_fingerprint(str(copy)) == told
 
 
 def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):

@@ -173,6 +173,12 @@ def test_models_that_take_no_texts_are_told(exported, capsys):
         predict.run(str(exported("hub") / "encoder"), ["text"], None, None)
 
 
+def test_a_text_in_the_place_of_the_model_is_told_in_one_line(capsys):
+    assert main(["predict", "the model was forgotten " * 20, "the cat"]) == 2
+    told = capsys.readouterr().err
+    assert "(File name too long); name the folder of one" in told and told.count("\n") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hub"])
 def test_every_family_is_asked(exported, loaded, tmp_path, family, capsys):

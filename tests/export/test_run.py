@@ -17,9 +17,11 @@ from bert_tf import (
     Tokenizer,
 )
 from bert_tf import config as configuration
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import conversion, native
 from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import write_beside
+from bert_tf.errors import UserError
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from export import run as exporting
 from export.run import export_run
@@ -40,6 +42,18 @@ def alone(folder, model, labels=()):
     tokenizer = Tokenizer(tiny.VOCABULARY)
     native.write(folder, model, describe(model, tokenizer, labels))
     write_beside(folder, tokenizer.vocabulary)
+    return folder
+
+
+def without_pooler(folder, model):
+    """One of a model whose pooler is not there."""
+    tokenizer = Tokenizer(tiny.VOCABULARY)
+    weights = {
+        name: variable.numpy()
+        for name, variable in weight_names(model).items()
+        if not name.startswith("encoder/pooler/")
+    }
+    native.write_weights(folder, weights, describe(model, tokenizer), tokenizer.vocabulary)
     return folder
 
 
@@ -177,3 +191,66 @@ def test_a_pooler_that_was_not_trained_is_warned_of_where_it_is_served(
     for model in (encoder, PreTrainer(encoder), SequenceClassifier(encoder, 2)):
         options(alone(tmp_path, model), monkeypatch, **settings)
         assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda e: SequenceClassifier(e, 2), "task"),
+        (MultipleChoice, "task"),
+        (PreTrainer, "nsp"),
+    ],
+)
+def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
+    tmp_path, encoder, monkeypatch, make, kind
+):
+    model = make(encoder)
+    folder = without_pooler(tmp_path, model)
+    told = f"has no pooler, whose output the head of a {type(model).__name__} reads; give a whole"
+    with pytest.raises(UserError, match=told):
+        options(folder, monkeypatch, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(lambda e: TokenClassifier(e, 3), "task"), (SpanClassifier, "task"), (PreTrainer, "mlm")],
+)
+def test_a_head_that_reads_no_pooler_is_served_without_one(
+    tmp_path, encoder, monkeypatch, make, kind
+):
+    assert options(without_pooler(tmp_path, make(encoder)), monkeypatch, kind=kind)["kind"] == kind
+
+
+def test_of_a_classifier_of_several_labels_at_once_the_encoder_is_served(
+    tmp_path, encoder, monkeypatch, capsys
+):
+    tokenizer = Tokenizer(tiny.VOCABULARY)
+    folder = tmp_path / "theirs"
+    conversion.save(
+        SequenceClassifier(encoder, 2), folder, "huggingface", tokenizer, ["bad", "good"]
+    )
+    config = folder / "config.json"
+    fields = json.loads(config.read_text()) | {"problem_type": "multi_label_classification"}
+    config.write_text(json.dumps(fields))
+    capsys.readouterr()
+
+    for kind in ("embedding", "hub"):
+        options(folder, monkeypatch, kind=kind)
+        assert "warning: it gives any number of labels to a text" in capsys.readouterr().err
+    with pytest.raises(UserError, match="this Encoder was not fine-tuned for a task; choose --k"):
+        options(folder, monkeypatch)
+    assert "only its encoder is read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["task", "hub"])
+def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
+    tmp_path, encoder, monkeypatch, kind
+):
+    run = RunFolder.start(tmp_path / "run", configuration.load(tiny.write_finetuning(tmp_path)))
+    step = run.checkpoints / "step-00000001"
+    step.mkdir(parents=True)
+    alone(step, SequenceClassifier(encoder, 2))
+    (step / "vocab.txt").unlink()
+    run.vocabulary.write_text("\n".join(reversed(tiny.VOCABULARY)))
+    with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
+        options(run.path, monkeypatch, kind=kind)

@@ -5,7 +5,7 @@ import pytest
 
 import export
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, SpanClassifier
+from bert_tf.models import Encoder, PreTrainer, SpanClassifier
 from bert_tf.text import Tokenizer
 from export.hub import HubEncoder
 from tests import tiny
@@ -39,19 +39,55 @@ def test_labels_are_for_classes(models, tokenizer, tmp_path, family):
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"),
+    ("labels", "reason"),
     [
-        ("task", "a Sequential was not fine-tuned for a task"),
-        ("mlm", "there is no pre-training head for --kind mlm in a Sequential"),
-        ("embedding", "there is no encoder in a Sequential; give a model of bert_tf"),
-        ("hub", "there is no encoder in a Sequential; give a model of bert_tf"),
+        ([0, 1, 2], "the label 0 is not one line of text; give such a name to each class"),
+        ([b"a", b"b", b"c"], "the label b'a' is not one line of text"),
+        (["a", "", "c"], "the label '' is not one line of text"),
+        (["a", "b\nb", "c"], r"the label 'b\\nb' is not one line of text"),
+        (["a", "b", "c\r"], r"the label 'c\\r' is not one line of text"),
+        (["a", "b", "a"], "the label 'a' is there 2 times; give each class its own"),
     ],
 )
-def test_a_model_is_one_of_bert_tf(tokenizer, tmp_path, kind, reason):
-    other = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+@pytest.mark.parametrize("family", ["classification", "token_classification"])
+def test_labels_are_different_lines_of_text(models, tokenizer, tmp_path, family, labels, reason):
     with pytest.raises(UserError, match=reason):
+        export.save(models(family), tokenizer, tmp_path / "x", labels)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["task", "mlm", "embedding", "hub"])
+def test_a_model_is_one_of_bert_tf(tokenizer, tmp_path, kind):
+    other = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    with pytest.raises(UserError, match="there is no encoder in a Sequential; give a model of"):
         export.save(other, tokenizer, tmp_path / "x", kind=kind)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("make", "kinds"),
+    [
+        (lambda encoder: encoder, "hub or embedding"),
+        (PreTrainer, "mlm, nsp, hub or embedding"),
+        (lambda encoder: PreTrainer(encoder, next_sentence=False), "mlm, hub or embedding"),
+    ],
+)
+def test_without_a_task_those_kinds_are_named_that_there_are(tokenizer, tmp_path, make, kinds):
+    model = make(Encoder(tiny.encoder_config(16)))
+    told = f"^this {type(model).__name__} was not fine-tuned for a task; choose --kind {kinds}$"
+    with pytest.raises(UserError, match=told):
+        export.save(model, tokenizer, tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_encoder_has_no_pre_training_head(models, tokenizer, tmp_path):
+    with pytest.raises(UserError, match="this Encoder has no pre-training head for --kind mlm; "):
+        export.save(models("mlm").encoder, tokenizer, tmp_path / "x", kind="mlm")
+
+
+def test_a_place_that_no_folder_can_have_is_told(models, tokenizer, tmp_path):
+    with pytest.raises(UserError, match="cannot write .* .File name too long.; choose another"):
+        export.save(models("classification"), tokenizer, tmp_path / ("x" * 300))
 
 
 def test_a_pooler_that_is_not_there_is_not_served(tokenizer, tmp_path):
