@@ -43,6 +43,7 @@ class RecordData:
             too. By default those of a folder or glob `path` whose names begin with "dev-".
 
     Attributes:
+        files: those to train on, then those held out.
         steps_per_epoch: batches after which every record has had its turn.
         max_predictions: columns for masked tokens.
 
@@ -64,6 +65,7 @@ class RecordData:
         dev_path: Paths | None = None,
     ):
         train, dev = _files(path, dev_path)
+        self.files = [*train, *dev]
         _check_tokenizer(train[0].parent, tokenizer)
         vocab_size = tokenizer.vocab_size
         self._batch_size, self._next_sentence = batch_size, next_sentence

@@ -101,8 +101,7 @@ class TextTask(Task):
 
         Those for a test file of GLUE are called as its server wants.
         """
-        submissions = GLUE[data.benchmark].submissions if data.benchmark else {}
-        submitted = submissions.get(data.path.stem)
+        submitted = self._submitted(data)
         words = self.words(predictions, submitted is not None)
         lines = [f"{i}\t{word}\n" for i, word in enumerate(words)]
         write_text(folder / f"{submitted or name}.tsv", "index\tprediction\n" + "".join(lines))
@@ -130,6 +129,18 @@ class TextTask(Task):
     def _read(self, path: Path) -> LabelledTexts:
         return text_files.read(path, self.data, self.needs_labels(path))
 
+    def _submitted(self, data: EncodedTexts) -> str | None:
+        """What GLUE's server calls the predictions for `data`; None if it does not ask for them.
+
+        The predictions for the run's own test files are not to be replaced by those for others.
+        """
+        submitted = _submission(data.path, data.benchmark)
+        own = self.test_files().values()
+        if data.path.resolve() in {each.resolve() for each in own}:
+            return submitted
+        task = text_files.glue_task(self.data)
+        return None if submitted in [_submission(each, task) for each in own] else submitted
+
     def _encode(self, path: Path, rows: LabelledTexts) -> EncodedTexts:
         preprocess = Preprocessor(
             self.tokenizer, max_length=self.config.train.max_length, padding="batch"
@@ -142,3 +153,7 @@ class TextTask(Task):
 
         targets = None if rows.labels is None else self.targets(rows)
         return EncodedTexts(path, rows.benchmark, EncodedRows.gather(packed()), targets)
+
+
+def _submission(path: Path, task: str) -> str | None:
+    return GLUE[task].submissions.get(path.stem) if task else None

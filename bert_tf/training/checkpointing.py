@@ -2,7 +2,7 @@
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
 optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what tells the training data
+`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what tells the run's data
 from others. It appears by one rename. The position in the data is the step: batch k is a function
 of the seed and k.
 """
@@ -24,8 +24,9 @@ from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
 
-# What the state calls the fingerprint of the training data.
-_DATA = "data"
+# What the state calls the fingerprints of the data, and what they are of.
+TRAINING_DATA, DEV_DATA = "data", "dev_data"
+_IN_WORDS = {TRAINING_DATA: "training data", DEV_DATA: "dev data"}
 
 
 class Checkpoints:
@@ -42,7 +43,7 @@ class Checkpoints:
             rest is deleted, but not the one that the run would end with.
         every: updates between those in turn.
         writes: whether this process writes them; of several that train together one does.
-        data: the `fingerprint` of the training data; None does not compare them.
+        data: fingerprints by `TRAINING_DATA` and `DEV_DATA`; what is not there is not compared.
 
     Attributes:
         folder: where they are.
@@ -55,14 +56,14 @@ class Checkpoints:
         kept: int,
         every: int,
         writes: bool = True,
-        data: str | None = None,
+        data: Mapping[str, str] | None = None,
     ):
         self.folder = folder
         self._writes = writes
         self._description = description
         self._kept = kept
         self._every = every
-        self._data = data
+        self._data = dict(data or {})
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
         """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
@@ -84,7 +85,7 @@ class Checkpoints:
                 KEPT: evaluations.kept(step),
                 "evaluations": evaluations.results,
             }
-            write_state(new, state if self._data is None else state | {_DATA: self._data})
+            write_state(new, state | self._data)
         self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
@@ -97,7 +98,7 @@ class Checkpoints:
 
         Raises:
             UserError: there are checkpoints and all are damaged, or they are of another model or
-                of other training data.
+                of other data.
         """
         folder = newest_sound(self.folder, damage)
         if folder is None:
@@ -136,12 +137,13 @@ class Checkpoints:
             raise _of_another_model(folder)
 
     def _check_data(self, state: dict[str, Any]) -> None:
-        """Raises UserError where the state is of other training data; older ones do not tell."""
-        if self._data is not None and state.get(_DATA, self._data) != self._data:
-            raise UserError(
-                f"the training data are not those of step {state['step']}; put them back, or "
-                "choose another --out"
-            )
+        """Raises UserError where the state is of other data; older ones do not tell."""
+        for key, found in self._data.items():
+            if state.get(key, found) != found:
+                raise UserError(
+                    f"the {_IN_WORDS[key]} are not those of step {state['step']}; put them back, "
+                    "or choose another --out"
+                )
 
     def _delete_others(self, step: int) -> None:
         """Deletes what is too old, and what is later than `step` since it had to be passed over."""

@@ -5,6 +5,15 @@ from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 
 
+def check(blocks: int, settings: FinetuningTrain) -> None:
+    """Raises a UserError if `train.frozen_layers` is more than there are blocks."""
+    if (settings.frozen_layers or 0) > blocks:
+        raise UserError(
+            f"train.frozen_layers {settings.frozen_layers} is more than the model's {blocks} "
+            "layers; lower it"
+        )
+
+
 def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
     """Keeps the embeddings and the first `train.frozen_layers` blocks as they are.
 
@@ -16,11 +25,7 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
     frozen = settings.frozen_layers
     if frozen is None:
         return
-    if frozen > len(encoder.blocks):
-        raise UserError(
-            f"train.frozen_layers {frozen} is more than the model's {len(encoder.blocks)} layers; "
-            "lower it"
-        )
+    check(len(encoder.blocks), settings)
     for each in _ways(encoder).values():
         for layer in (each.embeddings, *each.blocks[:frozen]):
             layer.trainable = False

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config import RunConfig
 from bert_tf.config.kinds import POLICIES
 from bert_tf.data.batching import TrainingRows, training_batches
@@ -18,12 +20,12 @@ from bert_tf.errors import UserError
 from bert_tf.progress import say
 from bert_tf.tasks import TASKS, Task
 from bert_tf.training import depth, setup
-from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
 from bert_tf.training.evaluations import Evaluations, in_words
-from bert_tf.training.fingerprint import fingerprint
+from bert_tf.training.fingerprint import fingerprint, of_files
 from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.search import search
+from bert_tf.training.search import check_sources, search
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.team import Team, assemble
 from bert_tf.training.tensorboard import Scalars
@@ -51,28 +53,60 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
     for trial in config.trials():
         check_batches(team.strategy, trial.train)
     with team.losses_told(), RunFolder.shared(out, config, team) as run:
-        if config.search:
-            run_trial = functools.partial(_run_trial, team=team)
-            metrics = search(run, run_trial, TASKS[config.task].best_metric_of(config))
-        else:
-            metrics = _finetune(run, team)
+        metrics = _search(run, team) if config.search else _finetune(run, team, config.trials())
         team.told_by_chief(lambda: _predict_tests(run))
         return metrics
 
 
-def _run_trial(config: RunConfig, folder: Path, team: Team) -> dict[str, float]:
+def _search(run: RunFolder, team: Team) -> dict[str, float]:
+    """The best of all trials; what is wrong with one is told before the first, if no data tell."""
+    config, tokenizer = run.config, setup.make_tokenizer(run)
+    sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
+    for trial in trials:
+        TASKS[config.task](trial, tokenizer)
+        setup.check_lengths(trial.train, sizes)
+        depth.check(sizes.num_hidden_layers, trial.train)
+    task = TASKS[config.task](config, tokenizer)
+    check_sources(run, _sources(task))
+    run_trial = functools.partial(_run_trial, team=team, trials=trials)
+    return search(run, run_trial, task.best_metric)
+
+
+def _sources(task: Task) -> dict[str, str]:
+    """What the trials of a search have to have in common, with its fingerprint."""
+    vocabulary = task.config.tokenizer.vocab
+    # Only questions have more training files than one.
+    more = getattr(task.data, "extra_train", None) or ()
+    return {
+        "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
+        "training data": of_files([*task.files("train").values(), *map(Path, more)]),
+        "dev data": of_files(task.files("dev").values()),
+    }
+
+
+def _run_trial(
+    config: RunConfig, folder: Path, team: Team, trials: Sequence[RunConfig]
+) -> dict[str, float]:
     """One run of a search: the test files are for the best one only."""
     with RunFolder.shared(folder, config, team) as run:
-        return _finetune(run, team)
+        return _finetune(run, team, trials)
 
 
-def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
+def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[str, float]:
+    """Trains a run to its end.
+
+    Args:
+        run: the run.
+        team: the processes that share the work.
+        trials: what is run on the same data, this run included.
+    """
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
     task = TASKS[config.task](config, tokenizer)
     examples = task.train_examples()
-    per_epoch = _steps_per_epoch(task, examples)
+    _check_batches(task, examples, trials)
+    per_epoch = len(examples.lengths) // settings.batch_size
     steps = settings.steps or max(1, round(settings.epochs * per_epoch))
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
     # They are for when all is done; what is wrong with them is told before.
@@ -100,7 +134,7 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
             settings.checkpoints_kept,
             settings.checkpoint_steps,
             team.chief,
-            fingerprint(examples),
+            {TRAINING_DATA: fingerprint(examples), DEV_DATA: of_files(task.files("dev").values())},
         ),
         [
             Phase(
@@ -141,16 +175,19 @@ def _finetune(run: RunFolder, team: Team) -> dict[str, float]:
     return team.told_by_chief(finish)
 
 
-def _steps_per_epoch(task: Task, examples: TrainingRows) -> int:
-    """Full batches in one pass over the training data."""
-    rows, batch_size = len(examples.lengths), task.config.train.batch_size
-    if batch_size > rows:
+def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[RunConfig]) -> None:
+    """Raises a UserError where a batch, also of a trial that comes later, is larger than the data.
+
+    Trials with another `train.max_length` may have other examples, and are left to themselves.
+    """
+    rows, length = len(examples.lengths), task.config.train.max_length
+    largest = max(each.train.batch_size for each in trials if each.train.max_length == length)
+    if largest > rows:
         (path,) = task.files("train").values()
         raise UserError(
-            f"train.batch_size {batch_size} is larger than the data: {path} gives {rows} rows or "
+            f"train.batch_size {largest} is larger than the data: {path} gives {rows} rows or "
             "windows to train on; lower it"
         )
-    return rows // batch_size
 
 
 def _score(
@@ -188,9 +225,12 @@ def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.M
         run: of any task but pre-training.
         precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
             which the metrics are those of the run.
+
+    Raises:
+        UserError: there is no checkpoint, or its vocabulary is not the one it was trained with.
     """
     checkpoint = reading.find(run.path)
-    tokenizer = setup.make_tokenizer(run)
+    tokenizer = tokenizer_of(checkpoint)
     config = run.trained_with
     task = TASKS[config.task](config, tokenizer, checkpoint.description.labels)
     task.remember(run.read_metrics() or {})

@@ -1,11 +1,20 @@
-"""Whether training data are the ones that they were."""
+"""Whether data are the ones that they were: sixteen hexadecimal digits, other ones for others."""
 
 import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config import RunConfig
 from bert_tf.data.batching import TrainingRows
+from bert_tf.data.corpus import Corpus
+from bert_tf.data.pretraining_data import open_corpus
+from bert_tf.errors import UserError
+from bert_tf.files import checksum
+from bert_tf.text import Tokenizer
 
 # Rows that are laid side by side, and padded, at a time.
 _CHUNK = 1024
@@ -14,7 +23,7 @@ _LENGTH = 16
 
 
 def fingerprint(examples: TrainingRows) -> str:
-    """Sixteen hexadecimal digits; others for other inputs or targets, or in another order."""
+    """Of rows to train on: their inputs, their targets and their order."""
     digest = hashlib.sha256()
     count = len(examples.lengths)
     for start in range(0, count, _CHUNK):
@@ -23,3 +32,47 @@ def fingerprint(examples: TrainingRows) -> str:
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:_LENGTH]
+
+
+def of_files(paths: Iterable[Path]) -> str:
+    """Of the contents of files; what is no file, such as a split of TFDS, counts by its name.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    contents = []
+    for path in paths:
+        try:
+            contents.append(checksum(path) if path.is_file() else str(path))
+        except OSError as error:
+            raise UserError(f"file cannot be read: {path} ({error.strerror})") from None
+    return _of(contents)
+
+
+def of_sizes(files: Iterable[Path]) -> str:
+    """Of files whose contents are too much to read for this: their names and sizes."""
+    return _of([(file.name, file.stat().st_size) for file in files])
+
+
+def of_corpus(config: RunConfig, tokenizer: Tokenizer) -> str:
+    """Of what the tokens of a corpus follow from; its files count by name, size and last change.
+
+    Args:
+        config: of task pretraining.
+        tokenizer: the run's.
+
+    Raises:
+        UserError: as `open_corpus`.
+    """
+    data, corpus = config.data, open_corpus(config)
+    if isinstance(corpus, Corpus):
+        found = [(file, file.stat()) for file in corpus.parts]
+        text = [(str(file), known.st_size, known.st_mtime_ns) for file, known in found]
+    else:
+        text = [data.path, data.split, corpus.size]
+    how = [data.format, data.dev_fraction, tokenizer.lower_case, tokenizer.vocabulary]
+    return _of([text, how])
+
+
+def _of(facts: list) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:_LENGTH]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path
-from bert_tf.progress import say
+from bert_tf.progress import warn
 from bert_tf.training.callbacks import StepCallback
 from bert_tf.training.evaluations import Metrics
 
@@ -19,11 +19,23 @@ _IN_A_ROW = 10
 
 
 class Diverged(UserError):
-    """The loss is no longer a number."""
+    """The loss is no longer a number.
+
+    Args:
+        found: what was seen, and where.
+        advice: what to do where this is a run by itself, and no trial of a search.
+
+    Attributes:
+        found: as given.
+    """
+
+    def __init__(self, found: str, advice: str):
+        super().__init__(f"{found}; {advice}")
+        self.found = found
 
 
 class NonFinite(StepCallback):
-    """Ends training when the loss or the gradient is not finite, or tells what was left out.
+    """Ends training when the loss or the gradient is not finite, or warns of what was left out.
 
     The batch is written down as `nonfinite-step-00001000.npz`, its inputs and targets under their
     own names.
@@ -65,13 +77,13 @@ class NonFinite(StepCallback):
         what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
         if self._skip and self._in_a_row < _IN_A_ROW - 1:
             self._in_a_row += 1
-            say(f"{what} at step {self.step}; its update is left out")
+            warn(f"{what} at step {self.step}; its update is left out")
             # The means would stay what they are now.
             self.model.reset_metrics()
             return
         raise Diverged(
-            f"{what} at step {self.step}{self._write_batch()}; lower train.learning_rate and start "
-            f"again with another --out{self._other_way()}"
+            f"{what} at step {self.step}{self._write_batch()}",
+            f"lower train.learning_rate and start again with another --out{self._other_way()}",
         )
 
     def _other_way(self) -> str:

@@ -5,21 +5,26 @@ import dataclasses
 import functools
 import itertools
 import os
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
+from bert_tf.data.corpus import TFRECORD, TOKEN_SHARDS
 from bert_tf.data.pretraining_data import open_data
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.shard_data import ShardData
+from bert_tf.data.shard_writing import check_out
+from bert_tf.data.token_shards import MANIFEST
 from bert_tf.errors import UserError
+from bert_tf.files import read_text, remove_folder, write_text
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say
 from bert_tf.text import Tokenizer
-from bert_tf.training import setup
-from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training import fingerprint, setup
+from bert_tf.training.checkpointing import TRAINING_DATA, Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
@@ -81,6 +86,7 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
                 settings.checkpoints_kept,
                 settings.checkpoint_steps,
                 team.chief,
+                {TRAINING_DATA: _fingerprint(run, parts[0].data)},
             ),
             _phases(parts, steps, model, team),
             evaluations,
@@ -120,6 +126,8 @@ def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team
 
     def open_first() -> None:
         nonlocal data
+        if team.chief and not run.has_saved:
+            _forget_other_tokens(run, tokenizer)
         data = open_data(config, run.tokens, tokenizer, attention)
 
     team.told_by_chief(open_first)
@@ -140,6 +148,31 @@ def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team
         settings.long_length,
     )
     return [_Part(1 - settings.long_fraction, data), _Part(settings.long_fraction, long_data)]
+
+
+def _forget_other_tokens(run: RunFolder, tokenizer: Tokenizer) -> None:
+    """Removes tokens of another text or vocabulary than those that the run has now.
+
+    Once a run has saved something it goes on with the tokens it has, whatever becomes of the text.
+    """
+    if run.config.data.format in (TOKEN_SHARDS, TFRECORD):
+        return
+    source = fingerprint.of_corpus(run.config, tokenizer)
+    if run.tokens.exists():
+        if run.tokens_source.is_file() and read_text(run.tokens_source) == source:
+            return
+        check_out(run.tokens)
+        remove_folder(run.tokens)
+    write_text(run.tokens_source, source)
+
+
+def _fingerprint(run: RunFolder, data: ShardData | RecordData) -> str:
+    """What tells the data from others; token shards have the checksums of all in their manifest."""
+    if isinstance(data, RecordData):
+        return fingerprint.of_sizes(data.files)
+    is_given = run.config.data.format == TOKEN_SHARDS
+    folder = Path(run.config.data.path) if is_given else run.tokens
+    return fingerprint.of_files([folder / MANIFEST])
 
 
 def _phases(parts: list[_Part], steps: int, model: PreTrainer, team: Team) -> list[Phase]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bert_tf import config as configuration
+from bert_tf.checkpoints.native import CHECKPOINTS
+from bert_tf.checkpoints.of_run import step_folders
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import (
@@ -26,8 +28,12 @@ from bert_tf.training.vocabulary import settle
 CONFIG_FILE = "config.yaml"
 VOCABULARY_FILE = "vocab.txt"
 METRICS_FILE = "metrics.json"
-# Of a search: the configuration of its best trial.
+# Of a search: the configuration of its best trial, a line for each trial, and one for each setting.
 BEST_FILE = "best.yaml"
+SEARCH_FILE = "search.tsv"
+SUMMARY_FILE = "summary.tsv"
+# What a run has under `logs`.
+_LOGS = ("train", "dev", "trials")
 # An empty file that the process locks which works on the run.
 _LOCK_FILE = ".lock"
 
@@ -44,14 +50,20 @@ class RunFolder:
         self.path = path
         self.config = config
         self.vocabulary = path / VOCABULARY_FILE
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints = path / CHECKPOINTS
         self.tokens = path / "tokens"
+        # The fingerprint of what these tokens were made of.
+        self.tokens_source = path / "tokens.source"
         self.logs = path / "logs"
         self.predictions = path / "predictions"
+        self.trials = path / "trials"
 
     @classmethod
     def start(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
         """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
+
+        A run that has saved something goes on with its own copy of the vocabulary. One that has not
+        is begun anew where the configuration or the vocabulary has changed.
 
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
@@ -65,16 +77,20 @@ class RunFolder:
         if (path / CONFIG_FILE).exists():
             before = cls.open(path).config
             changed = configuration.difference(before, config)
-            if changed and run.checkpoints.exists():
+            if changed and _has_saved(path):
                 raise UserError(
                     f"{path} holds a run with another "
                     f"{configuration.tell_difference(before, config)}; choose another --out, or "
                     "set it as before to resume"
                 )
-            if not changed:
+            if run.has_saved:
+                if changed:
+                    # Its trials have, and the search may have more of them now.
+                    write_text(path / CONFIG_FILE, config.to_yaml())
                 return run
-            # A run that never saved anything is begun anew, from the text on.
-            shutil.rmtree(run.tokens, ignore_errors=True)
+            if not changed and run._has_vocabulary(vocabulary):
+                return run
+            run._clear()
         write_text(run.vocabulary, vocabulary)
         write_text(path / CONFIG_FILE, config.to_yaml())
         return run
@@ -155,6 +171,11 @@ class RunFolder:
             yield
 
     @property
+    def has_saved(self) -> bool:
+        """Whether there is something to go on from or to lose, of the run or of its trials."""
+        return _has_saved(self.path) or any(map(_has_saved, self.trials.glob("*")))
+
+    @property
     def trained_with(self) -> RunConfig:
         """What the weights that it keeps were trained with: of a search, the best trial's."""
         best = self.path / BEST_FILE
@@ -174,3 +195,23 @@ class RunFolder:
         """What `write_metrics` wrote; None before that."""
         path = self.path / METRICS_FILE
         return json.loads(read_text(path, "metrics")) if path.exists() else None
+
+    def _has_vocabulary(self, text: str) -> bool:
+        return self.vocabulary.is_file() and self.vocabulary.read_bytes() == text.encode()
+
+    def _clear(self) -> None:
+        """Removes what a run has left that saved nothing.
+
+        The tokens of its text stay: whether they are still right shows when they are asked for.
+        """
+        for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE):
+            (self.path / name).unlink(missing_ok=True)
+        # Only what runs write: the folder may be one that the user keeps other things in.
+        trials = [config.parent for config in self.trials.glob(f"*/{CONFIG_FILE}")]
+        for folder in (*trials, *(self.logs / name for name in _LOGS)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_saved(folder: Path) -> bool:
+    """Whether a run has a checkpoint, or its metrics where somebody has removed the checkpoints."""
+    return bool(step_folders(folder / CHECKPOINTS)) or (folder / METRICS_FILE).exists()

@@ -1,38 +1,43 @@
 """A search: every combination of the lists under `train`, and the best of them kept.
 
 Where `train.seed` is one of the lists, its values are repetitions: settings are compared by their
-mean over the seeds, and of the best settings the best run is kept.
+mean over the seeds, and of the best settings the best run is kept. A setting of which a seed has
+diverged comes behind those of which none has.
 """
 
 import dataclasses
+import json
 import shutil
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bert_tf.checkpoints import of_run
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, remove_folder, write_text
-from bert_tf.progress import say
+from bert_tf.files import atomic_path, read_text, remove_folder, write_text
+from bert_tf.progress import say, warn
 from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
-from bert_tf.training.run_folder import BEST_FILE, RunFolder
+from bert_tf.training.run_folder import BEST_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
 from bert_tf.training.tensorboard import write_trial
 
 Finetune = Callable[[RunConfig, Path], dict[str, float]]
 
+# What the trials have in common, as `check_sources` has found it.
+_SOURCES_FILE = "sources.json"
+
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One run of a search that came to its end.
+    """One run of a search.
 
     Attributes:
         name: of its folder.
         config: what it did.
         settings: the searched keys and their values.
-        metrics: on the dev data.
+        metrics: on the dev data; none if it diverged.
     """
 
     name: str
@@ -46,13 +51,37 @@ class Trial:
         return tuple((key, value) for key, value in self.settings.items() if key != "seed")
 
 
+def check_sources(run: RunFolder, sources: Mapping[str, str]) -> None:
+    """Makes sure that all trials of a search are run on the same, however often it is taken up.
+
+    Args:
+        run: the search's.
+        sources: fingerprints of what they are run on, each by its name.
+
+    Raises:
+        UserError: some trials were run on something else. Those of older versions do not tell.
+    """
+    file = run.path / _SOURCES_FILE
+    if not (run.has_saved and file.exists()):
+        write_text(file, json.dumps(sources, indent=2) + "\n")
+        return
+    before = json.loads(read_text(file, "sources of the search"))
+    for name, found in sources.items():
+        if before[name] != found:
+            raise UserError(
+                f"the {name} changed since the first trials of {run.path}; put back what was "
+                "there, or choose another --out"
+            )
+
+
 def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, float]:
     """Runs every trial of the run's configuration, and makes the run the best of them.
 
     Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
     one only the checkpoint with its final weights stays. `search.tsv` has a line for each trial so
     far, `summary.tsv` mean and standard deviation over the seeds of each setting, `best.yaml` the
-    configuration of the best trial. Trials whose loss is no longer a number are left out.
+    configuration of the best trial. Trials whose loss is no longer a number have a line without
+    metrics.
 
     Args:
         run: a run whose configuration has a search.
@@ -72,17 +101,17 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
         name = ",".join(f"{key}={value}" for key, value in settings.items())
         say(f"trial {number} of {len(configs)}: {name}")
         try:
-            metrics = _run_once(config, run.path / "trials" / name, finetune)
+            metrics = _run_once(config, run.trials / name, finetune)
         except Diverged as error:
-            say(f"{name}: {error}")
-            continue
+            warn(f"trial {name} is left out: {error.found}")
+            metrics = {}
         trials.append(Trial(name, config, settings, metrics))
-        if not (run.logs / "trials" / name).exists():
+        if metrics and not (run.logs / "trials" / name).exists():
             write_trial(run.logs / "trials" / name, name, settings, metrics)
-        _write_table(run.path / "search.tsv", [each.settings | each.metrics for each in trials])
+        _write_table(run.path / SEARCH_FILE, [each.settings | each.metrics for each in trials])
         if "seed" in settings:
-            _write_table(run.path / "summary.tsv", _summary(trials))
-    if not trials:
+            _write_table(run.path / SUMMARY_FILE, _summary(trials))
+    if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best = _best(trials, best_metric)
     say(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
@@ -92,8 +121,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
             if is_still_the_best and kept == run.predictions and kept.exists():
                 # What `evaluate` has found on other data since.
                 shutil.copytree(kept, new)
-            trial = run.path / "trials" / best.name
-            shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
+            shutil.copytree(run.trials / best.name / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
     run.finish(best.metrics)
     return best.metrics
@@ -113,13 +141,20 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
 
 
 def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
-    settings = max(_repeated(trials), key=lambda same: rank(_means(same), best_metric))
-    return max(settings, key=lambda trial: rank(trial.metrics, best_metric))
+    """The best trial of the best setting."""
+
+    def standing(same: list[Trial]) -> tuple[bool, tuple[float, float]]:
+        return all(trial.metrics for trial in same), rank(_means(same), best_metric)
+
+    compared = [same for same in _repeated(trials) if any(trial.metrics for trial in same)]
+    ended = [trial for trial in max(compared, key=standing) if trial.metrics]
+    return max(ended, key=lambda trial: rank(trial.metrics, best_metric))
 
 
 def _spread(best: Trial, trials: Iterable[Trial], metric: str) -> str:
     """Mean and deviation over the seeds of the best setting, where there are several, in words."""
-    values = [t.metrics[metric] for t in trials if t.without_seed == best.without_seed]
+    same = [trial for trial in trials if trial.without_seed == best.without_seed]
+    values = [trial.metrics[metric] for trial in same if trial.metrics]
     if len(values) == 1:
         return ""
     mean, deviation = statistics.fmean(values), statistics.stdev(values)
@@ -151,7 +186,8 @@ def _summary(trials: Iterable[Trial]) -> list[dict[str, object]]:
     """For each setting mean and sample standard deviation of the metrics; one run has none."""
     rows = []
     for same in _repeated(trials):
-        row: dict[str, object] = {**dict(same[0].without_seed), "runs": len(same)}
+        ended = sum(1 for trial in same if trial.metrics)
+        row: dict[str, object] = {**dict(same[0].without_seed), "runs": ended}
         for name, values in _values(same).items():
             row[name] = statistics.fmean(values)
             row[f"{name}_std"] = statistics.stdev(values) if values[1:] else ""

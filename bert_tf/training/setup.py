@@ -39,11 +39,22 @@ def fixed_length(settings: TrainConfig) -> int | None:
 
 
 def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
-    """An encoder with new weights; its sizes are the configuration's, or its checkpoint's.
+    """An encoder with new weights.
 
     Raises:
-        UserError: sizes do not go together, sequences are longer than the positions, or vocabulary
-            and checkpoint do not belong together.
+        UserError: as `encoder_config` and `check_lengths`.
+    """
+    sizes = encoder_config(config, tokenizer)
+    check_lengths(config.train, sizes)
+    layout = "unpadded" if fixed_length(config.train) is None else "padded"
+    return Encoder(sizes, layout, dtype=POLICIES[config.train.precision])
+
+
+def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
+    """The sizes of a run's encoder: the configuration's, or its checkpoint's.
+
+    Raises:
+        UserError: sizes do not go together, or vocabulary and checkpoint do not.
     """
     if config.init.checkpoint:
         checkpoint = reading.find(config.init.checkpoint)
@@ -57,21 +68,23 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
         sizes = {"intermediate_size": 4 * config.model.hidden_size}
     changes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
     try:
-        encoder_config = EncoderConfig(**sizes | changes)
+        return EncoderConfig(**sizes | changes)
     except UserError as error:
         raise UserError(f"the sizes under `model` are wrong: {error}") from None
-    longest = encoder_config.max_position_embeddings
-    lengths = {"max_length": config.train.max_length}
-    if isinstance(config.train, PretrainingTrain):
-        lengths["long_length"] = config.train.long_length or 0
+
+
+def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
+    """Raises a UserError if sequences are longer than the encoder's positions."""
+    longest = sizes.max_position_embeddings
+    lengths = {"max_length": settings.max_length}
+    if isinstance(settings, PretrainingTrain):
+        lengths["long_length"] = settings.long_length or 0
     for key, length in lengths.items():
         if length > longest:
             raise UserError(
                 f"train.{key} {length} is longer than the model's {longest} positions; lower it "
                 f"to {longest}"
             )
-    layout = "unpadded" if fixed_length(config.train) is None else "padded"
-    return Encoder(encoder_config, layout, dtype=POLICIES[config.train.precision])
 
 
 def load_initial_weights(config: RunConfig, model: keras.Model) -> None:

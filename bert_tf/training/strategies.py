@@ -1,7 +1,8 @@
 """Which devices share the work, and Keras's `fit` on them.
 
 Every device computes its part of each batch; losses divide by the whole batch, gradients are summed
-before they are clipped, so that the result does not depend on the number of devices.
+before they are clipped, so that, but for the draws of dropout, the result does not depend on the
+number of devices.
 """
 
 import functools

@@ -14,7 +14,7 @@ from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
 from bert_tf.report import report
 from bert_tf.report.page import Row, Section, to_html, to_markdown
-from bert_tf.report.paper import BENCHMARKS, benchmark_of
+from bert_tf.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
 from bert_tf.report.runs import RunFacts
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
@@ -110,6 +110,30 @@ def test_the_curves_of_a_search_are_those_of_its_best_trial(cola):
     assert RunFacts.read(cola).curves["dev"]["mcc"] == ([1, 2], [0.75, 0.75])
 
 
+SUMMARY = "epochs\truns\tmcc\tmcc_std\n3\t1\t0.9\t\n4\t2\t0.45\t0.01\n5\t0\t\t\n"
+
+
+def test_a_setting_of_which_a_seed_diverged_is_not_the_best(tmp_path):
+    lists = "epochs: [3, 4, 5], seed: [0, 1]"
+    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}", train=lists))
+    run = finished(tmp_path / "run", loaded, {"mcc": 0.5})
+    (run.path / "summary.tsv").write_text(SUMMARY)
+    assert RunFacts.read(run.path).shown("mcc") == "45.0 ± 1.0"
+
+
+def test_a_run_with_one_seed_has_no_means_whatever_lies_in_its_folder(tmp_path):
+    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    run = finished(tmp_path / "run", loaded, {"mcc": 0.5})
+    (run.path / "summary.tsv").write_text(SUMMARY)
+    other = RunFolder.start(run.trials / "other", loaded)
+    scalars = Scalars(other.logs / "dev")
+    scalars.write(1, {"mcc": 0.5})
+    scalars.close()
+    facts = RunFacts.read(run.path)
+    assert (facts.shown("mcc"), facts.seeds) == ("50.0", 1)
+    assert facts.curves["dev"] == {}
+
+
 def test_runs_of_one_folder_name_are_told_apart(tmp_path):
     runs = []
     for place, mcc in (("a", 0.4), ("b", 0.5)):
@@ -120,6 +144,28 @@ def test_runs_of_one_folder_name_are_told_apart(tmp_path):
         scalars.close()
     rows = rows_of([run.path for run in runs], tmp_path)
     assert [row[:2] for row in rows[-2:]] == [["a/cola", "40.0"], ["b/cola", "50.0"]]
+
+
+def test_data_of_one_name_in_different_folders_are_told_apart(tmp_path):
+    runs = []
+    for number, data in enumerate(("a/data", "b/data", "b/data")):
+        loaded = config.load(write_config(tmp_path, f"{{path: {data}, format: tsv}}"))
+        runs.append(finished(tmp_path / f"run{number}", loaded, {"accuracy": 0.5}).path)
+    report(runs, tmp_path / "page.html")
+    headings = re.findall("<h2>(.*?)</h2>", (tmp_path / "page.html").read_text())
+    assert headings == ["Classification: a/data", "Classification: b/data"]
+    report(runs[1:], tmp_path / "page.html")
+    assert "<h2>Classification: data</h2>" in (tmp_path / "page.html").read_text()
+
+
+def test_of_several_paths_those_of_one_name_are_told_apart(tmp_path):
+    runs = []
+    for folder in "ab":
+        data = f"{{path: [{folder}/x.txt, y.txt], format: sentence_per_line}}"
+        loaded = config.load(write_config(tmp_path, data, "pretraining"))
+        runs.append((benchmark_of(loaded), loaded))
+    titles = [each.title for each in distinct_benchmarks(runs)]
+    assert titles == ["Pretraining: a/x.txt, y.txt", "Pretraining: b/x.txt, y.txt"]
 
 
 def test_runs_on_a_part_of_the_training_data_say_so(tmp_path):
@@ -245,13 +291,22 @@ def test_a_page_named_like_the_folder_of_the_runs_deletes_nothing(cola, tmp_path
 def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
     assert cli.main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
     assert "must end in .md or .html" in capsys.readouterr().err
-    with pytest.raises(UserError, match="is not a run folder"):
+    with pytest.raises(UserError, match="there is no folder .*missing"):
+        report([cola, tmp_path / "missing"], tmp_path / "page.md")
+    with pytest.raises(UserError, match="none of the folders is that of a finished run"):
         report([tmp_path], tmp_path / "page.md")
+
+
+def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, capsys):
+    (tmp_path / "demo").mkdir()
     unfinished = RunFolder.start(
         tmp_path / "run", config.load(write_config(tmp_path, "{path: ., format: tsv}"))
     )
-    with pytest.raises(UserError, match="has no metrics.json yet"):
-        report([unfinished.path], tmp_path / "page.md")
+    report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
+    told = capsys.readouterr().err
+    assert "demo is left out" in told and "without config.yaml" in told
+    assert "run is left out" in told and "without metrics.json" in told
+    assert "1 runs, 1 tables" in told
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_predictions_for_test_files_have_the_names_and_words_of_the_server(mnli)
         words = {line.split("\t")[1] for line in lines}
         assert words <= {"contradiction", "entailment", "neutral"}
     others = {path.stem for path in written.glob("*.tsv")} - rows.keys()
-    assert others <= {"dev", "dev_mismatched"}
+    assert others <= {"dev", "dev_mismatched", "diagnostic-full"}
 
 
 def test_dev_predictions_are_the_labels(mnli):
@@ -125,6 +125,25 @@ def test_a_test_file_without_labels_is_predicted_and_not_scored(tmp_path):
     task.write_predictions(predictions, data, tmp_path / "predictions", "test")
     written = (tmp_path / "predictions" / "test.tsv").read_text()
     assert written == "index\tprediction\n0\tyes\n1\tno\n"
+
+
+def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_path):
+    for folder in ("CoLA", "other"):
+        write_lines(tmp_path / folder / "test.tsv", ["index\tsentence", f"0\t{folder}"])
+    path = write_config(tmp_path, "classification", "path: CoLA, format: cola")
+    task = task_of(path, labels=("0", "1"))
+    zero, one = np.eye(2, dtype=np.float32)[:, None]
+
+    def write(predictions, folder, name):
+        data = task.read(tmp_path / folder / "test.tsv")
+        task.write_predictions(predictions, data, tmp_path / "written", name)
+        return {each.stem: each.read_text()[-2] for each in (tmp_path / "written").iterdir()}
+
+    assert write(one, "CoLA", "test") == {"CoLA": "1"}
+    assert write(zero, "other", "other_test") == {"CoLA": "1", "other_test": "0"}
+    # A run without a test file of its own submits the predictions for another.
+    (tmp_path / "CoLA" / "test.tsv").unlink()
+    assert write(zero, "other", "other_test")["CoLA"] == "0"
 
 
 def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):

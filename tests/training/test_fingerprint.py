@@ -1,14 +1,17 @@
-"""The fingerprint of training data tells them from others, and nothing else."""
+"""The fingerprint of data tells them from others, and nothing else."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
+from bert_tf import config as configuration
 from bert_tf.data.batching import EncodedRows
 from bert_tf.data.question_windows import WindowRows
+from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint as module
-from bert_tf.training.fingerprint import fingerprint
+from bert_tf.training.fingerprint import fingerprint, of_corpus, of_files, of_sizes
+from tests import tiny
 
 
 def windows():
@@ -48,3 +51,40 @@ def test_all_rows_count_however_many_there_are(monkeypatch):
     ids[-1] += 1
 
     assert fingerprint(changed(windows(), word_ids=ids)) != fingerprint(windows())
+
+
+def test_files_are_told_by_what_is_in_them_and_by_nothing_else(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("text")
+    two.write_text("text")
+    assert of_files([one]) == of_files([two]) != of_files([one, two])
+    before = of_files([one])
+    one.write_text("next")
+    assert of_files([one]) != before
+
+
+def test_what_is_no_file_is_told_by_its_name(tmp_path):
+    assert of_files([tmp_path / "train"]) != of_files([tmp_path / "validation"])
+
+
+def test_large_files_are_told_by_their_names_and_sizes(tmp_path):
+    for folder, name, text in (("a", "one", "text"), ("b", "one", "next"), ("c", "two", "text")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    of = {folder: of_sizes((tmp_path / folder).iterdir()) for folder in "abc"}
+    assert of["a"] == of["b"] != of["c"]
+    (tmp_path / "a" / "one").write_text("longer")
+    assert of_sizes((tmp_path / "a").iterdir()) != of["a"]
+
+
+def test_a_corpus_of_tfds_is_told_by_its_split(tmp_path):
+    from tests.data.prepared_tfds import prepare
+
+    folder = prepare(tmp_path / "tiny", [{"text": "cat sat."}] * 4, (4,))
+    path, tokenizer = tiny.write_pretraining(tmp_path), Tokenizer(tiny.VOCABULARY)
+
+    def of(split):
+        settings = [f"data.path={folder}", "data.format=tfds", f"data.split={split}"]
+        return of_corpus(configuration.load(path, settings), tokenizer)
+
+    assert of("train") == of("train") != of("train[:50%]")

@@ -383,10 +383,18 @@ def test_a_model_whose_outputs_mean_something_else_does_not_go_on(make_training,
 
 
 @pytest.mark.parametrize(
-    ("saved", "found", "goes_on"),
-    [("a", "a", True), (None, "a", True), ("a", None, True), ("a", "b", False)],
+    ("saved", "found", "changed"),
+    [
+        ({"data": "a"}, {"data": "a"}, None),
+        ({}, {"data": "a", "dev_data": "b"}, None),  # a state of an older version
+        ({"data": "a"}, {"data": "a", "dev_data": "b"}, None),
+        ({"data": "a", "dev_data": "b"}, {"data": "a", "dev_data": "b"}, None),
+        ({"data": "a"}, {}, None),
+        ({"data": "a"}, {"data": "b"}, "training"),
+        ({"data": "a", "dev_data": "b"}, {"data": "a", "dev_data": "c"}, "dev"),
+    ],
 )
-def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, found, goes_on):
+def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, found, changed):
     training = make_training()
     description = describe(training.model)
     before = training.weights()
@@ -397,15 +405,15 @@ def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, fo
     checkpoints(saved).save(training.model, 5, Evaluations(100))
     for variable in training.model.variables:
         variable.assign(variable + 1)
-    if goes_on:
+    if changed is None:
         assert checkpoints(found).restore(training.model, Evaluations(100)) == 5
         return
-    changed = training.weights()
-    told = "the training data are not those of step 5; put them back, or choose another --out"
+    moved = training.weights()
+    told = f"the {changed} data are not those of step 5; put them back, or choose another --out"
     with pytest.raises(UserError, match=told):
         checkpoints(found).restore(training.model, Evaluations(100))
-    assert not np.array_equal(changed[0], before[0])
-    for ours, theirs in zip(training.weights(), changed, strict=True):
+    assert not np.array_equal(moved[0], before[0])
+    for ours, theirs in zip(training.weights(), moved, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

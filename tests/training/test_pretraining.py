@@ -1,6 +1,8 @@
 """Pre-training does what its configuration says."""
 
+import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import pytest
 from bert_tf import LAMB, AdamW, training
 from bert_tf import config as configuration
 from bert_tf.checkpoints import of_run, tensors
+from bert_tf.data import pretraining_data
 from bert_tf.data.record_writing import write_records
+from bert_tf.data.token_shards import TokenShards
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from bert_tf.training import pretraining
@@ -19,6 +23,8 @@ from tests import tiny
 def prepared(load_pretraining, tmp_path, monkeypatch):
     """What `pretrain` hands to `train`, for a configuration with settings."""
 
+    numbers = itertools.count()
+
     def prepare(*settings):
         given = {}
 
@@ -27,7 +33,7 @@ def prepared(load_pretraining, tmp_path, monkeypatch):
             evaluations.add(phases[-1].end, {"loss": 1.0})
 
         monkeypatch.setattr(pretraining, "train", train)
-        training.pretrain(load_pretraining(*settings), tmp_path / "run")
+        training.pretrain(load_pretraining(*settings), tmp_path / f"run{next(numbers)}")
         return given
 
     return prepare
@@ -126,6 +132,93 @@ def test_tfrecords_are_trained_on_as_they_are(prepared, load_pretraining, tmp_pa
     assert 4 * 12 < phase.tokens <= 4 * 24
     with pytest.raises(UserError, match="TFRecords have .* one length; set train.long_length to n"):
         prepared(*settings, "train.long_length=32")
+
+
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    """Begins a run on text that is stopped before it has saved anything.
+
+    It tells how often the text has been tokenized so far.
+    """
+    path = tiny.write_pretraining(tmp_path)
+    built, build = [], pretraining_data.build
+
+    def build_and_count(*arguments):
+        built.append(arguments)
+        return build(*arguments)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pretraining_data, "build", build_and_count)
+    monkeypatch.setattr(pretraining, "train", stop)
+
+    def begin(*settings):
+        with pytest.raises(KeyboardInterrupt):
+            training.pretrain(configuration.load(path, settings), tmp_path / "run")
+        return len(built)
+
+    return begin
+
+
+def add_a_document(folder):
+    with open(folder / "corpus.txt", "a") as file:
+        file.write("\nthe cat sat .\n")
+
+
+def test_text_is_tokenized_again_only_where_the_tokens_would_be_others(begin, tmp_path):
+    assert begin() == 1
+    assert begin("train.learning_rate=0.1") == begin() == 1
+    add_a_document(tmp_path)
+    assert begin() == begin() == 2
+    assert begin("data.dev_fraction=0.5") == 3
+    (tmp_path / "vocab.txt").write_text("\n".join([*tiny.VOCABULARY, "more"]) + "\n")
+    assert begin("data.dev_fraction=0.5") == 4
+    assert TokenShards(tmp_path / "run" / "tokens").vocabulary[-1] == "more"
+
+
+def test_what_was_saved_keeps_its_tokens_whatever_becomes_of_the_text(begin, tmp_path):
+    begin()
+    of_run.step_folder(tmp_path / "run" / "checkpoints", 3).mkdir(parents=True)
+    add_a_document(tmp_path)
+    assert begin() == 1
+
+
+def test_a_folder_tokens_of_somebody_else_is_not_removed(begin, tmp_path):
+    (tmp_path / "run" / "tokens").mkdir(parents=True)
+    (tmp_path / "run" / "tokens" / "mine.txt").touch()
+    with pytest.raises(UserError, match="tokens exists and holds no token shards"):
+        begin()
+
+
+def test_token_shards_that_have_changed_do_not_resume(tmp_path):
+    path = tiny.write_pretraining(tmp_path)
+    text = configuration.load(path)
+    pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
+    settings = [f"data.path={tmp_path / 'tokens'}", "data.format=token_shards", "train.steps=1"]
+    shards = configuration.load(path, settings)
+    metrics = training.pretrain(shards, tmp_path / "run")
+    assert training.pretrain(shards, tmp_path / "run") == metrics
+
+    add_a_document(tmp_path)
+    pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
+    with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
+        training.pretrain(shards, tmp_path / "run")
+
+
+def test_tfrecords_that_have_changed_do_not_resume(load_pretraining, tmp_path):
+    config = load_pretraining("data.dupe_factor=1")
+    records = tmp_path / "records"
+    write_records(config, Tokenizer(config.tokenizer.vocab), records)
+    settings = ["data.format=tfrecord", f"data.path={records}", "train.steps=1"]
+    training.pretrain(load_pretraining(*settings), tmp_path / "run")
+
+    (records / "notes.txt").write_text("no records")
+    training.pretrain(load_pretraining(*settings), tmp_path / "run")
+    (file,) = records.glob("train-*")
+    shutil.copy(file, records / "train-more.tfrecord")
+    with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
+        training.pretrain(load_pretraining(*settings), tmp_path / "run")
 
 
 @pytest.mark.parametrize(

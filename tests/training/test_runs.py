@@ -15,7 +15,7 @@ from bert_tf.checkpoints import of_run, tensors
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
 from bert_tf.training.checkpointing import Checkpoints
-from tests import tiny
+from tests import tiny, tiny_questions
 from tests.training.lives import last_step
 
 
@@ -320,7 +320,7 @@ def test_what_changes_no_number_may_change_when_a_run_goes_on(
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000006"]
 
 
-def test_training_data_that_have_changed_do_not_resume(tmp_path):
+def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     config = configuration.load(path, ["train.epochs=1", "model.num_hidden_layers=1"])
     metrics = training.finetune(config, tmp_path / "run")
@@ -333,6 +333,19 @@ def test_training_data_that_have_changed_do_not_resume(tmp_path):
     (tmp_path / "train.tsv").write_text(text.replace("cat", "fish", 1))
     with pytest.raises(UserError, match="training data are not those of step 4; put them back"):
         training.finetune(config, tmp_path / "run")
+    (tmp_path / "train.tsv").write_text(text)
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("cat sat\tgood\n")
+    with pytest.raises(UserError, match="the dev data are not those of step 4; put them back"):
+        training.finetune(config, tmp_path / "run")
+
+
+def test_another_vocabulary_than_the_one_trained_with_is_not_evaluated(tmp_path, finetuned):
+    run = shutil.copytree(finetuned[0], tmp_path / "run")
+    pieces = (run / "vocab.txt").read_text().splitlines()
+    (run / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n")
+    with pytest.raises(UserError, match="is not the one that it was trained with; put its own"):
+        training.evaluate(run)
 
 
 def test_a_path_that_no_run_can_have_is_told_in_one_line(tmp_path):
@@ -351,6 +364,24 @@ def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_shar
     with pytest.raises(UserError, match="train.batch_size 7 cannot be divided among 2 devices"):
         training.finetune(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("write", "setting", "message"),
+    [
+        (tiny.write_finetuning, "max_length=[24,600]", "600 is longer than the model's 32 posit"),
+        (tiny.write_finetuning, "frozen_layers=[1,6]", "6 is more than the model's 2 layers"),
+        (tiny.write_finetuning, "batch_size=[8,5000]", "batch_size 5000 is larger than the data"),
+        (tiny_questions.write_finetuning, "max_length=[24,7]", "7, too short for questions of 4"),
+    ],
+)
+def test_no_trial_is_trained_if_a_later_one_cannot_be(
+    tmp_path, monkeypatch, write, setting, message
+):
+    config = configuration.load(write(tmp_path), [f"train.{setting}"])
+    monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
+    with pytest.raises(UserError, match=message):
+        training.finetune(config, tmp_path / "run")
 
 
 def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path):
@@ -380,6 +411,10 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
         weights(run)["classifier/kernel"], weights(best)["classifier/kernel"]
     )
     assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    with open(tmp_path / "dev.tsv", "a") as file:
+        file.write("cat sat\tgood\n")
+    with pytest.raises(UserError, match="the dev data changed since the first trials of .*run"):
+        training.finetune(config, run)
 
 
 def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretrained):

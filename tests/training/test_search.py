@@ -10,10 +10,11 @@ from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.errors import UserError
+from bert_tf.progress import news
 from bert_tf.training.finetuning import trained
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.search import search
+from bert_tf.training.search import check_sources, search
 from tests import tiny
 
 
@@ -154,6 +155,18 @@ def test_what_is_finished_is_not_run_again(tmp_path, encoder):
     assert len(table(run.path / "search.tsv")) == 1 + 6
 
 
+def test_trials_are_not_compared_with_those_on_other_data(tmp_path, encoder):
+    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
+    before, now = ({"vocabulary": "a", "training data": each} for each in "bc")
+    check_sources(run, before)
+    check_sources(run, now)  # nothing was trained on the first
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+
+    check_sources(run, now)
+    with pytest.raises(UserError, match="the training data changed since the first trials of"):
+        check_sources(run, before)
+
+
 def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_path, encoder):
     run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
     search(run, Trials(encoder, ACCURACY), "accuracy")
@@ -203,13 +216,45 @@ def test_a_trial_that_was_killed_once_it_was_finished_is_cleared_later(tmp_path,
     assert [path.name for path in stayed] == ["step-00000002"] * 2
 
 
-def test_a_trial_that_diverges_is_left_out(tmp_path, encoder, capsys):
-    run = start(tmp_path, *SEARCH)
-    diverges = Trials(encoder, ACCURACY | {(0.2, 2): Diverged("the loss is nan")})
+def diverged():
+    return Diverged("the loss is nan", "start again with another --out")
 
-    assert search(run, diverges, "accuracy")["accuracy"] == 0.6
-    assert "learning_rate=0.2,seed=2: the loss is nan" in capsys.readouterr().err
-    assert table(run.path / "summary.tsv")[2][:3] == ["0.2", "2", "0.55"]
+
+def test_a_trial_that_diverges_is_warned_of_and_has_a_line_without_metrics(
+    tmp_path, encoder, capsys
+):
+    run = start(tmp_path, *SEARCH)
+    with news(False):
+        search(run, Trials(encoder, ACCURACY | {(0.1, 1): diverged()}), "accuracy")
+
+    told = capsys.readouterr().err
+    assert "warning: trial learning_rate=0.1,seed=1 is left out: the loss is nan\n" in told
+    assert "another --out" not in told
+    assert table(run.path / "search.tsv")[:3] == [
+        ["learning_rate", "seed", "accuracy", "loss"],
+        ["0.1", "1", "", ""],
+        ["0.1", "2", "0.1", "1"],
+    ]
+    assert table(run.path / "summary.tsv")[1][:3] == ["0.1", "2", "0.15"]
+    assert not (run.logs / "trials" / "learning_rate=0.1,seed=1").exists()
+
+
+@pytest.mark.parametrize(
+    ("diverge", "best"),
+    [
+        ([(0.2, 2)], 0.9),
+        ([(0.2, 1), (0.2, 2), (0.2, 3)], 0.9),
+        # Means of those that are left decide where no setting is whole.
+        ([(0.1, 1), (0.2, 2)], 0.6),
+    ],
+)
+def test_a_setting_of_which_a_seed_diverges_comes_behind_the_others(
+    tmp_path, encoder, diverge, best
+):
+    run = start(tmp_path, *SEARCH)
+    trials = Trials(encoder, ACCURACY | {key: diverged() for key in diverge})
+
+    assert search(run, trials, "accuracy")["accuracy"] == best
 
 
 def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
@@ -229,7 +274,7 @@ def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
 
 def test_a_search_in_which_all_diverge_is_told(tmp_path, encoder):
     run = start(tmp_path, *SEARCH)
-    diverges = Trials(encoder, {key: Diverged("the loss is nan") for key in ACCURACY})
+    diverges = Trials(encoder, {key: diverged() for key in ACCURACY})
 
     with pytest.raises(UserError, match="every trial of .*run diverged; lower"):
         search(run, diverges, "accuracy")

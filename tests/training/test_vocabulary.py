@@ -63,7 +63,8 @@ def test_where_neither_tells_the_casing_the_vocabulary_does(load, tmp_path, sour
         vocabulary = (folder / "vocab.txt").read_text()
         (folder / "vocab.txt").write_text(vocabulary.replace("##s", piece))
     description = tmp_path / "checkpoint" / "bert_tf.json"
-    fields = json.loads(description.read_text()) | {"lower_case": None}
+    unknown = {"lower_case": None, "vocabulary": None}
+    fields = json.loads(description.read_text()) | unknown
     description.write_text(json.dumps(fields))
     settled, _ = settle(load(source))
 
