@@ -57,6 +57,8 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     loaded = _load(arguments.config, arguments.settings, command="pretrain-data")
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
+    if arguments.naming != "google" and not arguments.tfrecords:
+        raise UserError("--naming is for --tfrecords; add that, or leave --naming out")
     from bert_tf.data import beam_shards, pretraining_data, record_writing
     from bert_tf.text import Tokenizer
     from bert_tf.training.vocabulary import settle

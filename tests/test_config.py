@@ -233,10 +233,49 @@ def test_keys_that_do_not_go_together_are_told(load, settings, told):
         (["data.dev_path=held_out"], "data.dev_path is for data.format tfrecord, but that is tsv"),
         (["train.long_fraction=0.5"], "train.long_fraction is for the steps with train.long_le"),
         (["train.long_batch_size=8"], "train.long_length, which is not set; set it, or remove"),
+        (["data.split=test"], "data.split is for data.format tfds, but that is tsv; remove data.s"),
+        (["data.cross_documents=false"], "is for data.next_sentence false; set that, or remove"),
     ],
 )
 def test_keys_of_pre_training_that_do_not_go_together_are_told(load, settings, told):
     assert told in error(load, *settings, text=PRETRAINING)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "told"),
+    [
+        (
+            "question_answering",
+            ["data.null_threshold=0"],
+            "data.null_threshold is for data.unanswerable true; set that, or remove data.null",
+        ),
+        (
+            "token_classification",
+            ["model.lstm_units=8"],
+            "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, or",
+        ),
+        (
+            "token_classification",
+            ["model.features=last", "train.frozen_layers=0"],
+            "train.frozen_layers is for fine-tuning, but model.features freezes the encoder; rem",
+        ),
+        (
+            "token_classification",
+            ["model.features=last", "train.layer_decay=0.9"],
+            "train.layer_decay is for fine-tuning, but model.features freezes the encoder; remove",
+        ),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_told(load, task, settings, told):
+    assert told in error(load, f"task={task}", *settings)
+
+
+def test_what_other_data_or_another_attention_have_no_use_for_may_be_inherited(load):
+    shards = ["data.format=token_shards", "data.split=test", "data.dev_fraction=0.1"]
+    one_way = ["model.attention=left_to_right", "data.next_sentence=false"]
+
+    assert load(*shards, text=PRETRAINING).data.split == "test"
+    assert load(*one_way, "data.masked_lm_prob=0.2", text=PRETRAINING).data.masked_lm_prob == 0.2
 
 
 @pytest.mark.parametrize(

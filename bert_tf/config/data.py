@@ -10,6 +10,8 @@ from typing import Literal
 from bert_tf.config.kinds import Count, FilePath, Positive, Share
 from bert_tf.errors import UserError
 
+# TFDS, and what `bert-tf pretrain-data` made of it, which the same file may go on to read.
+_WITH_SPLITS = ("tfds", "token_shards", "tfrecord")
 # What decides how examples are made of text; those in TFRecords are made already.
 _OF_EXAMPLES = (
     "masked_lm_prob",
@@ -34,12 +36,15 @@ class PretrainingData:
     format: str
     # Part of a TFDS data set, in its own notation, such as train[:10%].
     split: str = "train"
-    # Share of the documents held out to evaluate on; 0 holds out none.
+    # Share of the documents held out to evaluate on; 0 holds out none. Of token_shards and tfrecord
+    # both keys are those with which they were written, whatever is said here.
     dev_fraction: Share = 0.05
     # Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
     # folder or glob `path`, if any.
     dev_path: FilePath | tuple[FilePath, ...] | None = None
-    # Share of the tokens to predict (paper, section 3.1).
+    # Share of the tokens to predict (paper, section 3.1). Where model.attention goes one way every
+    # token is predicted and none masked: this key and the others of masking, inherited from the
+    # model to compare with, then do nothing.
     masked_lm_prob: Share = 0.15
     # Most predictions in a sequence; null is what masked_lm_prob asks for at full length. The
     # reference's 20 is that for 128 tokens, and has to be changed by hand for others.
@@ -68,11 +73,20 @@ class PretrainingData:
                 f"data.mask_share {self.mask_share} and data.random_share {self.random_share} are "
                 "more than 1 together; lower one"
             )
+        if self.split != PretrainingData.split and self.format not in _WITH_SPLITS:
+            raise UserError(
+                f"data.split is for data.format tfds, but that is {self.format}; remove data.split"
+            )
         if self.format != "tfrecord":
             if self.dev_path is not None:
                 raise UserError(
                     f"data.dev_path is for data.format tfrecord, but that is {self.format}; remove "
                     "data.dev_path"
+                )
+            if self.next_sentence and not self.cross_documents:
+                raise UserError(
+                    "data.cross_documents is for data.next_sentence false; set that, or remove "
+                    "data.cross_documents"
                 )
             return
         for key in _OF_EXAMPLES:
@@ -145,6 +159,13 @@ class QuestionAnsweringData(FinetuningData):
     # Answer nothing where the score of no answer is more than this above that of the best answer;
     # null: what gives the best F1 on the dev data.
     null_threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.null_threshold is not None and not self.unanswerable:
+            raise UserError(
+                "data.null_threshold is for data.unanswerable true; set that, or remove "
+                "data.null_threshold"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

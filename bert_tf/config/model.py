@@ -4,6 +4,7 @@ import dataclasses
 from typing import Literal
 
 from bert_tf.config.kinds import Count, FilePath, Positive, Share
+from bert_tf.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,13 @@ class TaggerModel(ModelConfig):
     ) = None
     # Width of the BiLSTM in each direction (the paper's).
     lstm_units: Count = 768
+
+    def __post_init__(self) -> None:
+        if self.features is None and self.lstm_units != TaggerModel.lstm_units:
+            raise UserError(
+                "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, "
+                "or remove model.lstm_units"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -123,6 +123,15 @@ class TokenClassificationRun(FinetuningRun):
     data: TokenClassificationData
     model: TaggerModel = TaggerModel()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("frozen_layers", "layer_decay"):
+            if self.model.features and getattr(self.train, key) != getattr(FinetuningTrain, key):
+                raise UserError(
+                    f"train.{key} is for fine-tuning, but model.features freezes the encoder; "
+                    f"remove train.{key}"
+                )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceRun(FinetuningRun):

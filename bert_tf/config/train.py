@@ -16,12 +16,13 @@ class TrainConfig:
     """What pre-training and fine-tuning share."""
 
     # How long: exactly one of the two. The paper pre-trains for 1,000,000 steps and fine-tunes for
-    # 3 or 4 epochs.
+    # 2, 3 or 4 epochs.
     steps: Count | None = None
     epochs: Positive | None = None
     # Sequences in one step, over all devices (the reference's; the paper fine-tunes with 16 or 32).
     batch_size: Count = 32
-    # Parts that a batch is cut into, to save memory; the numbers stay the same.
+    # Parts that a batch is cut into, to save memory; the numbers stay the same but for the draws
+    # of dropout.
     accumulation_steps: Count = 1
     # The highest rate, at the end of the warm-up (the reference's, for fine-tuning and
     # pre-training; the paper pre-trains with 1e-4).
@@ -65,7 +66,8 @@ class TrainConfig:
     skip_nonfinite: bool = False
     # Which devices share the work: one_device (the first GPU, or else the CPU), mirrored (all GPUs
     # of this machine), multi_worker (all GPUs of the machines in TF_CONFIG) or tpu. The batch and
-    # its results are the same with any of them, so that a run may go on with another.
+    # its results are the same with any of them but for the draws of dropout, so that a run may go
+    # on with another.
     strategy: Literal["one_device", "mirrored", "multi_worker", "tpu"] = "one_device"
     # Name or address of the TPU; null is the one of this machine.
     tpu: str | None = None

@@ -8,7 +8,7 @@ from bert_tf.data.glue_tasks import DIAGNOSTIC, GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
-from bert_tf.progress import say
+from bert_tf.progress import warn
 
 # CoLA's training and dev files have no header.
 _COLA = ["source", "label", "judgement", "sentence"]
@@ -101,4 +101,4 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
 
 def _tell_left_out(path: Path, lines: Sequence[int], why: str) -> None:
     if lines:
-        say(f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}")
+        warn(f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}")

@@ -60,13 +60,18 @@ def read_table(
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The fields of every line that is not empty, with its number; there is no quoting.
 
+    Where the first of them has one field, an empty line between others is an empty text.
+
     Lines end at line feeds alone: texts hold other characters that Unicode counts as line ends.
     """
-    text = read_text(path, "data").removeprefix("\ufeff")
+    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    columns = 0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.removesuffix("\r")
-        if line:
-            yield number, line.split("\t")
+        if line or columns == 1:
+            fields = line.split("\t")
+            columns = columns or len(fields)
+            yield number, fields
 
 
 def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:

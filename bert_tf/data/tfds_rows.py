@@ -9,7 +9,7 @@ from bert_tf.data.glue_tasks import GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.data.tfds_builders import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-from bert_tf.progress import say
+from bert_tf.progress import warn
 
 # What most data sets call the splits that are "train", "dev" and "test" here.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -77,7 +77,8 @@ def read_tfds(
         labelled = [row for row in kept if row[label_column] != _NO_LABEL]
         has_labels = bool(labelled)
         if has_labels and len(labelled) < len(kept):
-            say(f"{source}: rows left out, since they have no label: {len(kept) - len(labelled)}")
+            left_out = len(kept) - len(labelled)
+            warn(f"{source}: rows left out, since they have no label: {left_out}")
             kept = labelled
     labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
     return LabelledTexts(

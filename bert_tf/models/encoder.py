@@ -62,7 +62,7 @@ class Encoder(keras.Model):
     Args:
         config: the sizes.
         layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
-            static shapes (XLA, TPU). The numbers are the same.
+            static shapes (XLA, TPU). The numbers are the same but for the draws of dropout.
         with_pooler: whether there is a `pooled_output`.
     """
 

@@ -14,14 +14,16 @@ import bert_tf
 from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
-from bert_tf.progress import say
+from bert_tf.progress import say, warn
 from bert_tf.report import machine, notes
 from bert_tf.report.ablations import find_ablations
 from bert_tf.report.curves import draw_curves
 from bert_tf.report.glue import glue_sections
 from bert_tf.report.naming import distinct_names
 from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
+from bert_tf.report.paper import distinct_benchmarks
 from bert_tf.report.runs import RunFacts
+from bert_tf.training.run_folder import CONFIG_FILE, METRICS_FILE
 
 _TITLE = "Results"
 # Curves to draw, where a run has logged them.
@@ -40,22 +42,30 @@ def report(
     mean ± standard deviation. Everything is on dev data unless the table says otherwise.
 
     Args:
-        runs: run folders.
+        runs: run folders. What is none, or that of a run that has not finished, is left out with a
+            warning, so that `runs/*` may be given.
         out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it,
             from which nothing is deleted: it may be that of the runs.
         stand_ins: runs on data in the place of the paper's -> key of the paper's in
             `bert_tf.report.paper.BENCHMARKS`, whose figures are then shown, as those of other data.
 
     Raises:
-        UserError: a run is none or not finished, `out` is of another kind or cannot be written.
+        UserError: a folder is not there, none is of a finished run, `out` is of another kind or
+            cannot be written.
     """
     out = Path(out)
     if out.suffix not in (".md", ".html"):
         raise UserError(f"--out {out} must end in .md or .html")
     stand_ins = stand_ins or {}
+    runs = _finished(runs)
     facts = [
         dataclasses.replace(RunFacts.read(run, stand_ins.get(run)), name=name)
         for run, name in zip(runs, distinct_names(runs), strict=True)
+    ]
+    benchmarks = distinct_benchmarks([(each.benchmark, each.config) for each in facts])
+    facts = [
+        dataclasses.replace(each, benchmark=benchmark)
+        for each, benchmark in zip(facts, benchmarks, strict=True)
     ]
     sections = _sections(facts)
     if out.suffix == ".html":
@@ -68,6 +78,22 @@ def report(
                     new.write_bytes(section.picture)
         write_text(out, to_markdown(_TITLE, _intro(), sections, pictures.name))
     say(f"{out}: {len(runs)} runs, {len(sections)} tables")
+
+
+def _finished(runs: Sequence[str | os.PathLike]) -> list[str | os.PathLike]:
+    """Those that can be reported; tells of the others."""
+    finished = []
+    for run in runs:
+        if not Path(run).exists():
+            raise UserError(f"there is no folder {run}")
+        missing = [name for name in (CONFIG_FILE, METRICS_FILE) if not Path(run, name).is_file()]
+        if missing:
+            warn(f"{run} is left out: it is not the folder of a finished run, without {missing[0]}")
+        else:
+            finished.append(run)
+    if not finished:
+        raise UserError("none of the folders is that of a finished run")
+    return finished
 
 
 def _sections(facts: Sequence[RunFacts]) -> list[Section]:

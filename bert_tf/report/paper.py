@@ -1,9 +1,11 @@
 """What the paper reports (Devlin et al. 2019, tables 1 to 4), by benchmark."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bert_tf.config import RunConfig
 from bert_tf.data.tfds_rows import glue_task
+from bert_tf.report.naming import distinct_names
 
 
 class PaperResult(NamedTuple):
@@ -147,9 +149,35 @@ def benchmark_of(config: RunConfig, stands_for: str | None = None) -> Benchmark:
     known = BENCHMARKS.get(_name(config))
     if known is not None:
         return known
-    paths = config.data.path if isinstance(config.data.path, tuple) else (config.data.path,)
-    title = f"{config.task.replace('_', ' ').capitalize()}: {', '.join(map(_last, paths))}"
-    return Benchmark(title, _METRICS[config.task])
+    return Benchmark(_title(config, map(_last, _paths(config))), _METRICS[config.task])
+
+
+def distinct_benchmarks(runs: Sequence[tuple[Benchmark, RunConfig]]) -> list[Benchmark]:
+    """The benchmark of each run, retitled where data of one name lie in different folders."""
+    places: dict[str, set[tuple[str, ...]]] = {}
+    for benchmark, config in runs:
+        if benchmark not in BENCHMARKS.values():
+            places.setdefault(benchmark.title, set()).add(_paths(config))
+    distinct = []
+    for benchmark, config in runs:
+        alike = places.get(benchmark.title, ())
+        if len(alike) > 1:
+            paths = [path for each in alike for path in each]
+            names = dict(zip(paths, distinct_names(paths), strict=True))
+            title = _title(config, [names[path] for path in _paths(config)])
+            benchmark = benchmark._replace(title=title)
+        distinct.append(benchmark)
+    return distinct
+
+
+def _title(config: RunConfig, names: Iterable[str]) -> str:
+    """The title of data that the paper does not know."""
+    return f"{config.task.replace('_', ' ').capitalize()}: {', '.join(names)}"
+
+
+def _paths(config: RunConfig) -> tuple[str, ...]:
+    path = config.data.path
+    return path if isinstance(path, tuple) else (path,)
 
 
 def _name(config: RunConfig) -> str:

@@ -21,7 +21,7 @@ from bert_tf.errors import UserError
 from bert_tf.files import write_text
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder, SpanClassifier
-from bert_tf.progress import Progress, say
+from bert_tf.progress import Progress, warn
 from bert_tf.tasks.task import Metrics, Task
 from bert_tf.text import WindowPreprocessor
 
@@ -187,10 +187,10 @@ class QuestionAnswering(Task):
             write_text(folder / f"{name}{ending}.json", text + "\n")
 
     def _usable(self, path: Path | str, questions: list[Question]) -> list[Question]:
-        """The questions whose answer is found, or that have none; the others are reported."""
+        """The questions whose answer is found, or that have none; of the others it warns."""
         lost = [each for each in questions if each.answers and not each.answer_bytes()]
         if lost:
-            say(
+            warn(
                 f"{path}: {len(lost)} of {len(questions)} questions are left out, since no answer "
                 f"stands at its offset; the first is {lost[0].id}"
             )

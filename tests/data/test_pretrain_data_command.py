@@ -44,6 +44,7 @@ def test_settings_lie_over_the_file(config, tmp_path):
     [
         (["--tfrecords", "--beam"], "--tfrecords cannot be written by --beam"),
         (["--tfrecords", "--naming", "torch"], "invalid choice: 'torch'"),
+        (["--naming", "model_garden"], "--naming is for --tfrecords; add that, or leave --naming"),
         (["--runner=FlinkRunner"], "unrecognized arguments: --runner=FlinkRunner"),
     ],
 )

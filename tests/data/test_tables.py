@@ -32,6 +32,12 @@ def test_windows_line_ends_a_mark_at_the_start_and_empty_lines_are_no_text(tmp_p
     assert found == [(2, {"text": "one", "label": "x"}), (4, {"text": "two", "label": "y"})]
 
 
+def test_where_there_is_one_column_an_empty_line_between_others_is_an_empty_text(tmp_path):
+    found = rows(tmp_path / "a.tsv", "\ntext\none\n\n\r\ntwo\n\n\r\n", ("text",))
+    texts = {line: row["text"] for line, row in found}
+    assert texts == {3: "one", 4: "", 5: "", 6: "two"}
+
+
 def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
     text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]

@@ -147,7 +147,7 @@ def test_answers_that_are_not_at_their_offset_are_counted_and_left_out(tmp_path,
     path = tiny_questions.write_squad(tmp_path / "train-v1.1.json", rows)
     examples = task(loaded).train_examples()
     left_out = "2 of 12 questions are left out, since no answer stands at its offset; the first is"
-    assert f"{path}: {left_out} 1-3" in " ".join(capsys.readouterr().err.split())
+    assert f"warning: {path}: {left_out} 1-3" in " ".join(capsys.readouterr().err.split())
     tiny_questions.write_squad(path, rows[:3] + rows[5:])
     assert task(loaded).train_examples().lengths.tolist() == examples.lengths.tolist()
     tiny_questions.write_squad(path, rows[3:5])
