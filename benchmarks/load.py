@@ -3,7 +3,8 @@
     python -m benchmarks.load saved_models/reviews --minutes 10 --threads 16
 
 First each request is answered alone. Then the threads ask them in random order, and every answer is
-compared with that. Needs only what a server needs: `tensorflow` and `tensorflow_text`.
+compared with that. The exit code is 1 where one differed. Needs only what a server needs:
+`tensorflow` and `tensorflow_text`.
 """
 
 import argparse
@@ -37,9 +38,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if an answer differed.
     """
-    parser = command.module_parser(
-        "benchmarks.load", __doc__, "Ends with exit code 1 where an answer differed."
-    )
+    parser = command.module_parser("benchmarks.load", __doc__)
     parser.add_argument("saved_model", help="a folder made by an export")
     parser.add_argument("--minutes", type=float, default=10.0, help="(%(default)s)")
     parser.add_argument("--threads", type=int, default=16, help="(%(default)s)")

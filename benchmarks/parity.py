@@ -14,7 +14,7 @@ output.
 The weights are random, made by the peer and read from the checkpoint that it writes. A number is
 the largest over both forms of GELU, both token layouts, and rows of one and two segments that are
 full, padded, with holes in the mask, of one token and of none. Where the mask is 0 our outputs are
-zeros, and the peer's are taken as zeros.
+zeros, and the peer's are taken as zeros. The exit code is 1 where a goal is missed.
 """
 
 import argparse
@@ -64,9 +64,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 where a goal is missed.
     """
-    parser = command.module_parser(
-        "benchmarks.parity", __doc__, "Ends with exit code 1 where a goal is missed."
-    )
+    parser = command.module_parser("benchmarks.parity", __doc__)
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
     return command.run("parity", parser, None, _work, "stopped")
 

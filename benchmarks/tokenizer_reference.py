@@ -96,9 +96,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if anything differed.
     """
-    parser = command.module_parser(
-        "benchmarks.tokenizer_reference", __doc__, "Ends with exit code 1 where ids differ."
-    )
+    parser = command.module_parser("benchmarks.tokenizer_reference", __doc__)
     parser.add_argument("--reference", type=existing, required=True, help="path of tokenization.py")
     parser.add_argument(
         "--data", type=existing, required=True, help="folder of vocabularies and texts"

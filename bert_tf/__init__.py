@@ -1,7 +1,8 @@
 """BERT in TensorFlow 2 and Keras 3, from raw text to a SavedModel that takes strings and answers.
 
-The public names are imported when they are first used, so that `import bert_tf` and the command
-line's help answer at once, and TensorFlow loads only for those who compute (PEP 562).
+In a program the import brings the Keras classes, as `keras.saving.load_model` knows only those that
+were imported. For the command line the public names are imported when they are first used (PEP
+562), so that its help answers at once, and TensorFlow loads only for commands that compute.
 """
 
 import importlib
@@ -48,6 +49,8 @@ __all__ = ["UserError", *_HOMES]
 prepare_environment()
 if not is_command_starting():
     check_backend()
+    for _home in ("bert_tf.models", "bert_tf.optimization"):
+        importlib.import_module(_home)
 
 
 def __getattr__(name: str) -> object:

@@ -50,9 +50,9 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def module_parser(module: str, doc: str, epilog: str = "") -> Parser:
-    """The parser of `python -m module`; the first line of its docstring is the description."""
-    return Parser(epilog, prog=f"python -m {module}", description=doc.splitlines()[0])
+def module_parser(module: str, doc: str) -> Parser:
+    """The parser of `python -m module`, whose docstring is the description, with its examples."""
+    return Parser(prog=f"python -m {module}", description=doc.strip())
 
 
 def run(

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 
+# The packages that hold commands.
+_COMMANDS = ("bert_tf", "export")
+
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
@@ -35,9 +38,11 @@ def check_backend() -> None:
 
 
 def is_command_starting() -> bool:
-    """Whether `python -m …` or `bert-tf` is still looking for its main function.
+    """Whether `bert-tf`, or `python -m` of a command of ours, looks for its main function.
 
     Then a UserError can wait until that function is there to print it as one line.
     """
     program = sys.argv[0] if getattr(sys, "argv", None) else ""
-    return program == "-m" or Path(program).stem == "bert-tf"
+    if program == "-m":  # so it is called until the module is found
+        return any(argument.split(".")[0] in _COMMANDS for argument in sys.orig_argv[1:])
+    return Path(program).stem == "bert-tf"

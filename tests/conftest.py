@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data (see the README on tests), or a skip where there is none."""
+    """The folder of real data (what benchmarks/README.md lists), or a skip where there is none."""
     beside = Path(__file__).resolve().parents[2] / "shared"
     folder = Path(os.environ.get("BERT_TF_SHARED", beside)) / "data"
     if not folder.is_dir():

@@ -94,7 +94,8 @@ def one_line_of_error(capsys):
 
 def test_help_and_mistakes_answer_without_tensorflow():
     script = (
-        "import sys, bert_tf.cli\n"
+        "import sys; sys.argv = ['bert-tf']\n"
+        "import bert_tf.cli\n"
         "try: bert_tf.cli.main(['--help'])\n"
         "except SystemExit: pass\n"
         "assert bert_tf.cli.main(['finetune', 'missing.yaml', '--out', 'run']) == 2\n"

@@ -1,4 +1,4 @@
-"""The package: cheap to import, its public names there when they are asked for, one backend."""
+"""The package: what its import brings and what it leaves, its public names, one backend."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf.quiet import check_backend, prepare_environment
+from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,10 +37,41 @@ def test_another_name_is_an_attribute_error():
         _ = bert_tf.Bert
 
 
-def test_an_import_alone_does_not_load_tensorflow():
-    done = run("import sys, bert_tf; assert not {'tensorflow', 'keras'} & set(sys.modules)")
+def test_an_import_brings_nothing_heavy_but_tensorflow_and_keras():
+    heavy = "tensorflow_text official tensorflow_datasets apache_beam seqeval safetensors"
+    done = run(f"import sys, bert_tf; print(set({heavy.split()}) & set(sys.modules))")
 
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
+
+
+def test_keras_loads_a_compiled_model_in_a_process_that_has_only_imported_bert_tf(tmp_path):
+    model = bert_tf.SequenceClassifier(bert_tf.Encoder(tiny.encoder_config(16)), num_classes=2)
+    model.compile(
+        bert_tf.AdamW(bert_tf.WarmupLinearDecay(1e-3, total_steps=4, warmup_steps=1)),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    model.save(tmp_path / "model.keras")
+    for imports in ("import bert_tf, keras", "import keras, bert_tf"):
+        done = run(
+            f"{imports}\n"
+            f"model = keras.saving.load_model({str(tmp_path / 'model.keras')!r})\n"
+            "print(type(model).__name__, type(model.optimizer).__name__)"
+        )
+        assert (done.returncode, done.stdout) == (0, "SequenceClassifier AdamW\n"), done.stderr
+
+
+def test_a_command_starts_without_tensorflow_but_a_program_of_others_with_it(tmp_path):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "__init__.py").write_text("import bert_tf, export, sys")
+    (tmp_path / "ours" / "train.py").write_text(
+        "import sys, export; print('keras' in sys.modules, callable(export.save))"
+    )
+    command = [sys.executable, "-m", "ours.train"]
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = os.environ | {"PYTHONPATH": path}
+    assert subprocess.check_output(command, env=environment, text=True) == "True True\n"
+    script = "import sys; sys.argv = ['bert-tf']; import bert_tf; print('keras' in sys.modules)"
+    assert run(script).stdout == "False\n"
 
 
 def test_another_keras_backend_is_refused_at_the_import():

@@ -8,7 +8,7 @@ Each kind of fault has a pre-training of its own (a tiny one, on this machine; t
 train together for faults of a worker). At random moments the fault is done to it, and the same
 command started again. It must go on from its last sound checkpoint, and end with the same bits in
 weights, optimizer and metrics as a run that was left alone. Started again with the same --out, the
-script goes on after the last kind that was finished.
+script goes on after the last kind that was finished. The exit code is 1 where anything was lost.
 """
 
 import argparse
@@ -56,9 +56,7 @@ def main() -> int:
     Returns:
         The exit code, see `bert_tf.command`; 1 if anything was lost.
     """
-    parser = command.module_parser(
-        "benchmarks.soak", __doc__, "Ends with exit code 1 where anything was lost."
-    )
+    parser = command.module_parser("benchmarks.soak", __doc__)
     parser.add_argument("--times", type=int, default=20, help="faults of each kind (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="decides the moments (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/soak"), help="folder (%(default)s)")

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import torch
-
 from benchmarks.speed.turns import Job, serve
 from benchmarks.speed.works import SHAPES
 
@@ -13,6 +11,9 @@ SIZE = 2048
 
 def prepare(settings: dict[str, Any]) -> Job:
     """One product of two square matrices, by PyTorch, which has oneDNN compute it."""
+    # Here, as the table, which knows the share of this peak, is also printed without PyTorch.
+    import torch
+
     torch.set_num_threads(settings["threads"])
     dtype = getattr(torch, settings["precision"])
     one, other = (torch.randn(SIZE, SIZE).to(dtype) for _ in range(2))

@@ -22,8 +22,6 @@ def told(monkeypatch, capsys):
     """Runs a benchmark that ends with exit code 2; returns what it says."""
 
     def told(name, *arguments):
-        if name == "speed":
-            pytest.importorskip("torch")
         package = FOLDER / name / "__main__.py"
         file = "__main__" if package.is_file() else ""
         module = importlib.import_module(f"benchmarks.{name}.{file}".rstrip("."))

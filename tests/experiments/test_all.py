@@ -108,9 +108,11 @@ def test_the_ensembles_are_of_seven():
         assert config.init.checkpoint.endswith("triviaqa") == ("triviaqa" in name)
 
 
-def test_small_models_are_searched_as_they_were_published():
-    path = FOLDER / "glue" / "small_models.yaml"
-    config = configuration.load(path)
+@pytest.mark.parametrize("size", ["tiny", "mini", "small", "medium"])
+def test_small_models_are_searched_as_they_were_published(size):
+    name = "small_models" if size == "tiny" else f"small_models_{size}"
+    config = configuration.load(FOLDER / "glue" / f"{name}.yaml")
+    assert config.init.checkpoint.endswith(f"bert-{size}-uncased")
     assert config.train.epochs == 4
     assert config.search == {
         "batch_size": (8, 16, 32, 64, 128),
