@@ -1,18 +1,20 @@
 """The first updates of a fine-tuning beside transformers', with all that chance decides the same.
 
-    python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA [--glue GLUE]
+    python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA --glue GLUE
+    python -m benchmarks.quality.same_updates … --updates 600 --dropout
 
 FOLDER is a Hugging Face checkpoint, DATA holds wnut17, GLUE holds CoLA. Two runs of the quality
 table differ by dropout, by the order of the rows and by the weights of a new head. Here there is no
 dropout, and both sides have the same batches and the same head; the rest is the table's WNUT-17,
 and CoLA where there is GLUE. The warm-up is over after 64 updates on the one, and 80 on the other.
-Needs the extra `bench`.
+With `--dropout` both keep it, losses differ by chance, and the mean difference is told. Needs the
+extra `bench`.
 """
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import keras
@@ -37,16 +39,17 @@ def main() -> int:
     parser.add_argument("--data", type=existing, required=True, help="holds wnut17")
     parser.add_argument("--glue", type=existing, help="holds CoLA")
     parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument("--dropout", action="store_true", help="with dropout, on both sides")
     return command.run("same_updates", parser, None, _work, "stopped")
 
 
 def _work(arguments: argparse.Namespace) -> None:
     lines = tasks(arguments.data.resolve(), (arguments.glue or Path()).resolve(), Path())
     for name in ("WNUT-17", "CoLA") if arguments.glue else ("WNUT-17",):
-        _compare(name, lines[name], arguments.checkpoint, arguments.updates)
+        _compare(name, lines[name], arguments.checkpoint, arguments.updates, arguments.dropout)
 
 
-def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> None:
+def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int, dropout: bool) -> None:
     """Prints what there is to be told of a line of the table."""
     import torch
     import transformers
@@ -66,11 +69,9 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     )
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
+    names = () if dropout else ("hidden_dropout_prob", "attention_probs_dropout_prob")
     peer = huggingface.FAMILIES[run.task].model_class.from_pretrained(
-        checkpoint,
-        num_labels=len(task.labels),
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        checkpoint, num_labels=len(task.labels), **dict.fromkeys(names, 0.0)
     )
 
     def for_torch() -> Iterator[dict[str, torch.Tensor]]:
@@ -92,12 +93,25 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
         model = _filled(start)
         task.compile(model, optimizer=optimizer)
         ours = fit(model, batches, updates)
+        if dropout:
+            _report_difference(name, ours, theirs)
+            return
         report_losses(f"{name}, {checkpoint}", ours, theirs)
         report_weights(model, _filled(start), _filled(end))
 
 
+def _report_difference(name: str, ours: Sequence[float], theirs: Sequence[float]) -> None:
+    """Prints the mean losses and their difference, with its standard error."""
+    difference = np.subtract(ours, theirs)
+    error = difference.std(ddof=1) / len(difference) ** 0.5
+    print(
+        f"{name}, mean loss of {len(difference)} updates: ours {np.mean(ours):.4f}, the peer's "
+        f"{np.mean(theirs):.4f}, difference {difference.mean():+.4f} ± {error:.4f}"
+    )
+
+
 def _filled(folder: Path) -> keras.Model:
-    """Our model with the weights of a checkpoint, and without dropout as that."""
+    """Our model with the weights of a checkpoint, and with dropout where that has it."""
     # The pooler, which tags need not, is in no such checkpoint: the same random one every time.
     keras.utils.set_random_seed(0)
     checkpoint = reading.find(folder)

@@ -50,6 +50,9 @@ model:
   num_hidden_layers: 2
   num_attention_heads: 2
   initializer_range: 0.06
+  # Said, as a checkpoint's dropout would count otherwise.
+  hidden_dropout_prob: 0.1
+  attention_probs_dropout_prob: 0.1
 train:
   epochs: 4
   batch_size: 32
