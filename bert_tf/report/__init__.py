@@ -84,9 +84,11 @@ def _finished(runs: Sequence[str | os.PathLike]) -> list[str | os.PathLike]:
     """Those that can be reported; tells of the others."""
     finished = []
     for run in runs:
-        if not Path(run).exists():
+        # Path.exists raises an error for a name that is too long.
+        if not os.path.exists(run):
             raise UserError(f"there is no folder {run}")
-        missing = [name for name in (CONFIG_FILE, METRICS_FILE) if not Path(run, name).is_file()]
+        files = (CONFIG_FILE, METRICS_FILE)
+        missing = [name for name in files if not os.path.isfile(Path(run, name))]
         if missing:
             warn(f"{run} is left out: it is not the folder of a finished run, without {missing[0]}")
         else:

@@ -85,16 +85,16 @@ class QuestionAnswering(Task):
             name = name or f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
         return {"": Path(self.data.path) / name}
 
-    def needs_labels(self, path: Path) -> bool:
-        """See `Task`."""
-        return super().needs_labels(path) or str(path) in (self.data.extra_train or ())
+    def train_files(self) -> list[Path]:
+        """See `Task`; those of `data.extra_train` follow."""
+        return [*super().train_files(), *map(Path, self.data.extra_train or ())]
 
     def train_examples(self) -> WindowRows:
         """See `Task`."""
-        (path,) = self.files("train").values()
+        path, *others = self.train_files()
         questions = self._usable(path, self.read(path)[: self.data.train_rows])
-        for more in self.data.extra_train or ():
-            questions += self._usable(more, self.read(Path(more)))
+        for more in others:
+            questions += self._usable(more, self.read(more))
         return WindowRows.cut(questions, self._windows)
 
     def model(self, encoder: Encoder) -> SpanClassifier:

@@ -52,6 +52,10 @@ class Task(ABC):
         name = getattr(self.data, split) or f"{split}.{self.data.format}"
         return {"": Path(self.data.path) / name}
 
+    def train_files(self) -> list[Path]:
+        """All that is trained on: the file of "train" first."""
+        return [*self.files("train").values()]
+
     def test_files(self) -> dict[str, Path]:
         """The files of "test" to predict for: what is configured, or else is there."""
         files = self.files("test")
@@ -61,7 +65,7 @@ class Task(ABC):
 
     def needs_labels(self, path: Path) -> bool:
         """Whether a file is one to train on or to score."""
-        return path in (*self.files("train").values(), *self.files("dev").values())
+        return path in (*self.train_files(), *self.files("dev").values())
 
     @abstractmethod
     def train_examples(self) -> TrainingRows:

@@ -63,10 +63,10 @@ def _search(run: RunFolder, team: Team) -> dict[str, float]:
     config, tokenizer = run.config, setup.make_tokenizer(run)
     sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
     for trial in trials:
-        TASKS[config.task](trial, tokenizer)
+        task = TASKS[config.task](trial, tokenizer)
         setup.check_lengths(trial.train, sizes)
         depth.check(sizes.num_hidden_layers, trial.train)
-    task = TASKS[config.task](config, tokenizer)
+    # Data and metric are the same of all.
     check_sources(run, _sources(task))
     run_trial = functools.partial(_run_trial, team=team, trials=trials)
     return search(run, run_trial, task.best_metric)
@@ -75,11 +75,9 @@ def _search(run: RunFolder, team: Team) -> dict[str, float]:
 def _sources(task: Task) -> dict[str, str]:
     """What the trials of a search have to have in common, with its fingerprint."""
     vocabulary = task.config.tokenizer.vocab
-    # Only questions have more training files than one.
-    more = getattr(task.data, "extra_train", None) or ()
     return {
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
-        "training data": of_files([*task.files("train").values(), *map(Path, more)]),
+        "training data": of_files(task.train_files()),
         "dev data": of_files(task.files("dev").values()),
     }
 

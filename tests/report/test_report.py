@@ -293,6 +293,8 @@ def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
     assert "must end in .md or .html" in capsys.readouterr().err
     with pytest.raises(UserError, match="there is no folder .*missing"):
         report([cola, tmp_path / "missing"], tmp_path / "page.md")
+    with pytest.raises(UserError, match="there is no folder x+$"):
+        report(["x" * 300], tmp_path / "page.md")
     with pytest.raises(UserError, match="none of the folders is that of a finished run"):
         report([tmp_path], tmp_path / "page.md")
 
