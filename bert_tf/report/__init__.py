@@ -15,19 +15,17 @@ from bert_tf.checkout import commit
 from bert_tf.errors import UserError
 from bert_tf.files import atomic_path, write_text
 from bert_tf.progress import say, warn
-from bert_tf.report import machine, notes
+from bert_tf.report import machine
 from bert_tf.report.ablations import find_ablations
-from bert_tf.report.curves import draw_curves
+from bert_tf.report.benchmark_table import benchmark_section
 from bert_tf.report.glue import glue_sections
 from bert_tf.report.naming import distinct_names
-from bert_tf.report.page import Row, Section, picture_name, to_html, to_markdown
+from bert_tf.report.page import Section, picture_name, to_html, to_markdown
 from bert_tf.report.paper import distinct_benchmarks
 from bert_tf.report.runs import RunFacts
 from bert_tf.training.run_folder import CONFIG_FILE, METRICS_FILE
 
 _TITLE = "Results"
-# Curves to draw, where a run has logged them.
-_CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
 
 
 def report(
@@ -101,71 +99,13 @@ def _finished(runs: Sequence[str | os.PathLike]) -> list[str | os.PathLike]:
 def _sections(facts: Sequence[RunFacts]) -> list[Section]:
     """One for each benchmark, in the order in which the runs came, and then the ablations."""
     ablations = find_ablations(facts)
-    others = [each for each in facts if not any(each is one for one in ablations.shown)]
+    shown = [each for ablation in ablations for each in ablation.shown]
+    others = [each for each in facts if not any(each is one for one in shown)]
     sections = [
-        _section([each for each in others if each.benchmark.heading == heading])
+        benchmark_section([each for each in others if each.benchmark.heading == heading])
         for heading in dict.fromkeys(each.benchmark.heading for each in others)
     ]
-    return glue_sections(others) + sections + ablations.sections
-
-
-def _section(facts: Sequence[RunFacts]) -> Section:
-    benchmark = facts[0].benchmark
-    metrics = [m for m in benchmark.metrics if any(m in each.metrics for each in facts)]
-    elsewhere = f" on {benchmark.stands_for}" if benchmark.stands_for else ""
-    rows = [
-        Row(
-            (
-                f"paper, {result.model}{elsewhere} ({result.split})",
-                *(f"{result.values[m]:.1f}" if m in result.values else "" for m in metrics),
-                *[""] * len(_SETTINGS),
-            ),
-            quoted=True,
-        )
-        for result in benchmark.results
-    ]
-    for each in facts:
-        settings = [say_of(each) for say_of in _SETTINGS.values()]
-        rows.append(Row((each.name, *map(each.shown, metrics), *settings)))
-        if each.ensemble is not None:
-            together = [f"{each.ensemble[m]:.1f}" if m in each.ensemble else "" for m in metrics]
-            rows.append(Row((f"{each.name}, ensemble", *together, *settings)))
-    below = []
-    if benchmark.source:
-        other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
-        below.append(f"The paper's figures are those of its {benchmark.source}{other}.")
-    below += notes.training_parts(facts) + notes.language_models(facts)
-    drawn = [
-        metric
-        for metric in dict.fromkeys((*_CURVES, *metrics))
-        if any(metric in curves for each in facts for curves in each.curves.values())
-    ]
-    picture = draw_curves([(each.name, each.curves) for each in facts], drawn) if drawn else None
-    columns = ("", *metrics, *_SETTINGS)
-    return Section(benchmark.heading, columns, tuple(rows), tuple(below), picture)
-
-
-def _size(facts: RunFacts) -> str:
-    encoder = facts.encoder
-    return f"{encoder.num_hidden_layers} x {encoder.hidden_size}"
-
-
-def _length(facts: RunFacts) -> str:
-    train = facts.config.train
-    length = f"{train.steps} steps" if train.steps else f"{train.epochs:g} epochs"
-    if facts.train_rows is None:
-        return length
-    return f"{length} {'on' if train.steps else 'of'} {facts.train_rows:,} rows"
-
-
-# Columns that say what a run was.
-_SETTINGS = {
-    "layers x width": _size,
-    "started from": lambda facts: facts.start,
-    "training": _length,
-    "batch": lambda facts: str(facts.config.train.batch_size),
-    "seeds": lambda facts: str(facts.seeds),
-}
+    return [*glue_sections(others), *sections, *(ablation.section for ablation in ablations)]
 
 
 def _intro() -> list[str]:

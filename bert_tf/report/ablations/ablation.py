@@ -1,0 +1,18 @@
+"""What each of the modules beside this one finds."""
+
+from typing import NamedTuple
+
+from bert_tf.report.page import Section
+from bert_tf.report.runs import RunFacts
+
+
+class Ablation(NamedTuple):
+    """A group of runs that differ in one thing.
+
+    Attributes:
+        section: their table.
+        shown: those that need no other table, since this one has their result.
+    """
+
+    section: Section
+    shown: list[RunFacts]

@@ -1,0 +1,71 @@
+"""The table of one benchmark: its runs below the paper's, with what each of them was."""
+
+from collections.abc import Sequence
+
+from bert_tf.report import notes
+from bert_tf.report.curves import draw_curves
+from bert_tf.report.page import Row, Section
+from bert_tf.report.runs import RunFacts
+
+# Curves to draw, where a run has logged them.
+_CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
+
+
+def _size(facts: RunFacts) -> str:
+    encoder = facts.encoder
+    return f"{encoder.num_hidden_layers} x {encoder.hidden_size}"
+
+
+def _length(facts: RunFacts) -> str:
+    train = facts.config.train
+    length = f"{train.steps} steps" if train.steps else f"{train.epochs:g} epochs"
+    if facts.train_rows is None:
+        return length
+    return f"{length} {'on' if train.steps else 'of'} {facts.train_rows:,} rows"
+
+
+# Columns that say what a run was.
+_SETTINGS = {
+    "layers x width": _size,
+    "started from": lambda facts: facts.start,
+    "training": _length,
+    "batch": lambda facts: str(facts.config.train.batch_size),
+    "seeds": lambda facts: str(facts.seeds),
+}
+
+
+def benchmark_section(facts: Sequence[RunFacts]) -> Section:
+    """The table of the paper's figures and of these runs, all on one benchmark, and the curves."""
+    benchmark = facts[0].benchmark
+    metrics = [m for m in benchmark.metrics if any(m in each.metrics for each in facts)]
+    elsewhere = f" on {benchmark.stands_for}" if benchmark.stands_for else ""
+    rows = [
+        Row(
+            (
+                f"paper, {result.model}{elsewhere} ({result.split})",
+                *(f"{result.values[m]:.1f}" if m in result.values else "" for m in metrics),
+                *[""] * len(_SETTINGS),
+            ),
+            quoted=True,
+        )
+        for result in benchmark.results
+    ]
+    for each in facts:
+        settings = [say_of(each) for say_of in _SETTINGS.values()]
+        rows.append(Row((each.name, *map(each.shown, metrics), *settings)))
+        if each.ensemble is not None:
+            together = [f"{each.ensemble[m]:.1f}" if m in each.ensemble else "" for m in metrics]
+            rows.append(Row((f"{each.name}, ensemble", *together, *settings)))
+    below = []
+    if benchmark.source:
+        other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
+        below.append(f"The paper's figures are those of its {benchmark.source}{other}.")
+    below += notes.training_parts(facts) + notes.language_models(facts)
+    drawn = [
+        metric
+        for metric in dict.fromkeys((*_CURVES, *metrics))
+        if any(metric in curves for each in facts for curves in each.curves.values())
+    ]
+    picture = draw_curves([(each.name, each.curves) for each in facts], drawn) if drawn else None
+    columns = ("", *metrics, *_SETTINGS)
+    return Section(benchmark.heading, columns, tuple(rows), tuple(below), picture)
