@@ -24,7 +24,7 @@ from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
 from bert_tf import command
-from bert_tf.files import atomic_path
+from bert_tf.atomic import atomic_path
 from bert_tf.report.png import new_figure, to_png
 
 BATCHES = (1, 2, 4, 8, 16, 32)

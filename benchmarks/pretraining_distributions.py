@@ -25,8 +25,8 @@ import numpy as np
 
 from benchmarks.arguments import existing
 from bert_tf import command
+from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _BATCH = 64

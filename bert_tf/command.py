@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from bert_tf.errors import UserError
-from bert_tf.files import is_disk_full
 from bert_tf.progress import news
+from bert_tf.refusals import is_disk_full
 
 _EXIT_CODES = """\
 exit codes:

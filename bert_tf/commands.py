@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from bert_tf import config
+from bert_tf.atomic import atomic_path
 from bert_tf.data.corpus import Corpus
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
 from bert_tf.progress import print_metrics, stages
 
 

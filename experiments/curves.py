@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf import command
+from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
 from bert_tf.report.curves import draw_curves, read_curves
 from bert_tf.report.naming import distinct_names
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 import keras
 
+from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
 from bert_tf.models import (
     Encoder,
     EncoderConfig,

@@ -35,9 +35,9 @@ from rich.table import Table
 from benchmarks import kept
 from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import command
+from bert_tf.atomic import write_text
 from bert_tf.checkout import commit
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.progress import say
 from bert_tf.report import machine
 

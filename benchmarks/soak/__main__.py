@@ -23,7 +23,7 @@ from pathlib import Path
 from benchmarks.soak.faults import FAULTS, Fault
 from benchmarks.soak.runs import CHECKPOINT_STEPS, Run, same, write_experiment
 from bert_tf import command
-from bert_tf.files import make_folder
+from bert_tf.atomic import make_folder
 
 SPACING = 20  # steps in which one fault happens
 LATEST = 60.0  # seconds that a worker comes late

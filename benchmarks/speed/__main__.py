@@ -29,8 +29,8 @@ from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
 from bert_tf import command
+from bert_tf.atomic import make_folder
 from bert_tf.checkout import commit
-from bert_tf.files import make_folder
 
 # A difference between outputs above this, as a root mean square, is not noise of the precision.
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}

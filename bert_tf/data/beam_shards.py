@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.atomic import atomic_path
 from bert_tf.config import RunConfig
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import open_corpus, say_counts
@@ -40,7 +41,6 @@ from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.data.tokenizing import TokenizedDocument, batches, tokenized
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
 from bert_tf.text import Tokenizer
 
 Key = tuple[int, int, int]

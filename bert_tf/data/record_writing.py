@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import atomic_path
 from bert_tf.config import RunConfig
 from bert_tf.data.pretraining_data import open_shards
 from bert_tf.data.record_format import LABELS, RECORDS, RecordFormat
 from bert_tf.data.shard_writing import check_out
 from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
-from bert_tf.files import atomic_path
 from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text

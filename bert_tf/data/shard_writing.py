@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.atomic import atomic_path
 from bert_tf.data.token_shards import (
     DEV,
     FORMAT,
@@ -21,7 +22,8 @@ from bert_tf.data.token_shards import (
 )
 from bert_tf.data.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, checksum, explained, read_text
+from bert_tf.files import checksum, read_text
+from bert_tf.refusals import explained
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
 

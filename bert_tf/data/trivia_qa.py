@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import command
+from bert_tf.atomic import write_text
 from bert_tf.data.json_files import read_json, value_at
 from bert_tf.data.json_lines import whole_text
 from bert_tf.data.squad import Answer, Question, squad_json
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.progress import Progress, say
 
 WORDS = 400

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from bert_tf.atomic import write_text
 from bert_tf.demo.ask import ASK
-from bert_tf.files import write_text
 from bert_tf.progress import say, stages
 
 VOCABULARY_SIZE = 4000

@@ -4,8 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.inspecting.choices import ChoicePictures
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.given import check_rows

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from bert_tf.atomic import atomic_path, is_stream
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, explained, is_stream
 from bert_tf.predict.answers import answers
 from bert_tf.predict.model import Model
 from bert_tf.predict.rows import Block, count_lines, read_blocks
 from bert_tf.progress import Progress
+from bert_tf.refusals import explained
 
 _BATCH = 32
 

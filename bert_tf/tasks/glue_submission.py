@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bert_tf import command
+from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, read_text
+from bert_tf.files import read_text
 from bert_tf.progress import say
 
 # Number of rows of each test set, and an answer that is valid for any of them. That of WNLI is the

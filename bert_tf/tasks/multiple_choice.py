@@ -9,11 +9,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import write_text
 from bert_tf.config import MultipleChoiceData
 from bert_tf.data.batching import EncodedRows
 from bert_tf.data.choices import FORMATS, Choices, read_choices
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder, MultipleChoice
 from bert_tf.tasks.predicting import predict_rows

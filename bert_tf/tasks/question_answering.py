@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import write_text
 from bert_tf.config import QuestionAnsweringData
 from bert_tf.data.batching import batches_by_length
 from bert_tf.data.question_windows import WindowRows
@@ -18,7 +19,6 @@ from bert_tf.data.tfds_rows import SPLITS
 from bert_tf.decoding.question_answering import QuestionAnswerer
 from bert_tf.decoding.spans import Answers, SpanRules
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder, SpanClassifier
 from bert_tf.progress import Progress, warn

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf import command
+from bert_tf.atomic import write_text
 from bert_tf.data.json_files import read_json
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.progress import print_metrics
 

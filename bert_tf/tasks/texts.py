@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import write_text
 from bert_tf.config import ClassificationData
 from bert_tf.data import text_files
 from bert_tf.data.batching import EncodedRows
 from bert_tf.data.glue_tasks import GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
-from bert_tf.files import write_text
 from bert_tf.tasks.predicting import predict_rows
 from bert_tf.tasks.task import Task
 from bert_tf.text import Preprocessor

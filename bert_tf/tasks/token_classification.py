@@ -17,6 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import write_text
 from bert_tf.config import TaggerModel, TokenClassificationData
 from bert_tf.data.batching import batches_by_length
 from bert_tf.data.conll import read_conll
@@ -26,7 +27,6 @@ from bert_tf.data.tagged_windows import TaggedWindows, ragged
 from bert_tf.data.tfds_tags import read_tfds_tags
 from bert_tf.decoding.tags import WordTagger, best_labels
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
 from bert_tf.progress import Progress

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.atomic import remove_folder, write_text
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.data.corpus import TFRECORD, TOKEN_SHARDS
@@ -19,7 +20,7 @@ from bert_tf.data.shard_data import ShardData
 from bert_tf.data.shard_writing import check_out
 from bert_tf.data.token_shards import MANIFEST
 from bert_tf.errors import UserError
-from bert_tf.files import read_text, remove_folder, write_text
+from bert_tf.files import read_text
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say
 from bert_tf.text import Tokenizer

@@ -8,19 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bert_tf import config as configuration
+from bert_tf.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import step_folders
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.files import (
-    clear_unfinished,
-    explained,
-    locked,
-    make_folder,
-    read_text,
-    write_text,
-)
+from bert_tf.files import read_text
 from bert_tf.progress import say
+from bert_tf.refusals import explained
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import settle

@@ -12,10 +12,11 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from bert_tf.atomic import atomic_path, remove_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path, read_text, remove_folder, write_text
+from bert_tf.files import read_text
 from bert_tf.progress import say, warn
 from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.evaluations import rank

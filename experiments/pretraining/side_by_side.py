@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from bert_tf import command
+from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import ENCODER
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
-from bert_tf.files import atomic_path
 from bert_tf.models import Encoder
 from bert_tf.progress import say
 

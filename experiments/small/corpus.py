@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from bert_tf import command
+from bert_tf.atomic import atomic_path
 from bert_tf.data.corpus import Corpus
-from bert_tf.files import atomic_path
 
 # Sentences in a chapter.
 _CHAPTER = 200

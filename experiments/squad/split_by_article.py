@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from bert_tf import command
+from bert_tf.atomic import write_text
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.files import write_text
 
 
 def main() -> int:

@@ -1,0 +1,53 @@
+"""What the system refuses, told to the user: where nothing can be written, and a full disk."""
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+
+from bert_tf.errors import UserError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+)
+
+
+@contextlib.contextmanager
+def explained(path: str | os.PathLike) -> Iterator[None]:
+    """Turns the system's refusal to write at `path`, whoever passes it on, into a `UserError`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if is_disk_full(error):
+            raise UserError(
+                f"the disk is full while writing {path}; free some space and start again"
+            ) from error
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            raise cannot_write(path, error) from error
+        raise
+
+
+def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
+    """What is told where the system lets nothing be written at `path`."""
+    return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
+
+
+def is_disk_full(error: Exception) -> bool:
+    """Whether there was no room: TensorFlow and safetensors say so in words, NumPy by two sizes."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno in _FULL
+    words = str(error)
+    if re.fullmatch(r"\d+ requested and \d+ written", words):
+        return True
+    return any(os.strerror(number) in words for number in _FULL)
