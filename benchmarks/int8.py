@@ -31,8 +31,8 @@ from bert_tf import command
 from bert_tf.errors import UserError
 from bert_tf.layers.linear import Linear
 from bert_tf.tasks import TASKS
-from bert_tf.training.finetuning import trained
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.scoring import trained
 from export.served_model import ServedModel
 
 _BATCH, _LENGTH = 8, 128

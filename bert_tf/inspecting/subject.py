@@ -15,8 +15,8 @@ from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
 from bert_tf.tasks import TASKS, Task
 from bert_tf.text import Tokenizer
-from bert_tf.training.finetuning import trained
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.training.scoring import trained
 from bert_tf.training.setup import make_tokenizer
 
 

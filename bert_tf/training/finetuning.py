@@ -1,30 +1,25 @@
-"""`bert-tf finetune` and `bert-tf evaluate`: a pre-trained encoder for one task."""
+"""`bert-tf finetune`: a pre-trained encoder learns one task."""
 
 import contextlib
 import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import keras
 import numpy as np
 
-from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
-from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config import RunConfig
-from bert_tf.config.kinds import POLICIES
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 from bert_tf.tasks import TASKS, Task
 from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
-from bert_tf.training.evaluations import Evaluations, in_words
+from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.fingerprint import fingerprint, of_files
 from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.scoring import score, trained
 from bert_tf.training.search import check_sources, search
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.team import Team, assemble
@@ -147,7 +142,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
                     setup.fixed_length(settings),
                     settings.group_by_length,
                 ),
-                evaluate=lambda: _score(task, model, dev),
+                evaluate=lambda: score(task, model, dev),
                 tokens=float(np.mean(examples.lengths)) * settings.batch_size,
             )
         ],
@@ -163,7 +158,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
     )
 
     def finish() -> dict[str, float]:
-        metrics = _score(task, model, dev, run.predictions, "dev")
+        metrics = score(task, model, dev, run.predictions, "dev")
         if not steps_compete:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)
@@ -188,24 +183,6 @@ def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[RunConfi
         )
 
 
-def _score(
-    task: Task,
-    model: keras.Model,
-    files: dict[str, Any],
-    folder: Path | None = None,
-    name: str = "",
-) -> dict[str, float]:
-    """The metrics of the data of each file; with a folder, predictions are written there too."""
-    metrics = {}
-    for ending, data in files.items():
-        predictions = task.predict(model, data)
-        if folder is not None:
-            task.write_predictions(predictions, data, folder, name + ending)
-        scores = task.score(predictions, data)
-        metrics |= {metric + ending: value for metric, value in scores.items()}
-    return metrics
-
-
 def _predict_tests(run: RunFolder) -> None:
     """Writes predictions for the test files, where there are any."""
     if not TASKS[run.config.task](run.config, setup.make_tokenizer(run)).test_files():
@@ -214,58 +191,3 @@ def _predict_tests(run: RunFolder) -> None:
     for ending, path in task.test_files().items():
         data = task.read(path)
         task.write_predictions(task.predict(model, data), data, run.predictions, f"test{ending}")
-
-
-def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.Model]:
-    """The task of a run, and its model as trained so far.
-
-    Args:
-        run: of any task but pre-training.
-        precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
-            which the metrics are those of the run.
-
-    Raises:
-        UserError: there is no checkpoint, or its vocabulary is not the one it was trained with.
-    """
-    checkpoint = reading.find(run.path)
-    tokenizer = tokenizer_of(checkpoint)
-    config = run.trained_with
-    task = TASKS[config.task](config, tokenizer, checkpoint.description.labels)
-    task.remember(run.read_metrics() or {})
-    policy = POLICIES[precision or config.train.precision]
-    model = checkpoint.description.build(dtype=policy)
-    checkpoint.fill(model)
-    return task, model
-
-
-def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:
-    """Scores a fine-tuned run on its dev file, or on the file `data`.
-
-    Writes the predictions, and the metrics: those on `data` to `predictions/NAME_metrics.json`,
-    NAME being the file's without its ending, behind `other_` where it could be taken for one of the
-    run's own; those on its own dev file, of a run that is finished, to `metrics.json`.
-
-    Raises:
-        UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
-    """
-    run = RunFolder.open(path)
-    if run.config.task not in TASKS:
-        raise UserError(f"{path} is a {run.config.task} run; its metrics are in metrics.json")
-    task, model = trained(run)
-    files = {"": Path(data)} if data else task.files("dev")
-    rows = {ending: task.read(path) for ending, path in files.items()}
-    name = Path(data).stem if data else "dev"
-    own = (*task.files("dev").values(), *task.test_files().values())
-    is_own = not data or Path(data).resolve() in {each.resolve() for each in own}
-    if not is_own and name.startswith(("dev", "test")):
-        name = f"other_{name}"
-    metrics = _score(task, model, rows, run.predictions, name)
-    if data:
-        say(f"{data}: {in_words(metrics) or 'no labels; predictions are written'}")
-        if metrics:
-            run.write_metrics(metrics, of=name)
-    elif run.read_metrics() is None:
-        say(f"{path}, not finished yet: {in_words(metrics)}")
-    else:
-        run.finish(metrics)
-    return metrics

@@ -11,9 +11,9 @@ from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.errors import UserError
 from bert_tf.progress import news
-from bert_tf.training.finetuning import trained
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.scoring import trained
 from bert_tf.training.search import check_sources, search
 from tests import tiny
 
