@@ -6,7 +6,8 @@
 Tables 5 and 6 and figure 4 are made of pre-trainings of our own, tables 1 to 4 and 7 of a published
 checkpoint. What is done is not done again, and what was stopped goes on. What fails is passed over,
 with all that needs it. In the end the page of all finished runs in OUT is written, OUT/report.html
-and OUT/report.md.
+and OUT/report.md. Calls with different tables may share OUT: one of 1 2 3 4 7 and one of the
+others, each with TF_NUM_INTRAOP_THREADS=1 in its environment, keep two cores busier than one call.
 """
 
 import argparse
