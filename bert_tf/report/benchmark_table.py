@@ -18,8 +18,10 @@ def _size(facts: RunFacts) -> str:
 
 def _length(facts: RunFacts) -> str:
     train = facts.config.train
-    epochs = "1 epoch" if train.epochs == 1 else f"{train.epochs:g} epochs"
-    length = f"{train.steps} steps" if train.steps else epochs
+    if train.steps:
+        length = f"{train.steps} steps"
+    else:
+        length = "1 epoch" if train.epochs == 1 else f"{train.epochs:g} epochs"
     if facts.train_rows is None:
         return length
     return f"{length} {'on' if train.steps else 'of'} {facts.train_rows:,} rows"
