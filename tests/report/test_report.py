@@ -171,14 +171,18 @@ def test_of_several_paths_those_of_one_name_are_told_apart(tmp_path):
 def test_runs_on_a_part_of_the_training_data_say_so(tmp_path):
     data = "{path: SST-2, format: sst2, train_rows: 10000}"
     lengths = []
-    for train in ("epochs: 3", "steps: 500"):
+    for train in ("epochs: 1", "epochs: 3", "steps: 500"):
         loaded = config.load(write_config(tmp_path, data, train=train))
         run = finished(tmp_path / train.replace(": ", "_"), loaded, {"accuracy": 0.9})
         *_, row = rows_of([run.path], tmp_path)
         lengths.append(row[4])
         note = f"GLUE: SST-2: trained on the first 10,000 rows only, not on all: {run.path.name}."
         assert note in (tmp_path / "page.html").read_text()
-    assert lengths == ["3 epochs of 10,000 rows", "500 steps on 10,000 rows"]
+    assert lengths == [
+        "1 epoch of 10,000 rows",
+        "3 epochs of 10,000 rows",
+        "500 steps on 10,000 rows",
+    ]
 
 
 def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp_path):
