@@ -6,7 +6,7 @@
 FOLDER is a Hugging Face checkpoint; DATA holds `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
 given the same texts in the same order, in a process of its own; they take turns. Ours is the
-export, plain, frozen, and plain with what serving/README.md advises to set, in a process that knows
+export, plain, frozen, and plain with what docs/serving.md advises to set, in a process that knows
 only TensorFlow and tensorflow-text; theirs is the model with its own fast tokenizer, padded to the
 longest of each batch, and for question answering the usual decoding of the n best. There the
 windows of a long context start 128 tokens apart on both sides.

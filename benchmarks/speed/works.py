@@ -48,7 +48,7 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3)),
 }
-# What serving/README.md advises a process to be started with that only answers: oneDNN then keeps
+# What docs/serving.md advises a process to be started with that only answers: oneDNN then keeps
 # weights in the order of its kernels. A process that trains would go on with old ones.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
 # And besides where one text is asked at a time: two threads share a product without a third.

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import keras
@@ -37,6 +38,7 @@ def similarity(folder):
             for _ in range(16)
         ]
         (folder / f"{split}.csv").write_text("\n".join(["first,second,score", *lines]) + "\n")
+    shutil.copy(folder / "dev.csv", folder / "unseen.csv")
 
 
 def squad(folder):
@@ -63,6 +65,7 @@ PAGES = {
     "tasks/multiple_choice.md": ("endings", endings),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "inspect.md": ("reviews", reviews),
+    "serving.md": (".", lambda folder: None),
     "checkpoints.md": (".", lambda folder: None),
 }
 SLOW = [page for page in PAGES if page != "checkpoints.md"]

@@ -1,4 +1,4 @@
-"""What serving/README.md advises to set where nothing is trained changes no answer."""
+"""What docs/serving.md advises to set where nothing is trained changes no answer."""
 
 import os
 import pickle
