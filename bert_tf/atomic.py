@@ -25,7 +25,7 @@ _DEVICES = Path("/dev")
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path]:
     """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
@@ -33,8 +33,13 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     have left of `path` is put in order first; `clear_unfinished` does it for all that is in a
     folder.
 
+    Args:
+        path: what is to be written.
+        is_file: whether that is a file, which no folder gives way to.
+
     Raises:
-        UserError: the folder cannot be written, or the disk is full; there is a device or a pipe.
+        UserError: the folder cannot be written, or the disk is full; there is a device or a pipe,
+            or a folder where a file is to be.
     """
     path = Path(path)
     if path.name in ("", ".."):
@@ -42,6 +47,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     with explained(path):
         if is_stream(path):
             raise UserError(f"cannot write {path}; it is a device or a pipe; name a file or folder")
+        if is_file and path.is_dir():
+            raise UserError(f"cannot write {path}; it is a folder; name a file")
         make_folder(path.parent)
         clear_unfinished(path.parent, path.name)
         scratch = Path(
@@ -118,7 +125,7 @@ def locked(path: str | os.PathLike) -> Iterator[bool | None]:
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Writes `text` to `path` as UTF-8, atomically. Raises UserError as `atomic_path`."""
-    with atomic_path(path) as new:
+    with atomic_path(path, is_file=True) as new:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -46,8 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(PROGRAM, _parser(), argv, work, _STOPPED)
 
 
+class _Parser(Parser):
+    """Takes texts that stand behind an option too, as argparse does only since Python 3.13."""
+
+    def parse_args(self, *given, **more) -> argparse.Namespace:
+        arguments, rest = self.parse_known_args(*given, **more)
+        if not hasattr(arguments, "texts") or any(each.startswith("-") for each in rest):
+            if rest:
+                self.error(f"unrecognized arguments: {' '.join(rest)}")
+            return arguments
+        arguments.texts = [*arguments.texts, *rest]
+        return arguments
+
+
 def _parser() -> Parser:
-    parser = Parser(
+    parser = _Parser(
         prog=PROGRAM,
         description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
         epilog=_EXAMPLES,

@@ -34,7 +34,7 @@ def vocab(arguments: argparse.Namespace) -> None:
 
     size, lower_case = arguments.size, not arguments.cased
     # The path comes first, so that one that cannot be written is told before the work.
-    with atomic_path(arguments.out) as new, stages() as progress:
+    with atomic_path(arguments.out, is_file=True) as new, stages() as progress:
         if arguments.format is None:
             learned = learn_vocabulary(arguments.input, size, lower_case, progress)
         else:

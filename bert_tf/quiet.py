@@ -44,5 +44,7 @@ def is_command_starting() -> bool:
     """
     program = sys.argv[0] if getattr(sys, "argv", None) else ""
     if program == "-m":  # so it is called until the module is found
-        return any(argument.split(".")[0] in _COMMANDS for argument in sys.orig_argv[1:])
+        # Behind the module's name both are the same: its arguments.
+        module = sys.orig_argv[-len(sys.argv)].removeprefix("-m")
+        return module.split(".")[0] in _COMMANDS
     return Path(program).stem == "bert-tf"

@@ -73,7 +73,9 @@ def export_run(
     settings = {"kind": kind, "precision": precision, "freeze": freeze, "version": version}
     folder = save(model, tokenizer, out, labels, origin=origin, **settings, **options)
     if kind == "hub":
-        say(f"{folder}: a preprocessor and an encoder for hub.load")
+        ending = "" if version is None else str(version)
+        parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
+        say(f"{parts}: for hub.load")
     else:
         card = folder / "assets.extra" / "model_card.md"
         say(f"{folder}: ask it with bert-tf predict; {card} tells what it takes and gives")

@@ -81,7 +81,8 @@ def save(
             (`TextService`), `pooling` (`EmbeddingService`) and `top_k` (`MaskedLMService`).
 
     Returns:
-        The folder that was written: `out`, or in it the one of the version.
+        The folder that was written: `out`, or in it the one of the version; of "hub" the folder
+        that holds both.
 
     Raises:
         UserError: a model that cannot be exported so, labels, a tokenizer or a length that do not
@@ -100,7 +101,7 @@ def save(
         for name, service in services.items():
             new = stack.enter_context(atomic_path(_place(folder, name, version)))
             write(service, new, origin or Origin())
-    return _place(folder, "", version)
+    return folder if kind == "hub" else _place(folder, "", version)
 
 
 def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:

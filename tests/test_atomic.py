@@ -44,6 +44,14 @@ def test_a_file_replaces_a_file(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+def test_a_file_is_not_begun_where_a_folder_is(tmp_path):
+    with (
+        pytest.raises(UserError, match="cannot write .*; it is a folder; name a file"),
+        atomic_path(tmp_path, is_file=True),
+    ):
+        pytest.fail("the work has begun")
+
+
 def test_a_folder_replaces_a_folder_with_all_that_was_in_it(tmp_path):
     for name in ("first", "second"):
         with atomic_path(tmp_path / "run") as new:

@@ -181,6 +181,7 @@ def test_the_version_is_told(capsys):
         (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
         (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
         (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
+        (["predict", "model", "--signature", "a", "b", "-c"], "unrecognized arguments: b -c"),
         (["predict", "model"], "needs either texts or --input FILE"),
         (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
         (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
@@ -189,6 +190,22 @@ def test_the_version_is_told(capsys):
 def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
     assert main(arguments) == 2
     assert told in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["model", "a", "b", "--signature", "words"],
+        ["model", "--signature", "words", "a", "b"],
+        ["--signature", "words", "model", "a", "b"],
+        ["model", "a", "--signature", "words", "b"],
+    ],
+)
+def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
+    asked = []
+    monkeypatch.setattr("bert_tf.predict.run", lambda *given: asked.append(given))
+    assert main(["predict", *arguments]) == 0
+    assert asked == [("model", ["a", "b"], None, None, "words")]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,22 @@ def test_an_import_brings_nothing_heavy_but_tensorflow_and_keras():
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
 
 
+def test_another_program_may_have_our_names_among_its_arguments(tmp_path):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("import bert_tf, export\n")
+    main = "import export\nprint(callable(export.save))\n"
+    (tmp_path / "app" / "__main__.py").write_text(main)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "export", "bert_tf.yaml"],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_keras_loads_a_compiled_model_in_a_process_that_has_only_imported_bert_tf(tmp_path):
     model = bert_tf.SequenceClassifier(bert_tf.Encoder(tiny.encoder_config(16)), num_classes=2)
     model.compile(

@@ -18,6 +18,8 @@ FORMATS = ("swag", "codah", "jsonl")
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.
 _CONTEXT, _FIRST_ENDING, _ANSWER = 1, 2, 6
+# What stands for a label where there is none.
+_NO_LABEL = (None, "", "-1", -1)
 # JSON keys of the choices.
 _CHOICES = ("choices", "endings")
 
@@ -39,6 +41,8 @@ class Choices(NamedTuple):
 def read_choices(path: Path, file_format: str) -> list[Choices]:
     """The rows of a file, in its order; all have as many choices, and all or none have a label.
 
+    An empty label or -1 is none.
+
     Raises:
         UserError: a missing column or key, another number of choices than in the row before, an
             empty choice, a label that is none of them, no rows; with the line.
@@ -47,7 +51,8 @@ def read_choices(path: Path, file_format: str) -> list[Choices]:
     rows: list[Choices] = []
     for line, context, choices, label in readers[file_format](path):
         place = f"{path}, line {line}"
-        row = Choices(context, choices, None if label is None else _label(place, label, choices))
+        told = None if label in _NO_LABEL else _label(place, label, choices)
+        row = Choices(context, choices, told)
         _check_none_empty(place, choices)
         if rows and len(choices) != len(rows[0].choices):
             raise UserError(

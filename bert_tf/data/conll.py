@@ -61,6 +61,10 @@ def _sentences(
             words, tags = [], []
             document += bool(fields)
             continue
+        if any("\r" in field for field in fields):
+            raise UserError(
+                f"{path}, line {number}: lines end in CR alone; let them end in LF or CR LF"
+            )
         columns = columns or len(fields)
         if len(fields) != columns:
             raise UserError(

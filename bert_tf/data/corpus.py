@@ -181,8 +181,7 @@ def _files_of(path: str) -> list[Path]:
     if place.is_file():
         return [place]
     if place.is_dir():
-        files = [file for file in sorted(place.rglob("*")) if file.is_file()]
-        files = [file for file in files if not _is_hidden(file.relative_to(place))]
+        files = [file for file in sorted(_below(place)) if file.is_file()]
         if not files:
             raise UserError(f"corpus folder holds no files: {path}")
         return files
@@ -194,6 +193,16 @@ def _files_of(path: str) -> list[Path]:
     return files
 
 
-def _is_hidden(path: Path) -> bool:
-    """Whether the file or a folder that it is in has a name such as .git."""
-    return any(part.startswith(".") for part in path.parts)
+def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """All that is below a folder, but what has a name such as .git, and what is in such a folder.
+
+    Links to folders are followed, but not to one that they are in.
+    """
+    above |= {folder.resolve()}
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if not path.is_dir():
+            yield path
+        elif path.resolve() not in above:
+            yield from _below(path, above)

@@ -7,7 +7,13 @@ from typing import Any
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 
-_KINDS = {list: "a list", dict: "an object", str: "a text", int: "a whole number"}
+_KINDS = {
+    list: "a list",
+    dict: "an object",
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+}
 
 
 def read_json(path: Path) -> Any:
@@ -34,7 +40,7 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
         place: of `holder` in it, such as data[3].paragraphs[0]; "" is the whole file.
         holder: what should have the key.
         key: the key.
-        kind: list, dict, str or int.
+        kind: list, dict, str, int or bool.
 
     Raises:
         UserError: it is not; with the place.

@@ -142,7 +142,7 @@ def _question(path: Path, place: str, row: Any, context: str) -> Question:
 
 
 def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] | None:
-    if row.get("is_impossible"):
+    if row.get("is_impossible") is not None and value_at(path, place, row, "is_impossible", bool):
         return ()
     if "answers" not in row:
         return None

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from typing import Any
 from bert_tf.data.json_lines import read_json_lines, whole_text
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
+from bert_tf.progress import warn
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
 
 # Longer ones the csv module refuses; its own limit is 131,072 characters.
 _LONGEST_FIELD = 2**31 - 1
+
+# As CSV writes a text that holds quotation marks.
+_QUOTED = re.compile('"(?:[^"]|"")*""(?:[^"]|"")*"')
 
 # What to do about a row of too few or too many fields.
 _MENDING = {
@@ -43,6 +48,8 @@ def read_table(
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
             value that is neither a text nor a number; with file and line.
     """
+    if file_format == "tsv":
+        _warn_of_quoting(path)
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
@@ -85,6 +92,19 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, fields
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _warn_of_quoting(path: Path) -> None:
+    """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
+    between two, and has its own doubled.
+    """
+    quoted = [line for line, fields in read_tsv(path) if any(map(_QUOTED.fullmatch, fields))]
+    if quoted:
+        warn(
+            f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
+            "in CSV; TSV has no quoting, their quotation marks are read as text. If they are not, "
+            "write csv or jsonl"
+        )
 
 
 def _named(

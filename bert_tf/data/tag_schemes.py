@@ -28,8 +28,9 @@ class Tag(NamedTuple):
     def begins(self, before: "Tag") -> bool:
         """Whether an entity begins here, `before` being the tag before.
 
-        So say conlleval and seqeval too, for any mixture of schemes: what is not the continuation
-        of an entity begins one, whatever its prefix.
+        So say conlleval and seqeval too, for any mixture of B, I, E and S; they know no L and U,
+        which are E and S here. What is not the continuation of an entity begins one, whatever its
+        prefix.
         """
         open_before = before.type if before.prefix in "BI" else ""
         return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)

@@ -63,7 +63,8 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
     Args:
         path: the file, or the name and the split.
         data: its format and columns.
-        needs_labels: whether it is a mistake if there are no labels.
+        needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
+            in every row are as good as none.
 
     Raises:
         UserError: what is wrong with the file and where.
@@ -99,10 +100,13 @@ def _read_table(
             raise UserError(
                 f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
             )
+    labels = [row[data.label_column] for _, row in rows] if has_labels else None
+    if labels and not needs_labels and not any(label.strip() for label in labels):
+        labels = None
     return LabelledTexts(
         source=str(path),
         columns=tuple([row[column] for _, row in rows] for column in texts),
-        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
+        labels=labels,
         places=[line for line, _ in rows],
     )
 

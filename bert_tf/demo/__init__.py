@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bert_tf.atomic import write_text
 from bert_tf.demo.ask import ASK
+from bert_tf.errors import UserError
 from bert_tf.progress import say, stages
 
 VOCABULARY_SIZE = 4000
@@ -141,7 +142,10 @@ def _ask(out: Path) -> None:
     write_text(out / "ask.py", ASK)
     lines = (out / "data" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:5]
     texts = [line.split("\t")[0] for line in lines]
-    subprocess.run([sys.executable, "-I", out / "ask.py", out / "saved_model", *texts], check=True)
+    # -P: nothing is imported from the folder of the script.
+    asked = subprocess.run([sys.executable, "-P", out / "ask.py", out / "saved_model", *texts])
+    if asked.returncode:
+        raise UserError(f"{out / 'ask.py'} failed; what it says above tells why")
     say("right: " + ", ".join(line.split("\t")[1] for line in lines))
 
 

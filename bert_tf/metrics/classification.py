@@ -19,10 +19,12 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
     predicted = logits.argmax(axis=1)
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_probabilities = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    several = len({*labels.tolist(), *predicted.tolist()}) > 1
     average = "binary" if logits.shape[1] == 2 else "macro"
     return {
         "accuracy": float(metrics.accuracy_score(labels, predicted)),
         "f1": float(metrics.f1_score(labels, predicted, average=average, zero_division=0.0)),
-        "mcc": float(metrics.matthews_corrcoef(labels, predicted)),
+        # Where there is one class in all it is 0, which scikit-learn warns of.
+        "mcc": float(metrics.matthews_corrcoef(labels, predicted)) if several else 0.0,
         "loss": float(-log_probabilities[np.arange(len(labels)), labels].mean()),
     }

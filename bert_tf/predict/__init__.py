@@ -15,7 +15,7 @@ from bert_tf.atomic import atomic_path, is_stream
 from bert_tf.errors import UserError
 from bert_tf.predict.answers import answers
 from bert_tf.predict.model import Model
-from bert_tf.predict.rows import Block, count_lines, read_blocks
+from bert_tf.predict.rows import Block, checked_lines, read_blocks
 from bert_tf.progress import Progress
 from bert_tf.refusals import explained
 
@@ -44,7 +44,7 @@ def run(
     """
     model = Model.load(saved_model, signature)
     if input_file:
-        lines = count_lines(input_file)
+        lines = checked_lines(input_file, model.ranks)
         blocks = read_blocks(input_file, model.ranks)
     else:
         if not model.takes_one_text:
@@ -108,10 +108,12 @@ def _output(path: str | None) -> Iterator[TextIO]:
     """What is written to. A file appears when all is written; devices and pipes cannot wait."""
     form = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
     if path is None:
+        # JSON is UTF-8, whatever the locale is.
+        sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
     elif is_stream(path):
         with explained(path), open(path, **form) as handle:
             yield handle
     else:
-        with atomic_path(path) as new, open(new, **form) as handle:
+        with atomic_path(path, is_file=True) as new, open(new, **form) as handle:
             yield handle

@@ -100,4 +100,8 @@ def _find(path: str) -> str:
             f"{path} is a pair for TF Hub, which gives no answers; load its preprocessor and its "
             "encoder with hub.load, or export another kind"
         )
-    raise UserError(f"no SavedModel at {path}; make one with python -m export RUN --out {path}")
+    if folder.exists():
+        made = f"export it first: python -m export {path} --out ANOTHER_FOLDER"
+    else:
+        made = f"make one with python -m export RUN --out {path}"
+    raise UserError(f"no SavedModel at {path}; {made}")

@@ -30,19 +30,22 @@ class Block(NamedTuple):
     last_line: int
 
 
-def count_lines(path: str) -> int | None:
-    """The number of lines of a file; None of what can be read only once."""
+def checked_lines(path: str, ranks: Mapping[str, int]) -> int | None:
+    """The number of lines of a file, all of which can be read; None of what is read only once.
+
+    Raises:
+        UserError: as `read_blocks`.
+    """
     if path == "-" or not os.path.isfile(path):
         return None
-    with _opened(path) as handle:
-        return sum(1 for _ in handle)
+    return max((block.last_line for block in read_blocks(path, ranks)), default=0)
 
 
 def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
     """The rows of a file, or with path "-" of standard input, in blocks.
 
     Lines are JSON objects, or, where an input is one text, plain text. They are taken for JSON if
-    the file is called .jsonl or .json or if the first line is a JSON object.
+    the file is called .jsonl or .json or if the first line that is not blank is a JSON object.
 
     Args:
         path: the file.
@@ -52,12 +55,12 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         UserError: the file is missing or empty, not UTF-8, or a line is not what it should be.
     """
     with _opened(path) as handle:
-        first = handle.readline().removeprefix(codecs.BOM_UTF8)
-        if not first and path != "-":
+        opening = _opening(handle)
+        if not any(opening) and path != "-":
             raise UserError(f"input is empty: {path}")
-        is_plain = list(ranks.values()) == [1] and not _is_json(path, first)
+        is_plain = list(ranks.values()) == [1] and not _is_json(path, b"".join(opening))
         rows, size, number = [], 0, 0
-        for number, line in enumerate(itertools.chain([first] if first else [], handle), start=1):
+        for number, line in enumerate(itertools.chain(opening, handle), start=1):
             text = _text(path, number, line)
             if is_plain:
                 rows.append({next(iter(ranks)): text})
@@ -69,6 +72,16 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
                 rows, size = [], 0
         if rows:
             yield Block(rows, number)
+
+
+def _opening(handle: BinaryIO) -> list[bytes]:
+    """The lines up to the first that is not blank, without a mark at the start."""
+    lines: list[bytes] = []
+    for line in handle:
+        lines.append(line if lines else line.removeprefix(codecs.BOM_UTF8))
+        if lines[-1].strip():
+            break
+    return lines
 
 
 def _opened(path: str) -> contextlib.AbstractContextManager[BinaryIO]:

@@ -40,8 +40,8 @@ def report(
     mean ± standard deviation. Everything is on dev data unless the table says otherwise.
 
     Args:
-        runs: run folders. What is none, or that of a run that has not finished, is left out with a
-            warning, so that `runs/*` may be given.
+        runs: run folders. What is none, or that of a run that has not finished or is damaged, is
+            left out with a warning, so that `runs/*` may be given.
         out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it,
             from which nothing is deleted: it may be that of the runs.
         stand_ins: runs on data in the place of the paper's -> key of the paper's in
@@ -54,11 +54,10 @@ def report(
     out = Path(out)
     if out.suffix not in (".md", ".html"):
         raise UserError(f"--out {out} must end in .md or .html")
-    stand_ins = stand_ins or {}
-    runs = _finished(runs)
+    read = _read(runs, stand_ins or {})
     facts = [
-        dataclasses.replace(RunFacts.read(run, stand_ins.get(run)), name=name)
-        for run, name in zip(runs, distinct_names(runs), strict=True)
+        dataclasses.replace(each, name=name)
+        for each, name in zip(read.values(), distinct_names([*read]), strict=True)
     ]
     benchmarks = distinct_benchmarks([(each.benchmark, each.config) for each in facts])
     facts = [
@@ -75,12 +74,14 @@ def report(
                 with atomic_path(pictures / picture_name(number)) as new:
                     new.write_bytes(section.picture)
         write_text(out, to_markdown(_TITLE, _intro(), sections, pictures.name))
-    say(f"{out}: {len(runs)} runs, {len(sections)} tables")
+    say(f"{out}: {len(facts)} runs, {len(sections)} tables")
 
 
-def _finished(runs: Sequence[str | os.PathLike]) -> list[str | os.PathLike]:
-    """Those that can be reported; tells of the others."""
-    finished = []
+def _read(
+    runs: Sequence[str | os.PathLike], stand_ins: Mapping[str | os.PathLike, str]
+) -> dict[str | os.PathLike, RunFacts]:
+    """Those that can be reported, each with its facts; tells of the others."""
+    facts = {}
     for run in runs:
         # Path.exists raises an error for a name that is too long.
         if not os.path.exists(run):
@@ -89,11 +90,14 @@ def _finished(runs: Sequence[str | os.PathLike]) -> list[str | os.PathLike]:
         missing = [name for name in files if not os.path.isfile(Path(run, name))]
         if missing:
             warn(f"{run} is left out: it is not the folder of a finished run, without {missing[0]}")
-        else:
-            finished.append(run)
-    if not finished:
+            continue
+        try:
+            facts[run] = RunFacts.read(run, stand_ins.get(run))
+        except UserError as error:
+            warn(f"{run} is left out: {error}")
+    if not facts:
         raise UserError("none of the folders is that of a finished run")
-    return finished
+    return facts
 
 
 def _sections(facts: Sequence[RunFacts]) -> list[Section]:

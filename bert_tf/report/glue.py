@@ -1,8 +1,11 @@
 """The paper's table 1 as a whole: the tasks of GLUE side by side, with their average."""
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from bert_tf.report.naming import distinct_names
 from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
 from bert_tf.report.paper import BENCHMARKS
@@ -22,16 +25,28 @@ _COLUMNS = {
 }
 
 
+class _Start(NamedTuple):
+    """What a run started from.
+
+    Attributes:
+        checkpoint: where it is; None for random weights.
+        model: its sizes.
+    """
+
+    checkpoint: str | None
+    model: str
+
+
 def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
-    """The table, a line for each checkpoint that runs started from, where there are two tasks.
+    """The table, a line for each model that runs started from, where there are two tasks.
 
     Of several runs on one task the last is shown.
     """
-    starts: dict[str | None, dict[str, RunFacts]] = {}
+    starts: dict[_Start, dict[str, RunFacts]] = {}
     for each in facts:
         for heading, (name, metric) in _COLUMNS.items():
             if each.benchmark == BENCHMARKS[name] and each.value(metric) is not None:
-                starts.setdefault(each.config.init.checkpoint, {})[heading] = each
+                starts.setdefault(_start(each), {})[heading] = each
     if len({_COLUMNS[heading][0] for known in starts.values() for heading in known}) < 2:
         return []
     papers: dict[str, dict[str, float]] = {}
@@ -39,15 +54,32 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
         for result in BENCHMARKS[name].results:
             papers.setdefault(result.model, {})[heading] = result.values[metric]
     rows = [Row((f"paper, {model} (test)", *_cells(papers[model])), True) for model in papers]
-    names = {each.config.init.checkpoint: f"{each.start} (dev)" for each in facts}
-    for start, known in starts.items():
+    for name, known in zip(_names(list(starts)), starts.values(), strict=True):
         values = {heading: each.value(_COLUMNS[heading][1]) for heading, each in known.items()}
-        rows.append(Row((names[start], *_cells(values))))
+        rows.append(Row((f"{name} (dev)", *_cells(values))))
     note = "MRPC and QQP: F1; STS-B: Spearman's, CoLA: Matthews' correlation; else accuracy."
     # MNLI's runs are shown twice.
     shown = {id(each): each for known in starts.values() for each in known.values()}
     parts = training_parts(list(shown.values()))
     return [Section("GLUE (table 1)", ("", *_COLUMNS, "average"), tuple(rows), (note, *parts))]
+
+
+def _start(facts: RunFacts) -> _Start:
+    sizes = facts.encoder
+    return _Start(
+        facts.config.init.checkpoint,
+        f"{sizes.num_hidden_layers} x {sizes.hidden_size}" + " + BiLSTM" * bool(sizes.bilstm),
+    )
+
+
+def _names(starts: Sequence[_Start]) -> list[str]:
+    """What tells each from the others: its checkpoint, and the model where that is not enough."""
+    checkpoints = [each.checkpoint for each in starts if each.checkpoint]
+    names = dict(zip(checkpoints, distinct_names(checkpoints), strict=True)) | {None: "random"}
+    count = Counter(each.checkpoint for each in starts)
+    return [
+        names[each.checkpoint] + f", {each.model}" * (count[each.checkpoint] > 1) for each in starts
+    ]
 
 
 def _cells(known: Mapping[str, float]) -> list[str]:

@@ -1,5 +1,6 @@
 """What the paper reports (Devlin et al. 2019, tables 1 to 4), by benchmark."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -120,6 +121,8 @@ BENCHMARKS = {
         ),
     ),
 }
+# Folders of the official files.
+_SQUAD = re.compile(r"squad[-_ ]?(v?(1|1\.1|2|2\.0))?", re.IGNORECASE)
 # What is shown of data that the paper does not know, by task; the first tells the best run.
 _METRICS = {
     "pretraining": ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity"),
@@ -187,10 +190,10 @@ def _name(config: RunConfig) -> str:
         version = {"squad/v1.1": "squad v1.1", "squad/v2.0": "squad v2.0"}
         return version.get(name) or glue_task(name) or name.partition("/")[0]
     if data.format == "squad":
-        # Half of a data set, as a split by article is, is not the paper's.
-        is_official = _last(data.path).startswith("squad") and not data.train_rows
+        # Others have taken the name for their data: squad_it, squadshifts.
+        is_official = _SQUAD.fullmatch(_last(data.path)) and not data.train_rows
         version = "v2.0" if data.unanswerable else "v1.1"
-        return f"squad {version}" if is_official and "article" not in _last(data.path) else ""
+        return f"squad {version}" if is_official else ""
     if data.format == "conll":
         return "conll2003" if data.train == "eng.train" else ""
     return data.format

@@ -1,6 +1,7 @@
 """Figures of matplotlib as files, made without a screen."""
 
 import io
+import warnings
 from typing import Any
 
 
@@ -9,6 +10,8 @@ def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
+    # Names of runs and labels are no formulas, whatever signs of dollars they hold.
+    matplotlib.rcParams["text.parse_math"] = False
     from matplotlib import pyplot
 
     return pyplot.subplots(*args, layout="constrained", **kwargs)
@@ -19,6 +22,9 @@ def to_png(figure: Any) -> bytes:
     from matplotlib import pyplot
 
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
+    with warnings.catch_warnings():
+        # Of letters that the font lacks, such as Chinese ones.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        figure.savefig(picture, format="png", dpi=120)
     pyplot.close(figure)
     return picture.getvalue()

@@ -1,6 +1,5 @@
 """What a run folder tells a report."""
 
-import csv
 import dataclasses
 import os
 from pathlib import Path
@@ -14,7 +13,8 @@ from bert_tf.report.curves import Curves, read_curves
 from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of
 from bert_tf.tasks.squad_ensemble import metrics_file
-from bert_tf.training.run_folder import SUMMARY_FILE, RunFolder
+from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.training.search import kept_summary
 
 # Metrics that are no shares.
 _NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity")
@@ -86,7 +86,7 @@ class RunFacts:
             encoder=encoder,
             benchmark=benchmark,
             metrics=metrics,
-            repeated=_repeated(run, benchmark.metrics[0]),
+            repeated=_repeated(run),
             curves={kind: read_curves(logs / kind) for kind in ("train", "dev")},
             origin=origin_of(config, encoder),
             ensemble=read_json(together) if together.is_file() else None,
@@ -134,24 +134,18 @@ def _logs(run: RunFolder) -> Path:
     """What a run has logged; of a search, its best trial."""
     if not run.config.search:
         return run.logs
-    trials = [RunFolder.open(path) for path in sorted(run.trials.glob("*"))]
+    # Whatever else somebody keeps there.
+    configs = sorted(run.trials.glob(f"*/{CONFIG_FILE}"))
+    trials = [RunFolder.open(config.parent) for config in configs]
     best = [trial.logs for trial in trials if trial.config.train == run.trained_with.train]
     return best[0] if best else run.logs
 
 
-def _repeated(run: RunFolder, metric: str) -> Repeated | None:
-    """The line of the best setting in `summary.tsv`, which a search over seeds has.
-
-    As in the search itself, one of which a seed diverged comes behind those of which none did.
-    """
-    path, seeds = run.path / SUMMARY_FILE, run.config.search.get("seed")
-    if seeds is None or not path.is_file():
+def _repeated(run: RunFolder) -> Repeated | None:
+    """The line in `summary.tsv`, which a search over seeds has, of the setting that is kept."""
+    best = kept_summary(run)
+    if best is None:
         return None
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row.get(metric)]
-    if not rows:
-        return None
-    best = max(rows, key=lambda row: (int(row["runs"]) == len(seeds), float(row[metric])))
     deviations = {k.removesuffix("_std"): v for k, v in best.items() if k.endswith("_std") and v}
     return Repeated(
         runs=int(best["runs"]),

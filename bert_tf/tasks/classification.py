@@ -1,5 +1,7 @@
 """One label for a text or a pair of texts (paper, section 4.1)."""
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,6 +15,9 @@ from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder, SequenceClassifier
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.texts import TextTask
+
+# What data sets have in the place of labels that are kept secret.
+_SECRET = "-1"
 
 
 class Classification(TextTask):
@@ -65,3 +70,9 @@ class Classification(TextTask):
         if submitted and task and set(names) != set(task.classes):
             names = task.classes
         return [names[label] for label in predictions.argmax(axis=1)]
+
+    def _read(self, path: Path) -> LabelledTexts:
+        rows = super()._read(path)
+        if self.needs_labels(path) or _SECRET in self.labels or {*(rows.labels or ())} != {_SECRET}:
+            return rows
+        return dataclasses.replace(rows, labels=None)

@@ -67,6 +67,10 @@ class Task(ABC):
         """Whether a file is one to train on or to score."""
         return path in (*self.train_files(), *self.files("dev").values())
 
+    def is_taken(self, name: str) -> bool:
+        """Whether predictions of that name are, or may be, those for the run's own data."""
+        return name.startswith(("dev", "test"))
+
     @abstractmethod
     def train_examples(self) -> TrainingRows:
         """The training data, ready for the model; finds `labels` where they are not given.

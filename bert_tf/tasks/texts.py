@@ -70,6 +70,11 @@ class TextTask(Task):
         """See `Task`."""
         return self.files("test")
 
+    def is_taken(self, name: str) -> bool:
+        """See `Task`; GLUE's server has names of its own for those of its test data."""
+        task = text_files.glue_task(self.data)
+        return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
+
     def train_examples(self) -> EncodedTexts:
         """See `Task`."""
         (path,) = self.files("train").values()

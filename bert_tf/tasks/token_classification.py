@@ -96,11 +96,14 @@ class TokenClassification(Task):
         return super().files(split)
 
     def train_examples(self) -> TaggedWindows:
-        """See `Task`. Every type has its B and its I, even if training lacks one of them."""
+        """See `Task`. Every type has its B and its I, even if training lacks one of them.
+
+        The types are those of the whole file, whatever `train_rows` says.
+        """
         (path,) = self.files("train").values()
         data = self._read(path)
-        data = dataclasses.replace(data, sentences=data.sentences[: self.data.train_rows])
         types = {parse(tag).type for each in data.sentences for tag in each.tags} - {""}
+        data = dataclasses.replace(data, sentences=data.sentences[: self.data.train_rows])
         if not types:
             raise UserError(f"{path}: all tags are {OUTSIDE}; there is no entity to learn from")
         prefixed = (f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI")
@@ -131,7 +134,8 @@ class TokenClassification(Task):
                 if tag not in self.labels:
                     raise UserError(
                         f"{path}, {sentence.place(word)}: entities of type {parse(tag).type!r} are "
-                        f"not in the training data; known labels are {', '.join(self.labels)}"
+                        f"not in the training data; known labels are {', '.join(self.labels)}; "
+                        "train with some of them, or tag them O"
                     )
         return data
 

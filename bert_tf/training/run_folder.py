@@ -12,8 +12,8 @@ from bert_tf.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import step_folders
 from bert_tf.config import RunConfig
+from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
 from bert_tf.progress import say
 from bert_tf.refusals import explained
 from bert_tf.training.evaluations import in_words
@@ -187,9 +187,18 @@ class RunFolder:
         write_text(path, json.dumps(dict(metrics), indent=2) + "\n")
 
     def read_metrics(self) -> dict[str, float] | None:
-        """What `write_metrics` wrote; None before that."""
+        """What `write_metrics` wrote; None before that. Raises UserError where it is damaged."""
         path = self.path / METRICS_FILE
-        return json.loads(read_text(path, "metrics")) if path.exists() else None
+        if not path.exists():
+            return None
+        metrics = read_json(path)
+        numbers = metrics.values() if isinstance(metrics, dict) else [None]
+        if not all(type(number) in (int, float) for number in numbers):
+            raise UserError(
+                f"{path} does not hold the metrics of a run; remove it, and give the command that "
+                "made the run again"
+            )
+        return metrics
 
     def _has_vocabulary(self, text: str) -> bool:
         return self.vocabulary.is_file() and self.vocabulary.read_bytes() == text.encode()

@@ -35,7 +35,7 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     name = Path(data).stem if data else "dev"
     own = (*task.files("dev").values(), *task.test_files().values())
     is_own = not data or Path(data).resolve() in {each.resolve() for each in own}
-    if not is_own and name.startswith(("dev", "test")):
+    if not is_own and task.is_taken(name):
         name = f"other_{name}"
     metrics = score(task, model, rows, run.predictions, name)
     if data:

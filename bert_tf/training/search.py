@@ -5,6 +5,7 @@ mean over the seeds, and of the best settings the best run is kept. A setting of
 diverged comes behind those of which none has.
 """
 
+import csv
 import dataclasses
 import json
 import shutil
@@ -126,6 +127,24 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
     write_text(run.path / BEST_FILE, best.config.to_yaml())
     run.finish(best.metrics)
     return best.metrics
+
+
+def kept_summary(run: RunFolder) -> dict[str, str] | None:
+    """The line of `summary.tsv` of the setting that a search has kept, by its headings.
+
+    None of what is no search over seeds.
+    """
+    path = run.path / SUMMARY_FILE
+    if "seed" not in run.config.search or not path.is_file():
+        return None
+    kept = {
+        key: _cell(getattr(run.trained_with.train, key))
+        for key in run.config.search
+        if key != "seed"
+    }
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return next((row for row in rows if kept.items() <= row.items()), None)
 
 
 def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:

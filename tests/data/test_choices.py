@@ -45,6 +45,23 @@ def test_json_lines_of_any_number_of_choices(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("codah", "o\ta\tb\tc\td\te\t\n"),
+        ("swag", "sent1,sent2,ending0,ending1,ending2,ending3,label\na,it,b,c,d,e,\n"),
+        ("swag", "sent1,sent2,ending0,ending1,ending2,ending3,label\na,it,b,c,d,e,-1\n"),
+        ("jsonl", '{"context": "a", "choices": ["b", "c"], "label": -1}'),
+        ("jsonl", '{"context": "a", "choices": ["b", "c"], "label": null}'),
+    ],
+)
+def test_what_stands_for_a_secret_label_is_none(tmp_path, name, text):
+    path = tmp_path / "test"
+    path.write_text(text)
+    (row,) = read_choices(path, name)
+    assert row.label is None
+
+
+@pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("codah", "o\ta\tb\tc\td\te\t4\n", "line 1: label 4 is out of range; the 4 choices"),
@@ -79,7 +96,7 @@ def test_json_lines_of_any_number_of_choices(tmp_path):
             '{"context": "a", "choices": ["b", "c"], "label": true}',
             "line 1: label True is not a whole number",
         ),
-        ("jsonl", '{"context": "a", "choices": ["b", "c"], "label": -1}', "label -1 is out of"),
+        ("jsonl", '{"context": "a", "choices": ["b", "c"], "label": -2}', "label -2 is out of"),
         ("jsonl", '{"context"\n', "line 1, column 11: not JSON"),
     ],
 )

@@ -87,6 +87,8 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
         ("a O\n\nb\n", "line 3: 1 columns, but 2 in the lines before"),
         ("a O\nb NN\n", "line 2: 'NN' is no tag; tags are O, or B-, I-.*data.tag_column"),
         ("a O\n\tO\n", "line 2: the word is empty"),
+        ("a O\rb B-X\r\rc O\r", "line 1: lines end in CR alone; let them end in LF"),
+        ("a O\nb B-X\r\r\n", "line 2: lines end in CR alone"),
         ("a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n", "line 8: I-A after O.*are IOB2; mend it"),
     ],
 )

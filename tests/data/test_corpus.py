@@ -72,6 +72,15 @@ def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
     assert names([tmp_path / "d.md", f"{tmp_path}/*.*"]) == ["d.md", "a.txt", "b.txt"]
 
 
+def test_links_to_folders_are_followed_but_not_in_a_circle(tmp_path):
+    write(tmp_path / "corpus" / "a.txt", "a")
+    write(tmp_path / "elsewhere" / "b.txt", "b")
+    (tmp_path / "corpus" / "more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "corpus")
+    found = Corpus(tmp_path / "corpus", "sentence_per_line").parts
+    assert [file.name for file in found] == ["a.txt", "b.txt"]
+
+
 def test_a_corpus_can_be_gone_through_again_and_knows_how_far_it_is(tmp_path):
     write(tmp_path / "1.txt", "one\n")
     write(tmp_path / "2.txt", "two\n\nthree\n")

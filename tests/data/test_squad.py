@@ -41,6 +41,9 @@ def test_the_answer_to_learn_is_the_first_that_stands_where_it_says():
 
 def test_questions_without_an_answer_and_with_none_told(tmp_path):
     impossible = paragraph(is_impossible=True, plausible_answers=[])
+    for possible in (False, None):
+        (question,) = read_squad(write(tmp_path, paragraph(is_impossible=possible)))
+        assert len(question.answers) == 1
     unknown = {"context": "x", "qas": [{"id": "b", "question": "?"}]}
     path = write(tmp_path, impossible, unknown, paragraph(id="c", answers=[]))
     assert [each.answers for each in read_squad(path)] == [(), None, ()]
@@ -88,6 +91,7 @@ def test_a_file_of_another_form_is_told_with_the_place(tmp_path, content, messag
         ({"answers": ["Łódź"]}, r"answers\[0\] must be an object with the key 'text'"),
         ({"answers": [{"text": "x"}]}, r"answers\[0\] has no key 'answer_start'"),
         ({"answers": [{"text": "x", "answer_start": "1"}]}, "answer_start must be a whole number"),
+        ({"is_impossible": "false"}, r"qas\[0\].is_impossible must be true or false"),
         ({"id": "a"}, r"data\[0\].paragraphs\[0\].qas\[0\] and .*\[1\].qas\[0\] have the same id"),
     ],
 )

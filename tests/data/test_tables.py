@@ -18,6 +18,16 @@ def test_quotes_in_tsv_are_text_and_in_csv_are_quotes(tmp_path):
     assert csv == [(3, {"text": 'two\nlines, "so"', "label": "x"})]
 
 
+def test_what_looks_quoted_in_tsv_is_warned_of(tmp_path, capsys):
+    as_pandas_writes = 'text\tlabel\nsaid he\tx\n"he said ""hi"""\tx\n"""no"""\ty\n'
+    read = rows(tmp_path / "a.tsv", as_pandas_writes)
+    assert read[1] == (3, {"text": '"he said ""hi"""', "label": "x"})
+    told = capsys.readouterr().err
+    assert "a.tsv: fields of 2 rows, the first in line 3, look quoted as in CSV" in told
+    rows(tmp_path / "b.tsv", 'text\tlabel\n"so" he said "yes"\tx\n"so"\tx\n""\ty\n')
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
 def test_only_a_line_feed_ends_a_line_of_tsv_and_jsonl(tmp_path, mark):
     (tsv,) = rows(tmp_path / "a.tsv", f"text\tlabel\none{mark}two\tx\n")

@@ -22,6 +22,14 @@ def test_a_file_without_labels_has_none(tmp_path):
     assert (rows.columns, rows.labels) == ((["a", "b"],), None)
 
 
+def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
+    path = written(tmp_path / "test.csv", "text,label", "a,", "b, ")
+    assert read(path, data_of("csv")).labels is None
+    assert read(path, data_of("csv"), needs_labels=True).labels == ["", " "]
+    some = written(tmp_path / "some.csv", "text,label", "a,", "b,x")
+    assert read(some, data_of("csv")).labels == ["", "x"]
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -96,6 +96,10 @@ def test_mistakes_are_named(saved, model, tokenizer, tmp_path):
         export.save(model, tokenizer, tmp_path / "x", labels=["a", "b"])
     with pytest.raises(UserError, match="no SavedModel at"):
         predict.run(str(tmp_path), ["text"], None, None)
+    with pytest.raises(UserError, match="export it first: python -m export .* --out ANOTHER"):
+        predict.run(str(tmp_path), ["text"], None, None)
+    with pytest.raises(UserError, match="make one with python -m export RUN --out .*/nothing$"):
+        predict.run(str(tmp_path / "nothing"), ["text"], None, None)
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"text": "cat"}\n{"txt": "dog"}\n')
     with pytest.raises(UserError, match="bad.jsonl, line 2: no text under 'text'"):

@@ -103,6 +103,13 @@ def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):
     assert tf.saved_model.experimental.read_fingerprint(str(copy)) == told
 
 
+def test_a_pair_of_a_version_is_in_one_folder(models, tokenizer, tmp_path):
+    folder = export.save(models("nsp"), tokenizer, tmp_path / "pair", kind="hub", version=3)
+    assert folder == tmp_path / "pair"
+    for part in ("preprocessor", "encoder"):
+        assert (folder / part / "3" / "saved_model.pb").is_file()
+
+
 def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):
     out = tmp_path / "served"
     (out / "1").mkdir(parents=True)

@@ -28,3 +28,9 @@ def test_of_more_classes_f1_is_the_mean_over_them():
 def test_always_the_same_answer_has_no_correlation():
     metrics = classification_metrics(logits(1, 1, 1, of=2), np.array([1, 0, 1]))
     assert metrics["mcc"] == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_class_in_all_is_no_warning():
+    metrics = classification_metrics(logits(1, 1, of=2), np.array([1, 1]))
+    assert (metrics["mcc"], metrics["accuracy"]) == (0.0, 1.0)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.predict.rows import count_lines, read_blocks
+from bert_tf.predict.rows import checked_lines, read_blocks
 
 TEXT = {"text": 1}
 CHOICES = {"context": 1, "choices": 2}
@@ -21,7 +21,7 @@ def test_plain_lines_are_texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_bytes("\ufeffone\r\n\n[3]\u2028 ".encode())
     assert read(path, TEXT) == [{"text": "one"}, {"text": ""}, {"text": "[3]\u2028 "}]
-    assert count_lines(str(path)) == 3
+    assert checked_lines(str(path), TEXT) == 3
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -30,6 +30,8 @@ def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark)
     path = tmp_path / name
     path.write_text(f'{mark}{{"text": "one", "other": 1}}\n\n{{"text": "two"}}\n')
     assert read(path, TEXT) == [{"text": "one"}, {"text": "two"}]
+    path.write_text(f'{mark}\n \n{{"text": "one"}}\n')
+    assert read(path, TEXT) == [{"text": "one"}]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,8 @@ def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark)
 )
 def test_lines_that_are_no_good_are_told_in_one_line(tmp_path, name, content, ranks, message):
     (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        checked_lines(str(tmp_path / name), ranks)
     with pytest.raises(UserError, match=message) as error:
         read(tmp_path / name, ranks)
     assert name in str(error.value) and "\n" not in str(error.value)
@@ -68,6 +72,6 @@ def test_a_pipe_with_a_name_is_read_once(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=[json.dumps({"text": "one"})])
     writer.start()
-    assert count_lines(str(pipe)) is None
+    assert checked_lines(str(pipe), TEXT) is None
     assert read(pipe, TEXT) == [{"text": "one"}]
     writer.join()

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -13,6 +14,7 @@ from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
 from bert_tf.report import report
+from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
 from bert_tf.report.runs import RunFacts
@@ -39,10 +41,11 @@ def write_config(folder, data, task="classification", train="epochs: 3"):
     return path
 
 
-def finished(path, loaded, metrics):
+def finished(path, loaded, metrics, layers=2):
     """A run that has not been trained, with metrics."""
     run = RunFolder.start(path, loaded)
-    encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **SIZES))
+    sizes = SIZES | {"num_hidden_layers": layers}
+    encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
     conversion.save(SequenceClassifier(encoder, 2), step_folder(run.checkpoints, 7))
     run.write_metrics(metrics)
     return run
@@ -113,12 +116,50 @@ def test_the_curves_of_a_search_are_those_of_its_best_trial(cola):
 SUMMARY = "epochs\truns\tmcc\tmcc_std\n3\t1\t0.9\t\n4\t2\t0.45\t0.01\n5\t0\t\t\n"
 
 
-def test_a_setting_of_which_a_seed_diverged_is_not_the_best(tmp_path):
+def test_means_are_those_of_the_setting_that_the_search_has_kept(tmp_path):
     lists = "epochs: [3, 4, 5], seed: [0, 1]"
     loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}", train=lists))
     run = finished(tmp_path / "run", loaded, {"mcc": 0.5})
     (run.path / "summary.tsv").write_text(SUMMARY)
+    kept = next(trial for trial in loaded.trials() if trial.train.epochs == 4)
+    (run.path / "best.yaml").write_text(kept.to_yaml())
     assert RunFacts.read(run.path).shown("mcc") == "45.0 ± 1.0"
+
+
+def test_other_things_among_the_trials_do_no_harm(cola):
+    (cola / "trials" / ".ipynb_checkpoints").mkdir()
+    assert RunFacts.read(cola).curves["dev"]["mcc"] == ([1, 2], [0.75, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ('{"mcc": 0.5, ', "metrics.json, line 1, column .*: not JSON"),
+        ('{"mcc": "high"}', "metrics.json does not hold the metrics of a run; remove it"),
+        ('"x"', "metrics.json does not hold the metrics of a run; remove it"),
+    ],
+)
+def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
+    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    damaged = finished(tmp_path / "damaged", loaded, {"mcc": 0.5})
+    (damaged.path / "metrics.json").write_text(metrics)
+    bare = finished(tmp_path / "bare", loaded, {"mcc": 0.5})
+    shutil.rmtree(bare.checkpoints)
+    _, *rows = rows_of([damaged.path, bare.path, cola], tmp_path)
+    assert [row[0] for row in rows if not row[0].startswith("paper")] == ["my_cola"]
+    told = capsys.readouterr().err
+    assert re.search(f"damaged is left out: .*{message}", told)
+    assert re.search("bare is left out: .*bare has no checkpoint", told)
+
+
+def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, recwarn):
+    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    run = finished(tmp_path / "cost_$5_vs_$x_中", loaded, {"mcc": 0.5})
+    scalars = Scalars(run.logs / "dev")
+    scalars.write(1, {"mcc": 0.5})
+    scalars.close()
+    rows_of([run.path], tmp_path)
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
 
 
 def test_a_run_with_one_seed_has_no_means_whatever_lies_in_its_folder(tmp_path):
@@ -252,6 +293,30 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
     assert "GLUE (table 1)" not in (tmp_path / "page.html").read_text()
 
 
+def test_different_models_have_lines_of_their_own(tmp_path):
+    def facts(name, checkpoint, layers=2):
+        data = f"{{path: {name}, format: {name}}}"
+        loaded = config.load(write_config(tmp_path, data))
+        metrics = {"mcc": 0.5, "accuracy": 0.6}
+        place = tmp_path / f"{name}_{'random' if checkpoint is None else 'started'}"
+        run = finished(place, loaded, metrics, layers=layers)
+        found = RunFacts.read(run.path)
+        init = dataclasses.replace(found.config.init, checkpoint=checkpoint)
+        return dataclasses.replace(found, config=dataclasses.replace(found.config, init=init))
+
+    two = [facts("cola", None), facts("rte", None, layers=1)]
+    starts = [facts("cola", "a/step-1"), facts("rte", "b/step-1")]
+    (section,) = glue_sections([*two, *starts])
+    lines = {row.cells[0]: row.cells[6:] for row in section.rows if not row.quoted}
+    cola, rte = ("50.0", "", "", "", ""), ("", "", "", "60.0", "")
+    assert lines == {
+        "random, 2 x 8 (dev)": cola,
+        "random, 1 x 8 (dev)": rte,
+        "a/step-1 (dev)": cola,
+        "b/step-1 (dev)": rte,
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "model", "values"),
     [
@@ -333,6 +398,12 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
             "{path: squad_by_article, format: squad}",
             "Question answering: squad_by_article",
         ),
+        (
+            "question_answering",
+            "{path: squad_it, format: squad}",
+            "Question answering: squad_it",
+        ),
+        ("question_answering", "{path: SQuAD-v1.1, format: squad}", "SQuAD v1.1"),
         ("token_classification", "{path: x, format: conll, train: eng.train}", "CoNLL-2003"),
         ("token_classification", "{path: wnut17, format: conll}", "Token classification: wnut17"),
         ("multiple_choice", "{path: swag, format: swag}", "SWAG"),

@@ -127,6 +127,20 @@ def test_a_test_file_without_labels_is_predicted_and_not_scored(tmp_path):
     assert written == "index\tprediction\n0\tyes\n1\tno\n"
 
 
+def test_labels_that_are_all_minus_one_are_secret_unless_it_is_a_class(tmp_path):
+    write_lines(tmp_path / "train.tsv", ["text\tlabel", "cat\t1", "dog\t0"])
+    write_lines(tmp_path / "test.tsv", ["text\tlabel", "cat\t-1", "dog\t-1"])
+    task = task_of(write_config(tmp_path, "classification", "path: ., format: tsv"))
+    task.train_examples()
+    assert task.read(tmp_path / "test.tsv").targets is None
+    write_lines(tmp_path / "some.tsv", ["text\tlabel", "cat\t-1", "dog\t1"])
+    with pytest.raises(UserError, match="some.tsv, line 2: label '-1' is unknown"):
+        task.read(tmp_path / "some.tsv")
+    write_lines(tmp_path / "train.tsv", ["text\tlabel", "cat\t1", "dog\t-1"])
+    task.train_examples()
+    assert task.read(tmp_path / "test.tsv").targets.tolist() == [0, 0]
+
+
 def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_path):
     for folder in ("CoLA", "other"):
         write_lines(tmp_path / folder / "test.tsv", ["index\tsentence", f"0\t{folder}"])

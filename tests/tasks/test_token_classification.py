@@ -182,6 +182,14 @@ def test_training_rows_are_sentences(tmp_path):
     assert (examples.labels >= 0).sum() == sum(len(each.words) for each in sentences)
 
 
+def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / "train.conll").write_text("the O\ncat B-X\n\nthe O\ndog B-Y\n")
+    task = task_of(path, ["data.train_rows=1"])
+    assert len(task.train_examples().lengths) == 1
+    assert task.labels == ("O", "B-X", "I-X", "B-Y", "I-Y")
+
+
 @pytest.mark.parametrize(
     ("split", "content", "settings", "message"),
     [
