@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from bert_tf.errors import UserError
 from bert_tf.progress import news
-from bert_tf.refusals import is_disk_full
+from bert_tf.refusals import is_disk_full, is_out_of_memory
 
 _EXIT_CODES = """\
 exit codes:
@@ -96,8 +96,14 @@ def run(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
-        if not is_disk_full(error):
+        if is_disk_full(error):
+            say("error: the disk is full; free some space and start the same command again")
+        elif is_out_of_memory(error):
+            say(
+                "error: the memory is not enough; lower train.batch_size or train.max_length, "
+                "raise train.accumulation_steps, or take a smaller model"
+            )
+        else:
             raise
-        say("error: the disk is full; free some space and start the same command again")
         return 2
     return 0

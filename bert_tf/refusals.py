@@ -1,4 +1,4 @@
-"""What the system refuses, told to the user: where nothing can be written, and a full disk."""
+"""What the system refuses, told to the user: a place to write, space on the disk, memory."""
 
 import contextlib
 import errno
@@ -41,6 +41,12 @@ def explained(path: str | os.PathLike) -> Iterator[None]:
 def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
     """What is told where the system lets nothing be written at `path`."""
     return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory was asked for that is not there: of the machine, or of a GPU."""
+    # TensorFlow's error is known by its name: what asks need not import TensorFlow.
+    return isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
 
 
 def is_disk_full(error: Exception) -> bool:

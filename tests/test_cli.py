@@ -11,6 +11,7 @@ import types
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 import bert_tf
 from bert_tf import cli
@@ -340,6 +341,16 @@ def test_a_full_disk_is_told_in_one_line_wherever_it_shows(capsys, training):
 
     assert main(["evaluate", "run"]) == 2
     assert "the disk is full" in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")]
+)
+def test_too_little_memory_is_told_in_one_line(capsys, training, error):
+    training.error = error
+
+    assert main(["evaluate", "run"]) == 2
+    assert "the memory is not enough; lower train.batch_size" in one_line_of_error(capsys)
 
 
 def test_an_interruption_says_that_the_run_can_go_on(capsys, training):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import keras
@@ -19,6 +19,8 @@ from bert_tf.models import EncoderConfig
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Weights named in a report, before it only counts the rest.
 _NAMED = 6
+# The layer of a head that has an output for each label.
+_CLASSIFIER = "classifier"
 # The arguments of heads that decide the shapes of their weights, and what these count or name.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
@@ -127,12 +129,18 @@ class Checkpoint:
                 raise UserError(f"{self.folder}: {name} {value} is not what its tensors hold")
         return self
 
-    def fill(self, model: keras.Model) -> LoadReport:
+    def fill(self, model: keras.Model, labels: Sequence[str] = ()) -> LoadReport:
         """Gives `model` every weight that the checkpoint has for it.
 
         The head's are taken only from a checkpoint of the same class of model: the other tasks'
         heads mean something else, even where they have the same shape. Where the model was made
-        for another number of labels, the head's layers of other shapes keep their random start.
+        for another number of labels, the head's layers of other shapes keep their random start;
+        so does the classifier where it was made for other labels. Where it has the same ones in
+        another order, so has the model then what was learned for each.
+
+        Args:
+            model: what is filled.
+            labels: names of its classes, in the order of the logits, where it is to learn such.
 
         Raises:
             UserError: a file is damaged, a shape does not fit, or there is no weight of the
@@ -142,6 +150,9 @@ class Checkpoint:
         layers = getattr(model, "encoder", model).config.num_hidden_layers
         same_task = type(model).__name__ == self.description.model
         why = self._other_sizes(model) if same_task else ""
+        order = None if why else self._order(labels)
+        if same_task and not why and order is None:
+            why = f"the checkpoint's labels are {listed(self.description.labels)}"
         rows = self.table.rows(self.description.model, layers)
         used, weights, resized = {}, {}, set()
         for name, variable in variables.items():
@@ -150,10 +161,15 @@ class Checkpoint:
             if row is None:
                 continue
             shape = tuple(variable.shape)
-            if in_head and why and self._shape(row) != shape:
+            by_label = _layer(name) == _CLASSIFIER
+            if in_head and why and (by_label or self._shape(row) != shape):
                 resized.add(_layer(name))
                 continue
-            weights[name], used[name] = self._array(row, shape), row.theirs
+            array = self._array(row, shape)
+            weights[name], used[name] = (
+                array[..., order] if by_label and order else array,
+                row.theirs,
+            )
         weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
             raise UserError(f"{self.folder} holds no weight of a BERT encoder")
@@ -177,6 +193,17 @@ class Checkpoint:
             for size, what in _HEAD_SIZES.items()
             if size in ours and size in theirs and ours[size] != theirs[size]
         )
+
+    def _order(self, labels: Sequence[str]) -> list[int] | None:
+        """Where each label stands in the checkpoint; [] as it stands here, None if it does not.
+
+        Numbers in their order are no names of labels, but their places.
+        """
+        ours, theirs = tuple(labels), self.description.labels
+        places = tuple(map(str, range(len(ours))))
+        if ours == theirs or () in (ours, theirs) or places in (ours, theirs):
+            return []
+        return [theirs.index(label) for label in ours] if {*ours} == {*theirs} else None
 
     def _source(self, name: str, rows: dict[str, Row]) -> Row | None:
         """The row that gives weight `name` here, if any does."""

@@ -16,7 +16,11 @@ Gradients = tuple[list[tf.Tensor], tf.Tensor]
 
 
 def accumulated(
-    gradients_of: Callable[[Any], Gradients], batch: Any, parts: int, weights: list[tf.Variable]
+    gradients_of: Callable[[Any], Gradients],
+    batch: Any,
+    parts: int,
+    weights: list[tf.Variable],
+    unrolled: bool = False,
 ) -> Gradients:
     """The sums of `gradients_of` over `parts` parts of the batch, one after the other.
 
@@ -28,9 +32,11 @@ def accumulated(
         batch: tensors [batch, ...] in any structure.
         parts: how many.
         weights: the variables that the gradients are of.
+        unrolled: whether the graph has every part once. In a loop XLA cannot tell the size of a
+            part where the batch's is not known beforehand.
     """
 
-    def add_part(part: tf.Tensor, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
+    def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
         gradients, loss = gradients_of(
             tf.nest.map_structure(lambda rows: _every(rows, part, parts), batch)
         )
@@ -40,12 +46,17 @@ def accumulated(
         ]
         return part + 1, sums, total + loss
 
-    start = (tf.constant(0), [tf.zeros_like(weight) for weight in weights], tf.constant(0.0))
-    _, sums, loss = tf.while_loop(lambda part, *_: part < parts, add_part, start)
+    sums, loss = [tf.zeros_like(weight) for weight in weights], tf.constant(0.0)
+    if unrolled:
+        for part in range(parts):
+            _, sums, loss = add_part(part, sums, loss)
+    else:
+        start = (tf.constant(0), sums, loss)
+        _, sums, loss = tf.while_loop(lambda part, *_: part < parts, add_part, start)
     return sums, loss
 
 
-def _every(rows: tf.Tensor | None, part: tf.Tensor, parts: int) -> tf.Tensor | None:
+def _every(rows: tf.Tensor | None, part: tf.Tensor | int, parts: int) -> tf.Tensor | None:
     """Rows part, part + parts, … of [batch, ...]; static shapes stay static, as XLA needs them."""
     if rows is None:
         return None

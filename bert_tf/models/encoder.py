@@ -15,6 +15,7 @@ from bert_tf.layers.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.layers.linear import Linear
 from bert_tf.layers.transformer import TransformerBlock
 from bert_tf.models.config import EncoderConfig
+from bert_tf.models.frozen import freeze, frozen_layers
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 LAYOUTS = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
@@ -292,30 +293,17 @@ class Encoder(keras.Model):
             "config": self.config.to_dict(),
             "layout": self.layout,
             "with_pooler": self.pooler is not None,
-            "frozen": _frozen(self),
+            "frozen": frozen_layers(self),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Encoder":
         """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
-        frozen = fields.pop("frozen", [])
+        frozen = fields.pop("frozen", ())
         encoder = cls(EncoderConfig(**fields.pop("config")), **fields)
-        for path in frozen:
-            layer = encoder
-            for name in path.split("/"):
-                layer = layer.get_layer(name)
-            layer.trainable = False
+        freeze(encoder, frozen)
         return encoder
-
-
-def _frozen(encoder: Encoder) -> list[str]:
-    """The layers that training leaves as they are, by their names below the encoder's."""
-    paths = [layer.name for layer in encoder.layers if not layer.trainable]
-    other = encoder.right_to_left
-    if other is not None and other.trainable:
-        paths += [f"{other.name}/{path}" for path in _frozen(other)]
-    return paths
 
 
 def _last_places(input_mask: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,7 @@ from bert_tf.errors import UserError
 from bert_tf.models.accumulation import Gradients, accumulated
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.fixed_weights import check_weights_may_change
+from bert_tf.models.frozen import freeze, frozen_layers
 
 
 class EncoderModel(keras.Model):
@@ -61,10 +62,19 @@ class EncoderModel(keras.Model):
             **kwargs: as in Keras.
 
         Raises:
-            UserError: there is not even one part.
+            UserError: there is not even one part, or parts of a batch, also those of several
+                devices, are to share a loss that is no mean over rows.
         """
         if accumulation_steps < 1:
             raise UserError(f"accumulation_steps must be at least 1, not {accumulation_steps}")
+        losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
+        if accumulation_steps * _replicas() > 1 and any(
+            getattr(loss, "reduction", None) == "sum" for loss in losses
+        ):
+            raise UserError(
+                "a loss of reduction 'sum' cannot be shared by parts of a batch; leave the "
+                "reduction out, and raise the learning rate instead"
+            )
         self.accumulation_steps = accumulation_steps
         super().compile(*args, **kwargs)
 
@@ -128,7 +138,9 @@ class EncoderModel(keras.Model):
         if self.accumulation_steps == 1:
             gradients, loss = gradients_of(batch)
         else:
-            gradients, loss = accumulated(gradients_of, batch, self.accumulation_steps, weights)
+            gradients, loss = accumulated(
+                gradients_of, batch, self.accumulation_steps, weights, unrolled=self.jit_compile
+            )
         self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
         self._record(loss, sums)
         return self.get_metrics_result()
@@ -180,7 +192,7 @@ class EncoderModel(keras.Model):
         weight; here it has that of its rows, of which the last batch of an epoch may leave one
         replica fewer than another, or none.
         """
-        loss = super().compute_loss(x, y, y_pred, sample_weight)
+        loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
@@ -193,14 +205,26 @@ class EncoderModel(keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        return super().get_config() | self.head | {"encoder": encoder}
+        own = {"encoder": encoder, "frozen": frozen_layers(self)}
+        return super().get_config() | self.head | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EncoderModel":
         """The model that `get_config` described, with new weights."""
         fields = dict(config)
+        frozen = fields.pop("frozen", ())
         encoder = keras.saving.deserialize_keras_object(fields.pop("encoder"))
-        return cls(encoder, **fields)
+        model = cls(encoder, **fields)
+        freeze(model, frozen)
+        return model
+
+
+def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:
+    """[batch] as [batch, 1]: of vectors Keras takes one mean at once, which no row weighs in."""
+    if not tf.is_tensor(y_pred) or y_pred.shape.rank != 1:
+        return y, y_pred
+    y = tf.convert_to_tensor(y)
+    return y[:, None] if y.shape.rank == 1 else y, y_pred[:, None]
 
 
 def _rows(tensors: Any) -> tf.Tensor:

@@ -77,6 +77,21 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self._spared = [self._is_spared(variable) for variable in variables]
         self._factors = [self._factor(variable) for variable in variables]
 
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[keras.Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
+        """Keras's own way to spare more weights, before the optimizer is built.
+
+        Args:
+            var_list: these.
+            var_names: regular expressions, as for the constructor.
+        """
+        super().exclude_from_weight_decay(var_list, var_names)
+        paths = (f"^{re.escape(_path(variable))}$" for variable in var_list or ())
+        self.excluded = (*self.excluded, *paths, *(var_names or ()))
+
     def update(
         self,
         variable: tf.Variable,

@@ -43,7 +43,8 @@ class StepCallback(keras.callbacks.Callback):
 class Log(StepCallback):
     """Shows progress on the console and writes metrics for TensorBoard.
 
-    The metrics shown are means since the last line, so they are reset with each.
+    The metrics shown are means since the last line, so they are reset with each; in pre-training
+    since the last evaluation, where that came later.
 
     Args:
         start, total: as for `StepCallback`.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.data.batching import TrainingRows, training_batches
@@ -69,12 +70,20 @@ def _search(run: RunFolder, team: Team) -> dict[str, float]:
 
 def _sources(task: Task) -> dict[str, str]:
     """What the trials of a search have to have in common, with its fingerprint."""
-    vocabulary = task.config.tokenizer.vocab
+    vocabulary, start = task.config.tokenizer.vocab, task.config.init.checkpoint
     return {
+        "init.checkpoint": of_files(_files_of(start)) if start else "",
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
         "training data": of_files(task.train_files()),
         "dev data": of_files(task.files("dev").values()),
     }
+
+
+def _files_of(checkpoint: str) -> list[Path]:
+    """The files that the weights at `checkpoint` are read from, and those beside them."""
+    folder = reading.find(checkpoint).folder
+    beside = (*folder.glob("*"), *folder.glob("variables/*"))
+    return sorted(path for path in beside if path.is_file())
 
 
 def _run_trial(
@@ -108,7 +117,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
     with team.strategy.scope():
         encoder = setup.make_encoder(config, tokenizer)
         model = task.model(encoder)
-        setup.load_initial_weights(config, model)
+        setup.load_initial_weights(config, model, task.labels)
         depth.freeze(encoder, settings)
         task.compile(
             model,

@@ -69,7 +69,8 @@ def check_sources(run: RunFolder, sources: Mapping[str, str]) -> None:
         return
     before = json.loads(read_text(file, "sources of the search"))
     for name, found in sources.items():
-        if before[name] != found:
+        # Older versions have noted fewer.
+        if before.get(name, found) != found:
             raise UserError(
                 f"the {name} changed since the first trials of {run.path}; put back what was "
                 "there, or choose another --out"

@@ -1,6 +1,6 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import keras
 import tensorflow as tf
@@ -66,9 +66,10 @@ def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
         sizes = EncoderConfig.preset(config.model.preset).to_dict()
     else:
         sizes = {"intermediate_size": 4 * config.model.hidden_size}
-    changes = {"vocab_size": tokenizer.vocab_size} | config.model.changes()
+    if not config.init.checkpoint:
+        sizes["vocab_size"] = tokenizer.vocab_size
     try:
-        return EncoderConfig(**sizes | changes)
+        return EncoderConfig(**sizes | config.model.changes())
     except UserError as error:
         raise UserError(f"the sizes under `model` are wrong: {error}") from None
 
@@ -87,10 +88,16 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
             )
 
 
-def load_initial_weights(config: RunConfig, model: keras.Model) -> None:
-    """Fills `model` from `init.checkpoint`, if there is one, and says what was loaded."""
+def load_initial_weights(config: RunConfig, model: keras.Model, labels: Sequence[str] = ()) -> None:
+    """Fills `model` from `init.checkpoint`, if there is one, and says what was loaded.
+
+    Args:
+        config: the run's.
+        model: with new weights.
+        labels: names of its classes, in the order of the logits.
+    """
     if config.init.checkpoint:
-        report = reading.find(config.init.checkpoint).fill(model)
+        report = reading.find(config.init.checkpoint).fill(model, labels)
         say(f"{config.init.checkpoint}: {report}")
 
 
@@ -132,16 +139,17 @@ def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:
 
 
 def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> None:
-    pieces = checkpoint.encoder.vocab_size
-    if pieces != tokenizer.vocab_size:
-        raise UserError(
-            f"the vocabulary has {tokenizer.vocab_size} pieces, the checkpoint {checkpoint.folder} "
-            f"{pieces}; set tokenizer.vocab to the checkpoint's own vocabulary"
-        )
     known = checkpoint.description
     theirs = checkpoint.read_vocabulary()
-    hashed = vocabulary_hash(theirs) if theirs else known.vocabulary
-    if hashed not in (None, vocabulary_hash(tokenizer.vocabulary)):
+    hashed, own = vocabulary_hash(theirs) if theirs else known.vocabulary, tokenizer.vocabulary
+    # More embeddings than pieces are there to make their number a rounder one.
+    spare = checkpoint.encoder.vocab_size - len(own)
+    if spare and not (spare > 0 and hashed == vocabulary_hash(own)):
+        raise UserError(
+            f"the vocabulary has {len(own)} pieces, the checkpoint {checkpoint.folder} "
+            f"{len(own) + spare}; set tokenizer.vocab to the checkpoint's own vocabulary"
+        )
+    if hashed not in (None, vocabulary_hash(own)):
         raise UserError(
             f"the vocabulary is not the one {checkpoint.folder} was trained with, though it is as "
             "long; set tokenizer.vocab to the checkpoint's own vocabulary"

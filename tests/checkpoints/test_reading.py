@@ -235,3 +235,30 @@ def test_the_shapes_of_an_encoder_are_known_before_it_is_built():
     shapes = {name: tuple(weight.shape) for name, weight in weight_names(encoder).items()}
 
     assert encoder_shapes(encoder.config, 3) == shapes
+
+
+def test_a_classifier_is_taken_by_its_labels(tmp_path):
+    theirs = tiny.make("classifier")
+    conversion.save(theirs, tmp_path / "head", labels=tiny.LABELS)
+    found, before = reading.find(tmp_path / "head"), tiny.weights(theirs)
+
+    def filled(labels):
+        model = tiny.make("classifier")
+        for weight in model.classifier.weights:
+            weight.assign(np.zeros(weight.shape))
+        report = found.fill(model, labels)
+        return report, tiny.weights(model)["classifier/kernel"]
+
+    for same in ((), tiny.LABELS, ("0", "1", "2")):
+        report, kernel = filled(same)
+        np.testing.assert_array_equal(kernel, before["classifier/kernel"])
+        assert report.resized == ()
+    report, kernel = filled(("perhaps", "nay", "yea"))
+    np.testing.assert_array_equal(kernel, before["classifier/kernel"][:, [2, 0, 1]])
+    assert report.resized == ()
+    report, kernel = filled(("nay", "yea", "never"))
+    np.testing.assert_array_equal(kernel, 0.0)
+    assert str(report).endswith(
+        "newly initialised: classifier/kernel, classifier/bias, because the checkpoint's labels "
+        "are nay, yea, perhaps; ignored: classifier/bias, classifier/kernel"
+    )

@@ -38,6 +38,8 @@ CASES = {
     "pretrainer_lamb": ("pretrainer", LAMB, {"clip_norm": 0.05}, 3),
     "classifier": ("classifier", AdamW, {"clip_norm": 0.05, "epsilon": 0.1}, 1),
     "classifier_in_parts": ("classifier", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
+    "regression": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
+    "regression_in_parts": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 3),
     "classifier_lamb": ("classifier", LAMB, {"clip_norm": None, "epsilon": 0.1}, 1),
 }
 
@@ -49,6 +51,9 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
     with strategy.scope() if strategy else contextlib.nullcontext():
         if kind == "pretrainer":
             model, loss = PreTrainer(Encoder(CONFIG)), {}
+        elif kind == "regression":
+            model = SequenceClassifier(Encoder(CONFIG), num_classes=1)
+            loss = {"loss": keras.losses.MeanSquaredError()}
         else:
             model = SequenceClassifier(Encoder(CONFIG), num_classes=2)
             entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -75,6 +80,8 @@ def examples(kind: str) -> tuple[dict, dict | np.ndarray]:
     labels = random.randint(0, 2, ROWS).astype(np.int32)
     if kind == "classifier":
         return x, labels
+    if kind == "regression":
+        return x, random.rand(ROWS).astype(np.float32)
     counted = (random.rand(ROWS, 3) < 0.5) & (random.rand(ROWS, 1) < 0.7)
     return x | {"masked_lm_positions": np.zeros((ROWS, 3), np.int32)}, {
         "masked_lm_ids": random.randint(0, 30, (ROWS, 3)).astype(np.int32),

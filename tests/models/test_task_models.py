@@ -157,6 +157,12 @@ def cases() -> dict[str, tuple]:
             inputs(),
             span,
         ),
+        "score": (
+            SequenceClassifier(Encoder(SHALLOW), 1),
+            {"loss": keras.losses.MeanSquaredError()},
+            inputs(),
+            tf.constant([0.5, 2.0, -1.0, 0.0]),
+        ),
         "sequence": (
             SequenceClassifier(Encoder(SHALLOW), 2),
             {"loss": cross_entropy},
@@ -167,7 +173,8 @@ def cases() -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize(
-    ("case", "parts"), [("pretrainer", 4), ("tokens", 3), ("spans", 4), ("sequence", 3)]
+    ("case", "parts"),
+    [("pretrainer", 4), ("tokens", 3), ("spans", 4), ("sequence", 3), ("score", 3), ("score", 7)],
 )
 def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case, parts):
     model, loss, x, y = cases()[case]
@@ -204,6 +211,43 @@ def test_parts_of_a_batch_of_static_shape_compile_with_xla():
     assert compiled_losses == pytest.approx(losses, rel=1e-5)
     for one, other in zip(weights, compiled_weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_parts_of_a_batch_of_any_size_compile_with_xla():
+    model, loss = SequenceClassifier(Encoder(SHALLOW, layout="padded"), 1), "mse"
+    start, results = model.get_weights(), []
+    for jit_compile in (False, True):
+        model.set_weights(start)
+        model.compile(
+            AdamW(1e-3, epsilon=1e-3), loss, accumulation_steps=2, jit_compile=jit_compile
+        )
+        # The last batch has a row alone.
+        rows = tf.data.Dataset.from_tensor_slices((inputs(), [0.5, 2.0, -1.0, 0.0])).batch(3)
+        model.fit(rows, shuffle=False, verbose=0)
+        results.append(model.get_weights())
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+def test_rows_of_a_regression_weigh_what_they_are_said_to():
+    model = SequenceClassifier(Encoder(SHALLOW), 1)
+    model.compile(AdamW(1e-3), keras.losses.MeanSquaredError())
+    targets, weights = np.array([0.5, 2.0, -1.0, 0.0]), np.array([1.0, 0.0, 2.0, 0.0])
+    errors = (model(inputs()).numpy() - targets) ** 2
+    found = model.evaluate(inputs(), targets, sample_weight=weights, verbose=0)
+    assert found == pytest.approx((errors * weights).mean(), rel=1e-5)
+
+
+def test_a_sum_is_not_shared_by_parts():
+    model = SequenceClassifier(Encoder(SHALLOW), 1)
+    loss = keras.losses.MeanSquaredError(reduction="sum")
+    model.compile(AdamW(1e-3), loss)
+    for given in ({"loss": loss}, {"loss": [loss]}):
+        with pytest.raises(UserError, match="a loss of reduction 'sum' cannot be shared by parts"):
+            model.compile(AdamW(1e-3), **given, accumulation_steps=2)
+    with pytest.raises(UserError, match="cannot be shared by parts"):
+        model.compile(AdamW(1e-3), loss, accumulation_steps=2)
 
 
 def test_less_than_one_part_is_refused():
@@ -285,6 +329,7 @@ def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_
     model = SequenceClassifier(Encoder(config), 3)
     for encoder in (model.encoder, model.encoder.right_to_left):
         encoder.embeddings.trainable = encoder.blocks[0].trainable = False
+    model.encoder.blocks[1].attention.trainable = model.classifier.trainable = False
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(AdamW(1e-3), loss)
     model.fit(inputs(), np.array([0, 2, 1, 0]), batch_size=2, verbose=0)

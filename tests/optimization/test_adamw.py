@@ -100,6 +100,18 @@ def test_repeated_rows_of_an_embedding_gradient_are_summed_before_clipping():
     np.testing.assert_array_equal(*results)
 
 
+def test_more_weights_are_spared_as_in_keras():
+    variables = [keras.Variable([2.0], name=name) for name in ("kernel", "table", "other")]
+    optimizer = AdamW(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_list=variables[:1], var_names=["tab"])
+    again = AdamW.from_config(optimizer.get_config())
+    for each in (optimizer, again):
+        for variable in variables:
+            variable.assign([2.0])
+        each.apply([tf.zeros([1])] * 3, variables)
+        assert [float(variable[0]) for variable in variables] == pytest.approx([2.0, 2.0, 1.9])
+
+
 def test_which_weights_do_not_decay_can_be_chosen():
     kernel, bias = (keras.Variable(np.ones(3, "float32"), name=n) for n in ("kernel", "bias"))
     optimizer = AdamW(0.1, weight_decay=0.5, exclude_from_weight_decay=["kernel"])

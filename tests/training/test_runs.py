@@ -6,14 +6,17 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
 from bert_tf import config as configuration
 from bert_tf import training
-from bert_tf.checkpoints import of_run, tensors
+from bert_tf.checkpoints import conversion, of_run, reading, tensors
 from bert_tf.errors import UserError
+from bert_tf.models import Encoder
 from bert_tf.report.curves import read_curves
+from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny, tiny_questions
 from tests.training.lives import last_step
@@ -285,6 +288,48 @@ def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
     config = configuration.load(tiny.write_finetuning(tmp_path), [setting])
     with pytest.raises(UserError, match=message):
         training.finetune(config, tmp_path / "run")
+
+
+def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
+    """As transformers pads its table: `resize_token_embeddings(pad_to_multiple_of=...)`."""
+    sizes = tiny.encoder_config(32, vocab_size=len(tiny.VOCABULARY) + 6)
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    conversion.save(Encoder(sizes), tmp_path / "padded", "huggingface", tokenizer)
+    path = tiny.write_finetuning(tmp_path)
+    path.write_text(
+        path.read_text().replace(tiny.MODEL, "").replace("tokenizer: {vocab: vocab.txt}\n", "")
+    )
+    settings = [f"init.checkpoint={tmp_path / 'padded'}", "train.epochs=1"]
+    training.finetune(configuration.load(path, settings), tmp_path / "run")
+    assert weights(tmp_path / "run")["encoder/embeddings/word_embeddings"].shape[0] == 32
+    assert training.evaluate(tmp_path / "run")["loss"] > 0
+    (tmp_path / "padded" / "vocab.txt").write_text("\n".join(tiny.VOCABULARY[:-1]) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCABULARY) + "\n")
+    with pytest.raises(UserError, match="26 pieces, the checkpoint .* 32; set tokenizer.vocab"):
+        training.finetune(
+            configuration.load(path, [*settings, f"tokenizer.vocab={tmp_path / 'vocab.txt'}"]),
+            tmp_path / "other",
+        )
+
+
+def test_trials_of_other_initial_weights_are_not_compared(tmp_path, pretrained):
+    start = tmp_path / "start"
+    shutil.copytree(reading.find(pretrained).folder, start)
+    path = tiny.write_finetuning(tmp_path)
+    path.write_text(path.read_text().replace(tiny.MODEL, ""))
+    settings = [f"init.checkpoint={start}", "train.epochs=1", "train.seed=[1,2]"]
+    config = configuration.load(path, settings)
+    run = tmp_path / "run"
+    training.finetune(config, run)
+    (run / "metrics.json").unlink()
+    training.finetune(config, run)
+    (run / "metrics.json").unlink()
+    keras.utils.set_random_seed(5)
+    shutil.rmtree(start)
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    conversion.save(Encoder(tiny.encoder_config(32)), start, "bert_tf", tokenizer)
+    with pytest.raises(UserError, match="the init.checkpoint changed since the first trials of"):
+        training.finetune(config, run)
 
 
 def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):

@@ -165,6 +165,8 @@ def test_trials_are_not_compared_with_those_on_other_data(tmp_path, encoder):
     check_sources(run, now)
     with pytest.raises(UserError, match="the training data changed since the first trials of"):
         check_sources(run, before)
+    # What an older version did not note.
+    check_sources(run, now | {"init.checkpoint": "d"})
 
 
 def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_path, encoder):
