@@ -13,4 +13,4 @@ __all__ = ["save"]
 
 # The help of `python -m export` need not wait for TensorFlow.
 if not is_command_starting():
-    from export.save import save
+    from export.saving import save

@@ -14,7 +14,7 @@ from bert_tf.errors import UserError
 from bert_tf.progress import say, warn
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from export.model_card import Origin
-from export.save import Kind, save, service_of
+from export.saving import Kind, save, service_of
 from export.service import Service
 
 _POOLER = "encoder/pooler/"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
 from bert_tf.errors import UserError
+from bert_tf.extras import how_to_install
 
 _SCHEME = "hf://"
 _ADDRESS = re.compile(rf"{_SCHEME}((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")
@@ -35,7 +36,7 @@ def fetch(address: str) -> Path:
         from huggingface_hub import errors, snapshot_download
     except ImportError:
         raise UserError(
-            f"{address} needs huggingface_hub; install it with  pip install 'bert_tf[hub]'"
+            f"{address} needs huggingface_hub; install it: {how_to_install('hub')}"
         ) from None
 
     def get(*files: str) -> Path:

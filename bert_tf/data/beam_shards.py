@@ -41,6 +41,7 @@ from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.data.tokenizing import TokenizedDocument, batches, tokenized
 from bert_tf.errors import UserError
+from bert_tf.extras import how_to_install
 from bert_tf.text import Tokenizer
 
 Key = tuple[int, int, int]
@@ -65,7 +66,7 @@ def build(
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise UserError(
-            f"--beam needs Apache Beam ({error}): pip install 'bert_tf[beam]'"
+            f"--beam needs Apache Beam ({error}); install it: {how_to_install('beam')}"
         ) from None
     corpus = open_corpus(config)
     check_out(out)

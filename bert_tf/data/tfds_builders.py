@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
+from bert_tf.extras import how_to_install
 
 
 def tfds() -> Any:
@@ -17,7 +18,8 @@ def tfds() -> Any:
         import tensorflow_datasets
     except ImportError as error:
         raise UserError(
-            f"data.format tfds needs TensorFlow Datasets ({error}): pip install 'bert_tf[tfds]'"
+            f"data.format tfds needs TensorFlow Datasets ({error}); install it: "
+            f"{how_to_install('tfds')}"
         ) from None
     return tensorflow_datasets
 

@@ -77,8 +77,13 @@ def save(
         freeze: make the weights constants, in that precision.
         version: write the folder of this number in `out`, as TensorFlow Serving wants it.
         origin: what the model card is to tell of the model's making.
-        **options: what else the service takes, such as `max_length` (all of them), `pair`
-            (`TextService`), `pooling` (`EmbeddingService`) and `top_k` (`MaskedLMService`).
+        **options: `max_length`, tokens of a text or of a window of a longer one: by default as many
+            as the model has positions, for questions at most 384. `pair`, of classification and
+            regression: whether they take two texts (False). `stride`, of questions (128) and tags:
+            pieces from one window to the next. Of questions also `max_question_length` (64 pieces),
+            `max_answer_length` (30 pieces), `n_best` (20), `unanswerable` (False) and
+            `null_threshold` (0.0). Of kind "embedding" `pooling`: "mean" (the default), "cls" or
+            "pooled". Of kind "mlm" `top_k`, pieces to tell (5).
 
     Returns:
         The folder that was written: `out`, or in it the one of the version; of "hub" the folder
