@@ -5,6 +5,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from bert_tf.errors import UserError
 
@@ -33,9 +34,27 @@ def explained(path: str | os.PathLike) -> Iterator[None]:
             raise UserError(
                 f"the disk is full while writing {path}; free some space and start again"
             ) from error
-        if isinstance(error, OSError) and error.errno in _REFUSED:
+        if isinstance(error, OSError) and error.errno in _REFUSED and _is_about(error, Path(path)):
             raise cannot_write(path, error) from error
         raise
+
+
+def _is_about(error: OSError, path: Path) -> bool:
+    """Whether it is `path` that was refused, what is in or above it, or what is to become it.
+
+    What is written may be made of something else that cannot be read.
+    """
+    if error.filename is None:
+        return True
+    refused, path = Path(error.filename).absolute(), path.absolute()
+    inside = (refused, *refused.parents)
+    return (
+        path in inside
+        or refused in path.parents
+        or any(
+            each.parent == path.parent and each.name.startswith(f".{path.name}.") for each in inside
+        )
+    )
 
 
 def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:

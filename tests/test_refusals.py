@@ -68,7 +68,7 @@ def test_a_file_system_that_takes_no_files_is_told():
 def test_a_file_does_not_replace_a_folder(tmp_path):
     (tmp_path / "run").mkdir()
 
-    with pytest.raises(UserError, match="Is a directory"):
+    with pytest.raises(UserError, match="it is a folder; name a file"):
         write_text(tmp_path / "run", "x")
 
 

@@ -1,5 +1,6 @@
 """The checkpoints of a run: which there are, which of them counts, and whether it is sound."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ RUN_FILE = "config.yaml"
 
 # Where the runs of a search are in it.
 _TRIALS = "trials"
+_STEP = re.compile(r"step-\d+")
 # The files of a checkpoint that others than training read.
 _READ = (native.DESCRIPTION_FILE, native.WEIGHTS_FILE)
 
@@ -73,7 +75,8 @@ def check(checkpoint: Path) -> None:
 
 def step_folders(checkpoints: Path) -> list[Path]:
     """Those of all checkpoints, the oldest first."""
-    return sorted(checkpoints.glob("step-*"))
+    # A copy that somebody keeps there under another name is none of the run's.
+    return sorted(folder for folder in checkpoints.glob("step-*") if _STEP.fullmatch(folder.name))
 
 
 def step_folder(checkpoints: Path, step: int) -> Path:

@@ -1,6 +1,7 @@
 """The vocabulary that belongs to a checkpoint."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,10 +27,19 @@ def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
 
 
 def is_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Whether text was lower-cased before such pieces were learned: none has a capital letter.
+    """Whether text was lower-cased before such pieces were learned: it would not change them.
 
-    Letters of all alphabets count. Special tokens such as [MASK] and <S> are not looked at.
+    It has neither capitals nor accents then, of any alphabet: also Hangul is taken apart, and Hindi
+    loses its vowel signs. Special tokens such as [MASK] and <S> are not looked at.
     """
-    return not any(
-        piece != piece.lower() for piece in vocabulary if not re.fullmatch(r"\[.*\]|<.*>", piece)
+    return all(
+        piece == _lower_cased(piece)
+        for piece in vocabulary
+        if not re.fullmatch(r"\[.*\]|<.*>", piece)
     )
+
+
+def _lower_cased(piece: str) -> str:
+    """What BERT's lower-casing makes of a piece: without accents too."""
+    decomposed = unicodedata.normalize("NFD", piece.lower())
+    return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")

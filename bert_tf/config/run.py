@@ -6,6 +6,7 @@ import json
 import os
 import typing
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from bert_tf import yaml_files
@@ -217,8 +218,22 @@ def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]
     return [
         (key, value, after[key])
         for key, value in before.items()
-        if value != after[key] and key not in _FREE
+        if key not in _FREE and not _is_same(value, after[key])
     ]
+
+
+def _is_same(before: object, after: object) -> bool:
+    """Whether two values are equal, or a path the one that it was before what it names had gone.
+
+    Paths are made absolute where something is found there.
+    """
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        return all(map(_is_same, before, after))
+    if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
+        return before == after
+    then, now = Path(before).parts, Path(after).parts
+    is_gone = os.path.isabs(before) and not os.path.isabs(after) and not os.path.exists(before)
+    return is_gone and then[-len(now) :] == now
 
 
 def _flat(config: RunConfig) -> dict[str, object]:

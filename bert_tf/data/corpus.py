@@ -57,8 +57,8 @@ class Corpus:
 
     Raises:
         UserError: an unknown format, a path that does not exist, a folder without files, a glob
-            without matches. While iterating: a file that is empty, unreadable, binary, not UTF-8 or
-            not as `jsonl` says, with the line; no document with text in all of the files.
+            without matches, an empty file. While iterating: a file that is unreadable, binary, not
+            UTF-8 or not as `jsonl` says, with the line; no document with text in all of the files.
     """
 
     unit, unit_size = "kB", 1000
@@ -71,7 +71,12 @@ class Corpus:
         self._format = format
         self._documents = dict(zip(FORMATS, readers, strict=True))[format]
         self.parts = find_files(path)
-        self.size = sum(file.stat().st_size for file in self.parts)
+        sizes = {file: file.stat().st_size for file in self.parts}
+        empty = [file for file, size in sizes.items() if not size]
+        if empty:
+            others = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+            raise UserError(f"corpus file is empty: {empty[0]}{others}; remove it, or fill it")
+        self.size = sum(sizes.values())
         self.position = 0
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -173,7 +178,10 @@ def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Pa
         UserError: a path that does not exist, a folder without files, a glob without matches.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else path
-    return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
+    try:
+        return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
+    except PermissionError as error:
+        raise UserError(f"corpus cannot be read: {error.filename} ({error.strerror})") from None
 
 
 def _files_of(path: str) -> list[Path]:

@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf.data.joining import join
 from bert_tf.data.order import Order, Part, PoolCache, random_generator
 from bert_tf.data.packing import PackedRows, pack
-from bert_tf.data.pairing import Documents, ExampleRule, Plan, examples_in_a_pass, plan
+from bert_tf.data.pairing import Documents, ExampleRule, Plan, plan, usual_pass
 from bert_tf.data.token_shards import Shard, TokenShards
 
 # Enough to tell how many examples a token gives.
@@ -34,6 +34,7 @@ class Examples:
 
     Attributes:
         per_epoch: number of examples after which every shard has had its turn.
+        random_next: about what share of them has a random next segment.
 
     Raises:
         UserError: from here and from `rows`, a shard that is missing or has changed.
@@ -44,7 +45,7 @@ class Examples:
     ):
         self._folder, self._shards, self._rule, self._seed = folder, shards, rule, seed
         self._special = [folder.vocabulary.index(token) for token in ("[CLS]", "[SEP]", "[PAD]")]
-        rate = self._examples_per_token()
+        rate, self.random_next = self._measured()
         counts = np.array([math.ceil(shard.tokens * rate) for shard in shards])
         self._order = Order(counts, seed)
         self.per_epoch = self._order.per_epoch
@@ -90,11 +91,15 @@ class Examples:
             return join(everything, starts, separator, rng)
         return everything, starts
 
-    def _examples_per_token(self) -> float:
-        """Measured on shards from all over a large corpus, and on all of a small one."""
+    def _measured(self) -> tuple[float, float]:
+        """Examples of a token, and the share of a random next segment among them.
+
+        Measured on shards from all over a large corpus, and on all of a small one.
+        """
         number, tokens = len(self._shards), sum(shard.tokens for shard in self._shards)
         share = min(1.0, _SAMPLE_TOKENS / tokens)
         sample = np.linspace(0, number - 1, math.ceil(number * share)).astype(int)
         _, documents = self._load(sample, np.random.default_rng(0))
         counted = sum(self._shards[member].tokens for member in sample)
-        return examples_in_a_pass(documents, self._rule) / counted
+        made = usual_pass(documents, self._rule)
+        return len(made) / counted, float(made.is_random_next.mean())

@@ -11,9 +11,10 @@ the chunk is a single sentence, a passage of another document; then the rest of 
 back. Only where chunks begin and end depends on what came before: a short Python loop finds that,
 and everything else is done for all examples at once.
 
-One thing differs. To find another document the reference draws up to ten times, and it may end up
+Two things differ. To find another document the reference draws up to ten times, and it may end up
 with the same one; here the other documents are drawn from directly, so B never follows in A's
-document by chance.
+document by chance. And a sentence of more than twice the room in a row, such as a line that is a
+whole document, is cut into halves of that room; of one the reference only ever shows the middle.
 
 Without next sentence prediction an example is a span of consecutive whole sentences, as many as
 fit: of one document, or, where documents are joined, across their ends (FULL-SENTENCES and
@@ -89,9 +90,9 @@ class ExampleRule:
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
     """Exactly `count` examples, shuffled.
 
-    A pass takes the documents in random order, and each from its first sentence to its last. The
-    first pass is always finished, and what it makes too many is dropped at random; if it makes too
-    few, another pass goes on until there are enough.
+    A pass takes the documents in random order, and each from its first sentence to its last. What
+    the first pass makes too many is dropped at random; if it makes too few, the rest is drawn from
+    another pass.
 
     Args:
         documents: at least two of them if `rule.next_sentence`.
@@ -100,23 +101,25 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
         rng: all randomness comes from here.
     """
     one_pass = _pairs if rule.next_sentence else _spans
-    passes = [one_pass(documents, None, rule, rng)]
-    while (missing := count - sum(map(len, passes))) > 0:
-        passes.append(one_pass(documents, missing, rule, rng))
+    passes, missing = [], count
+    while missing:
+        made = one_pass(documents, missing if passes else None, rule, rng)
+        passes.append(made.take(rng.permutation(len(made))[:missing]))
+        missing -= len(passes[-1])
     columns = zip(*(dataclasses.astuple(each) for each in passes), strict=True)
     everything = Plan(*map(np.concatenate, columns))
-    return everything.take(rng.permutation(len(everything))[:count])
+    return everything.take(rng.permutation(count))
 
 
-def examples_in_a_pass(documents: Documents, rule: ExampleRule) -> int:
-    """How many examples a pass over all documents makes: the larger number of two passes.
+def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
+    """The examples that a pass over all documents makes: the larger of two passes.
 
-    It differs from pass to pass. The larger one means that `plan` sooner repeats a little than
-    drops anything.
+    Their number differs from pass to pass. The larger one means that `plan` sooner repeats a little
+    than drops anything.
     """
     one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)
-    return max(len(one_pass(documents, None, rule, rng)) for _ in range(2))
+    return max((one_pass(documents, None, rule, rng) for _ in range(2)), key=len)
 
 
 def _targets(
@@ -132,6 +135,7 @@ def _pairs(
 ) -> Plan:
     """One pass of pairs, cut short once there are `enough`."""
     longest = rule.max_length - SPECIAL_TOKENS_PAIR
+    documents = _cut_long_sentences(documents, longest)
     targets = _targets(len(documents), longest, rule.short_probability, rng)
     order = rng.permutation(len(documents))
     document, start, a_stop, stop, random_next = _chunks(documents, order, targets, enough, rng)
@@ -150,6 +154,16 @@ def _pairs(
     a_start = a_start + _cut_from_front(a_end - a_start - a_length, rng)
     b_start = b_start + _cut_from_front(b_end - b_start - b_length, rng)
     return Plan(a_start, a_start + a_length, b_start, b_start + b_length, is_random_next)
+
+
+def _cut_long_sentences(documents: Documents, longest: int) -> Documents:
+    """The same, but sentences of more than twice `longest` tokens in pieces of half of it."""
+    lengths, piece = np.diff(documents.sentences), (longest + 1) // 2
+    pieces = np.where(lengths > 2 * longest, -(-lengths // piece), 1)
+    firsts = np.cumsum([0, *pieces])
+    place = np.arange(firsts[-1]) - np.repeat(firsts[:-1], pieces)
+    starts = np.repeat(documents.sentences[:-1], pieces) + place * piece
+    return Documents(np.append(starts, documents.sentences[-1]), firsts[documents.documents])
 
 
 def _chunks(

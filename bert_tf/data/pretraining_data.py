@@ -6,7 +6,7 @@ from pathlib import Path
 from bert_tf.config import RunConfig
 from bert_tf.data.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
 from bert_tf.data.record_data import RecordData
-from bert_tf.data.shard_data import ShardData, check_objective
+from bert_tf.data.shard_data import ShardData, check_objective, check_sizes
 from bert_tf.data.shard_writing import write_token_shards
 from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.data.token_shards import TokenShards
@@ -87,6 +87,12 @@ def open_data(
     if config.data.format != TFRECORD:
         # Before text is tokenized, which may take hours.
         check_objective(config.data.next_sentence, attention)
+        check_sizes(
+            max_length or config.train.max_length,
+            config.data.max_predictions_per_seq,
+            config.data.next_sentence,
+            attention,
+        )
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":
         raise UserError(

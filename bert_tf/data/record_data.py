@@ -32,15 +32,15 @@ class RecordData:
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
     Args:
-        path: a file, a glob, a list of these, or a folder, of which the files with "tfrecord" in
-            their names are taken.
+        path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
+            or a list of these.
         batch_size: rows of the global batch.
         max_length: tokens of a row, which must be the records' own.
         tokenizer: whose ids the examples hold.
         seed: what the order of the training batches follows from.
         next_sentence: give the label of the pairs.
         dev_path: files of held-out examples, which are never trained on, even if `path` names them
-            too. By default those of a folder or glob `path` whose names begin with "dev-".
+            too. By default those of folders and globs in `path` whose names begin with "dev-".
 
     Attributes:
         files: those to train on, then those held out.
@@ -66,7 +66,8 @@ class RecordData:
     ):
         train, dev = _files(path, dev_path)
         self.files = [*train, *dev]
-        _check_tokenizer(train[0].parent, tokenizer)
+        for folder in dict.fromkeys(file.parent for file in self.files):
+            _check_tokenizer(folder, tokenizer)
         vocab_size = tokenizer.vocab_size
         self._batch_size, self._next_sentence = batch_size, next_sentence
         self._train = RecordExamples(train, vocab_size, seed)
@@ -128,20 +129,8 @@ class RecordData:
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:
     """The files to train on, and those held out."""
-    found = find_files(path)
-    dev_named: list[Path] = []
-    if isinstance(path, str | os.PathLike):
-        is_folder = Path(path).is_dir()
-        if is_folder:
-            found = [file for file in found if _IN_NAME in file.name]
-            if not found:
-                raise UserError(
-                    f'{path} holds no files with "{_IN_NAME}" in their names; let data.path name '
-                    "them by a glob"
-                )
-        if is_folder or glob.has_magic(str(path)):
-            dev_named = [file for file in found if file.name.startswith(_DEV_PREFIX)]
-    held_out = dev_named if dev_path is None else find_files(dev_path)
+    found, dev_named = _records(path)
+    held_out = dev_named if dev_path is None else _records(dev_path)[0]
     # Two names may lead to one file.
     not_trained_on = {file.resolve() for file in (*dev_named, *held_out)}
     train = [file for file in found if file.resolve() not in not_trained_on]
@@ -151,6 +140,23 @@ def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]
             "name more files there, or others in data.dev_path"
         )
     return train, held_out
+
+
+def _records(path: Paths) -> tuple[list[Path], list[Path]]:
+    """The files of records, and those among them that a folder or a glob has for held-out ones."""
+    found, dev_named = [], []
+    for one in [path] if isinstance(path, str | os.PathLike) else path:
+        files, is_folder = find_files(one), Path(one).is_dir()
+        if is_folder:
+            files = [file for file in files if _IN_NAME in file.name]
+            if not files:
+                raise UserError(
+                    f'{one} holds no files with "{_IN_NAME}" in their names; name them by a glob'
+                )
+        if is_folder or glob.has_magic(str(one)):
+            dev_named += [file for file in files if file.name.startswith(_DEV_PREFIX)]
+        found += files
+    return list(dict.fromkeys(found)), dev_named
 
 
 def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:

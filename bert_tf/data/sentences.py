@@ -1,8 +1,9 @@
 """Paragraph text -> sentences, by rule.
 
-A sentence ends at `.`, `!`, `?` or `…` (closing quotes and brackets go with it) where a space
-follows and the next word does not begin in lower case; at the CJK marks `。！？` without any space;
-and at the end of a paragraph, that is at a blank line. A single line break is only a space, since
+A sentence ends at `.`, `!`, `?` or `…`, and at their like in other scripts (closing quotes and
+brackets go with it), where a space follows and the next word does not begin in lower case, which
+tells nothing in a paragraph without capitals; at the CJK marks `。！？．` without any space; and at
+the end of a paragraph, that is at a blank line. A single line break is only a space, since
 books are wrapped at a column. A full stop does not end a sentence after a title (`Mr.`), after an
 abbreviation that asks for more (`e.g.`) or after one initial (`J. S. Bach`).
 
@@ -16,7 +17,11 @@ _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
 
 # It begins with one plain set of characters, which `re` finds fast, and the possessive `*+` keeps
 # it linear on long runs of dots.
-_MARKS = re.compile(r"""[.!?…。！？][.!?…。！？"'”’»)\]」』）]*+""")
+_WITHOUT_SPACE = "。！？．"
+# Of Arabic, Urdu, Hindi (two), and Armenian.
+_WITH_SPACE = ".!?…؟۔।॥։"
+_ALL = _WITHOUT_SPACE + _WITH_SPACE
+_MARKS = re.compile(rf"""[{_ALL}][{_ALL}"'”’»)\]」』）]*+""")
 _OPENING = "\"'“‘«(["
 _GO_ON = frozenset(
     ["Mr", "Mrs", "Ms", "Messrs", "Dr", "Prof", "St", "Rev", "Hon", "Gen", "Col", "Capt", "Lieut"]
@@ -50,8 +55,8 @@ def _split_paragraph(paragraph: str) -> list[str]:
 def _ends_sentence(paragraph: str, marks: re.Match[str]) -> bool:
     after = paragraph[marks.end() : marks.end() + 4]
     if not after.startswith(" "):
-        return marks[0][0] in "。！？"
-    if after.lstrip(" " + _OPENING)[:1].islower():
+        return marks[0][0] in _WITHOUT_SPACE
+    if after.lstrip(" " + _OPENING)[:1].islower() and not paragraph.islower():
         return False
     if marks[0] != ".":
         return True

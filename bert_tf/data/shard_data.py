@@ -19,6 +19,10 @@ from bert_tf.data.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, Exa
 from bert_tf.data.steps import StepReader
 from bert_tf.data.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
+from bert_tf.progress import warn
+
+# A share of random next sentences of which there is hardly anything to learn.
+_MOSTLY = 0.9
 
 # Held-out batches are the same for every seed of training, so that their losses compare.
 _DEV_SEED = 0
@@ -74,9 +78,7 @@ class ShardData:
         attention: Literal["bidirectional", "left_to_right", "right_to_left"] = "bidirectional",
     ):
         check_objective(next_sentence, attention)
-        shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
-        if max_length < shortest:
-            raise UserError(f"max_length is {max_length}; an example needs at least {shortest}")
+        check_sizes(max_length, max_predictions, next_sentence, attention)
         self._shards = TokenShards(folder)
         self.vocabulary = self._shards.vocabulary
         self.lower_case = self._shards.lower_case
@@ -88,11 +90,6 @@ class ShardData:
         if attention == "bidirectional":
             if max_predictions is None:
                 max_predictions = max(1, round(max_length * masking_rate))
-            if not 1 <= max_predictions <= max_length:
-                raise UserError(
-                    f"max_predictions is {max_predictions}; it must be from 1 to max_length "
-                    f"({max_length})"
-                )
             self.max_predictions = max_predictions
             self._masking = Masking(
                 self.vocabulary,
@@ -106,6 +103,12 @@ class ShardData:
         self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
         self._reader = StepReader()
         self._train = self._examples(TRAIN, seed)
+        if next_sentence and self._train.random_next > _MOSTLY:
+            warn(
+                f"{self._train.random_next:.0%} of the pairs in {folder} have a random next "
+                "sentence, as nearly every document or stretch of text is a single one; end "
+                "sentences with a line break, or set data.next_sentence to false"
+            )
         if batch_size > self._train.per_epoch:
             raise UserError(
                 f"a batch of {batch_size} is larger than the data: {folder} gives about "
@@ -235,6 +238,23 @@ class ShardData:
 
         return self._reader.batches(
             read, [tf.int32] * 4, finish, self._batch_size, first, steps, worker, workers
+        )
+
+
+def check_sizes(
+    max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
+) -> None:
+    """Raises a `UserError` if rows have no room for an example, or for what is to be predicted."""
+    shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
+    if max_length < shortest:
+        raise UserError(
+            f"train.max_length is {max_length}; an example needs at least {shortest} tokens"
+        )
+    masks = attention == "bidirectional" and max_predictions is not None
+    if masks and not 1 <= max_predictions <= max_length:
+        raise UserError(
+            f"data.max_predictions_per_seq is {max_predictions}; it must be from 1 to "
+            f"train.max_length ({max_length})"
         )
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from bert_tf.text import Tokenizer
 
-# A line of megabytes would be one sentence, and pairing would only ever show the middle of it. No
-# input of BERT is longer than this.
+# A line of megabytes would be one sentence. No input of BERT is longer than this.
 LONGEST_SENTENCE = 512
 HASH_BITS = 64
 

@@ -18,7 +18,7 @@ from bert_tf.progress import say
 from bert_tf.refusals import explained
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
-from bert_tf.training.vocabulary import settle
+from bert_tf.training.vocabulary import settle, with_casing_of
 
 CONFIG_FILE = "config.yaml"
 VOCABULARY_FILE = "vocab.txt"
@@ -65,12 +65,17 @@ class RunFolder:
         """
         path = Path(path)
         make_folder(path)
-        config, vocabulary = settle(config)
         run = cls(path, config)
         for folder in (run.path, run.checkpoints, run.predictions):
             clear_unfinished(folder)
-        if (path / CONFIG_FILE).exists():
-            before = cls.open(path).config
+        before = cls.open(path).config if (path / CONFIG_FILE).exists() else None
+        if before is not None and run.has_saved:
+            # What its vocabulary was copied from may be gone.
+            config = with_casing_of(before, config)
+        else:
+            config, vocabulary = settle(config)
+        run.config = config
+        if before is not None:
             changed = configuration.difference(before, config)
             if changed and _has_saved(path):
                 raise UserError(

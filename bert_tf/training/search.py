@@ -155,7 +155,7 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
         with gradients_forgotten():
             done = finetune(config, folder)
     kept = of_run.kept(folder)
-    for checkpoint in sorted(kept.parent.glob("step-*")):
+    for checkpoint in of_run.step_folders(kept.parent):
         if checkpoint != kept:
             remove_folder(checkpoint)
     return done

@@ -10,6 +10,15 @@ from bert_tf.files import read_text
 from bert_tf.text.vocabulary import file_text
 
 
+def with_casing_of(before: RunConfig, config: RunConfig) -> RunConfig:
+    """The configuration of a run that goes on, with the casing that was decided at its start."""
+    if config.tokenizer.lower_case is not None:
+        return config
+    decided = before.tokenizer.lower_case
+    tokenizer = dataclasses.replace(config.tokenizer, lower_case=decided)
+    return dataclasses.replace(config, tokenizer=tokenizer)
+
+
 def settle(config: RunConfig) -> tuple[RunConfig, str]:
     """The configuration with its casing decided, and the text of its vocabulary file.
 

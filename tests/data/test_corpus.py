@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,25 @@ def test_folders_globs_and_lists_name_each_file_once_in_order(tmp_path):
     assert names(tmp_path) == ["a.txt", "b.txt", "d.md", "c.txt"]
     assert names(f"{tmp_path}/**/*.txt") == ["a.txt", "b.txt", "c.txt"]
     assert names([tmp_path / "d.md", f"{tmp_path}/*.*"]) == ["d.md", "a.txt", "b.txt"]
+
+
+def test_what_is_empty_is_told_before_anything_is_read(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        write(tmp_path / name, "")
+    write(tmp_path / "c.txt", "text")
+    with pytest.raises(UserError, match="corpus file is empty: .*a.txt and 1 more; remove it"):
+        Corpus(tmp_path, "sentence_per_line")
+
+
+def test_a_folder_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    write(tmp_path / "sub" / "a.txt", "text")
+
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UserError, match=r"corpus cannot be read: .* \(Permission denied\)"):
+        Corpus(tmp_path, "sentence_per_line")
 
 
 def test_links_to_folders_are_followed_but_not_in_a_circle(tmp_path):

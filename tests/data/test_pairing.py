@@ -133,12 +133,12 @@ def test_the_longer_segment_loses_tokens_one_by_one(longest):
 
 
 def test_tokens_are_cut_from_front_and_back_alike():
-    lengths = [[100]] * 10_000
+    lengths = [[80]] * 10_000
     made = make_plan(lengths, 10_000, max_length=43)
     assert (made.a_end - made.a_start == 20).all()
-    front = made.a_start % 100
-    assert abs(front.mean() - 40) < 0.2
-    assert abs(front.std() - np.sqrt(80) / 2) < 0.2
+    front = made.a_start % 80
+    assert abs(front.mean() - 30) < 0.2
+    assert abs(front.std() - np.sqrt(60) / 2) < 0.2
 
 
 def test_the_plan_follows_from_the_random_generator():
@@ -151,10 +151,39 @@ def test_the_plan_follows_from_the_random_generator():
 def test_every_document_has_its_turn_in_a_pass():
     for next_sentence in (True, False):
         rule = ExampleRule(32, 0.0, next_sentence)
-        count = pairing.examples_in_a_pass(make_documents(MANY), rule)
+        count = len(pairing.usual_pass(make_documents(MANY), rule))
         made = [make_plan(MANY, count, next_sentence=next_sentence, seed=seed) for seed in range(3)]
         starts = np.concatenate([each.a_start for each in made])
         assert set(document_of(MANY, starts)) == set(range(len(MANY)))
+
+
+@pytest.mark.parametrize("next_sentence", [True, False])
+def test_nothing_is_left_out_for_what_is_shown_twice(next_sentence):
+    documents = make_documents(MANY)
+    rule = ExampleRule(32, 0.0, next_sentence, joined=not next_sentence)
+    one_pass = pairing._pairs if next_sentence else pairing._spans
+    whole = one_pass(documents, None, rule, np.random.default_rng(3))
+    # The same random numbers: all examples of that pass are there, and three of another one.
+    made = plan(documents, len(whole) + 3, rule, np.random.default_rng(3))
+    kept = {*zip(whole.a_start.tolist(), whole.b_end.tolist(), strict=True)}
+    found = [*zip(made.a_start.tolist(), made.b_end.tolist(), strict=True)]
+    assert len(found) == len(whole) + 3
+    assert kept <= {*found}
+    fewer = plan(documents, len(whole) - 3, rule, np.random.default_rng(3))
+    assert {*zip(fewer.a_start.tolist(), fewer.b_end.tolist(), strict=True)} <= kept
+
+
+def test_of_a_line_that_is_a_document_all_is_shown():
+    lengths = [[512, 512, 300], [40, 58, 59], [512]]
+    made = make_plan(lengths, 2000)
+    shown = np.zeros(sum(map(sum, lengths)), bool)
+    for start, end in zip(made.a_start, made.a_end, strict=True):
+        shown[start:end] = True
+    assert shown[:1324].mean() == shown[1324 + 157 :].mean() == 1.0
+    # Up to twice the room of 29 a sentence is cut to it, as in the reference.
+    cut = pairing._cut_long_sentences(make_documents([[58, 59, 3], [1]]), 29)
+    assert np.diff(cut.sentences).tolist() == [58, 15, 15, 15, 14, 3, 1]
+    assert cut.documents.tolist() == [0, 6, 7]
 
 
 def test_single_segments_cover_every_token_once_in_whole_sentences():

@@ -260,12 +260,25 @@ def test_without_a_held_out_share_there_are_no_held_out_batches(tmp_path):
         open_data(tmp_path / "few").dev_dataset(1)
 
 
+def test_where_nearly_all_next_sentences_are_random_it_is_said(tmp_path, capsys):
+    counting.shards(tmp_path / "many", [[9] * 20] * 3)
+    open_data(tmp_path / "many")
+    counting.shards(tmp_path / "one", [[9]] * 60)
+    open_data(tmp_path / "one", next_sentence=False)
+    assert "warning" not in capsys.readouterr().err
+    open_data(tmp_path / "one")
+    assert "warning: 100% of the pairs in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"batch_size": 10**6}, "a batch of 1000000 is larger than the data"),
         ({"max_length": 4}, "max_length is 4; an example needs at least 5"),
-        ({"max_length": 4, "next_sentence": False}, "max_predictions is 5; .* 1 to max_length"),
+        (
+            {"max_length": 4, "next_sentence": False},
+            "data.max_predictions_per_seq is 5; it must be from 1 to",
+        ),
     ],
 )
 def test_settings_without_sense_are_reported(folder, options, message):

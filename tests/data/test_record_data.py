@@ -157,6 +157,23 @@ def test_held_out_files_that_a_glob_finds_too_are_not_trained_on(folder):
         assert sorted(sum(numbers(data.dev_dataset(2), 9), [])) == [*range(380, 400)]
 
 
+def test_lists_of_folders_and_globs_hold_out_as_each_alone_does(folder):
+    other = folder.parent / f"{folder.name}_other"
+    other.mkdir()
+    write(other / "dev-0.tfrecord", map(example, range(400, 420)))
+    write(other / "9.tfrecord", map(example, range(440, 480)))
+    (other / "notes.txt").write_text("none of the records")
+    for path in ([str(folder), str(other)], [f"{folder}/*", f"{other}/*.tfrecord"]):
+        data = open_data(path)
+        assert trained_on(data) == [*range(400), *range(440, 480)]
+        assert sorted(sum(numbers(data.dev_dataset(2), 9), [])) == [*range(400, 420)]
+    data = open_data(folder, dev_path=other)
+    assert sorted({*sum(numbers(data.dev_dataset(6), 9), [])}) == [
+        *range(400, 420),
+        *range(440, 480),
+    ]
+
+
 def test_without_a_file_to_train_on_it_is_told(folder):
     for path, dev_path in [
         (folder, f"{folder}/*"),
@@ -222,7 +239,7 @@ def test_other_files_are_told(tmp_path, folder):
     with pytest.raises(UserError, match="holds no files"):
         open_data(other)
     (other / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match='holds no files with "tfrecord" in their names; let data'):
+    with pytest.raises(UserError, match='holds no files with "tfrecord" in their names; name them'):
         open_data(other)
     write(other / "a.tfrecord", [])
     with pytest.raises(UserError, match="no examples in"):

@@ -21,6 +21,13 @@ from bert_tf.data.sentences import split_sentences
         ("It cost 3.50 at most. 4 were sold.", ["It cost 3.50 at most.", "4 were sold."]),
         ("Well... so it goes.", ["Well... so it goes."]),
         ("我很好。你呢？好", ["我很好。", "你呢？", "好"]),
+        (
+            "all is lower case. nothing else! is it?",
+            ["all is lower case.", "nothing else!", "is it?"],
+        ),
+        ("वह घर गया। फिर सोया।", ["वह घर गया।", "फिर सोया।"]),
+        ("وہ گھر گیا۔ پھر سویا؟ ہاں", ["وہ گھر گیا۔", "پھر سویا؟", "ہاں"]),
+        ("全角．次の文", ["全角．", "次の文"]),
         ("  \n\n \t ", []),
     ],
 )

@@ -90,5 +90,7 @@ def test_unknown_names_are_told_in_one_line(folder, tmp_path):
 
 def test_without_the_package_the_extra_is_named(monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with pytest.raises(UserError, match=r"needs TensorFlow Datasets .*bert_tf\[tfds\]"):
+    with pytest.raises(
+        UserError, match=r"needs TensorFlow Datasets .*pip install .*tensorflow-datasets=="
+    ):
         TfdsCorpus(folder, "train")

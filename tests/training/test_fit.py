@@ -284,6 +284,15 @@ def test_a_run_that_was_stopped_leaves_the_checkpoints_of_one_that_was_not(make_
             assert ours.read_bytes() == theirs.read_bytes()
 
 
+def test_a_copy_that_somebody_keeps_beside_the_checkpoints_stays(make_training):
+    training = make_training()
+    mine = training.run.checkpoints / "step-00000001.mine"
+    mine.mkdir(parents=True)
+    training.start()
+    assert mine.is_dir()
+    assert len([*training.run.checkpoints.iterdir()]) > 1
+
+
 def test_what_is_saved_out_of_turn_makes_room_for_what_is_in_turn(make_training):
     training = make_training()
     checkpoints = Checkpoints(training.run.checkpoints, describe(training.model), 3, 1000)

@@ -145,6 +145,23 @@ def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
         training.finetune(configuration.load(path), tmp_path / "run")
 
 
+def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_path, monkeypatch):
+    path = tiny.write_pretraining(tmp_path)
+    load = lambda: configuration.load(path, ["train.checkpoint_steps=3"])  # noqa: E731
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        kill_after(patched, step=3)
+        training.pretrain(load(), tmp_path / "run")
+    for name in ("corpus.txt", "vocab.txt"):
+        (tmp_path / name).unlink()
+    training.pretrain(load(), tmp_path / "run")
+    assert last_step(tmp_path / "run") == 6
+    with pytest.raises(UserError, match=r"another data.path \(.*corpus.txt there, other.txt now"):
+        training.pretrain(
+            configuration.load(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
+            tmp_path / "run",
+        )
+
+
 def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     config = configuration.load(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
     training.finetune(config, tmp_path / "fine")
