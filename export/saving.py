@@ -113,7 +113,7 @@ def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
     """What serves a model; `kind` is any but "hub". Raises UserError where there is nothing."""
     cls = type(model)
     if kind in ("mlm", "nsp"):
-        if cls is not PreTrainer:
+        if not issubclass(cls, PreTrainer):
             raise UserError(
                 f"this {cls.__name__} has no pre-training head for --kind {kind}; give a "
                 "pre-training run, or a checkpoint with its heads"
@@ -121,16 +121,17 @@ def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
         return MaskedLMService if kind == "mlm" else NextSentenceService
     if kind == "embedding":
         return EmbeddingService
-    if cls is SequenceClassifier and model.num_classes == 1:
+    if issubclass(cls, SequenceClassifier) and model.num_classes == 1:
         return RegressionService
-    if cls not in _SERVICES:
+    service = next((_SERVICES[each] for each in cls.__mro__ if each in _SERVICES), None)
+    if service is None:
         others = "hub or embedding"
-        if cls is PreTrainer:
+        if issubclass(cls, PreTrainer):
             others = ("mlm, " if model.next_sentence is None else "mlm, nsp, ") + others
         raise UserError(
             f"this {cls.__name__} was not fine-tuned for a task; choose --kind {others}"
         )
-    return _SERVICES[cls]
+    return service
 
 
 def _services(
@@ -153,7 +154,7 @@ def _services(
             f"{type(model).__name__}; leave them out"
         )
     _check_fit(encoder.config, tokenizer, options.get("max_length"))
-    if kind == "embedding" or kind == "hub" and type(model) is not PreTrainer:
+    if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
         model = encoder
     if kind == "hub":
         if freeze:

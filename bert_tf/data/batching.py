@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.until_exit import map_until_exit
+from bert_tf.errors import UserError
 
 # Rows of this many batches are drawn together and sorted by length before they are cut.
 _POOL_BATCHES = 50
@@ -100,7 +101,7 @@ def training_batches(
     """Endless batches of (inputs, targets) from step `start` on.
 
     Args:
-        examples: the rows, at least `batch_size` of them.
+        examples: the rows.
         batch_size: rows of a batch, a multiple of `parts`.
         seed: decides the order.
         start: batches to leave out; they are not made.
@@ -108,7 +109,12 @@ def training_batches(
         parts: how many parts there are.
         length: tokens that every row is padded to; None pads to the longest of the batch.
         group_by_length: whether the rows of a batch are of similar length.
+
+    Raises:
+        UserError: there are fewer than `batch_size` rows.
     """
+    if len(examples.lengths) < batch_size:
+        raise UserError(f"{len(examples.lengths)} rows are no batch of {batch_size}; lower it")
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)

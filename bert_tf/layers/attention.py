@@ -151,5 +151,8 @@ def _probabilities(
     """
     dtype = tf.float32 if for_gradient else query.dtype
     scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
+    if dtype == tf.float16:
+        # Half of its least number: of scores that are all infinite there are no probabilities.
+        bias = tf.maximum(bias, dtype.min / 2)
     scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
     return tf.cast(tf.nn.softmax(scores), query.dtype)

@@ -140,6 +140,20 @@ class Encoder(keras.Model):
             self.pooler.build((None, config.output_size))
         self.built = True
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Keras's; see `call`."""
+        return super().__call__(ids_of(inputs), *args, **kwargs)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Raises UserError: a SavedModel of an encoder is made by `export.save`."""
+        raise UserError(
+            "use export.save(encoder, tokenizer, folder, kind=...) of bert_tf: embedding takes "
+            "strings and gives vectors, hub is a preprocessor and an encoder for TF Hub"
+        )
+
+    def _lock_state(self) -> None:
+        """Keras would let nothing be added to what is built, which the constructor has done."""
+
     @property
     def output_shape(self) -> tuple[int | None, ...]:
         """The shape of `sequence_output`, which `summary` shows where the encoder is a layer."""
@@ -258,7 +272,11 @@ class Encoder(keras.Model):
         return self.bilstm is not None or self.right_to_left is not None
 
     def _check_length(self, word_ids: tf.Tensor) -> None:
-        """Raises UserError when a row is known to be longer than there are positions."""
+        """Raises UserError when these are no rows, or rows longer than there are positions."""
+        if word_ids.shape.rank not in (None, 2):
+            raise UserError(
+                f"input_word_ids must be [batch, seq_len], not of shape {word_ids.shape}"
+            )
         length, longest = word_ids.shape[1], self.config.max_position_embeddings
         if length is not None and length > longest:
             raise UserError(
@@ -304,6 +322,30 @@ class Encoder(keras.Model):
         encoder = cls(EncoderConfig(**fields.pop("config")), **fields)
         freeze(encoder, frozen)
         return encoder
+
+
+def ids_of(inputs: Any) -> dict[str, Any]:
+    """The inputs of a model as whole numbers.
+
+    Keras would round ids that come as floating-point numbers to the precision that it computes in.
+
+    Raises:
+        UserError: they are no dict, or one of `INPUTS` is missing.
+    """
+    if not isinstance(inputs, Mapping):
+        raise UserError(
+            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor gives it, not a "
+            f"{type(inputs).__name__}"
+        )
+    missing = [name for name in INPUTS if name not in inputs]
+    if missing:
+        raise UserError(f"there is no {missing[0]}; a model takes {', '.join(INPUTS)}")
+    return {name: _whole(value) for name, value in inputs.items()}
+
+
+def _whole(value: Any) -> Any:
+    kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
+    return value if "int" in kind else keras.ops.cast(value, "int32")
 
 
 def _last_places(input_mask: tf.Tensor) -> tf.Tensor:

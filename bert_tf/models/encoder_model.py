@@ -8,9 +8,13 @@ import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.models.accumulation import Gradients, accumulated
-from bert_tf.models.encoder import Encoder
+from bert_tf.models.custom_gradients import gradients_forgotten
+from bert_tf.models.encoder import Encoder, ids_of
 from bert_tf.models.fixed_weights import check_weights_may_change
 from bert_tf.models.frozen import freeze, frozen_layers
+
+# Reductions of Keras's losses that are no means over rows.
+_NOT_SHARED = {"sum", "mean_with_sample_weight"}
 
 
 class EncoderModel(keras.Model):
@@ -68,12 +72,11 @@ class EncoderModel(keras.Model):
         if accumulation_steps < 1:
             raise UserError(f"accumulation_steps must be at least 1, not {accumulation_steps}")
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
-        if accumulation_steps * _replicas() > 1 and any(
-            getattr(loss, "reduction", None) == "sum" for loss in losses
-        ):
+        found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
+        if found and accumulation_steps * _replicas() > 1:
             raise UserError(
-                "a loss of reduction 'sum' cannot be shared by parts of a batch; leave the "
-                "reduction out, and raise the learning rate instead"
+                f"a loss of reduction {found.pop()!r} cannot be shared by parts of a batch; leave "
+                "the reduction out"
             )
         self.accumulation_steps = accumulation_steps
         super().compile(*args, **kwargs)
@@ -88,6 +91,31 @@ class EncoderModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Keras's; see `call`."""
+        return super().__call__(ids_of(inputs), *args, **kwargs)
+
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Keras's `fit`, after which nothing but the model holds its weights and their moments."""
+        with gradients_forgotten():
+            return super().fit(*args, **kwargs)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's `export`, a SavedModel that takes ids; `export.save` makes one of strings.
+
+        Raises:
+            UserError: there is no `input_signature`: Keras finds none by itself.
+        """
+        if "input_signature" not in kwargs:
+            raise UserError(
+                "to serve strings, use export.save(model, tokenizer, folder) of bert_tf; to serve "
+                "ids, give an input_signature"
+            )
+        super().export(*args, **kwargs)
+
+    def _lock_state(self) -> None:
+        """Keras would let nothing be added to what is built, which the constructor has done."""
 
     @property
     def trainable_weights(self) -> list[keras.Variable]:
@@ -130,7 +158,7 @@ class EncoderModel(keras.Model):
             x, y, sample_weight = rows
             with tf.GradientTape() as tape:
                 y_pred = self(x, training=True)
-                loss = self.part_loss(x, y, y_pred, sample_weight, sums)
+                loss = self._loss(x, y, y_pred, sample_weight, sums, training=True)
                 scaled = self.optimizer.scale_loss(loss)
             self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
             return tape.gradient(scaled, weights), loss
@@ -150,8 +178,14 @@ class EncoderModel(keras.Model):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
-        self._record(self.part_loss(x, y, y_pred, sample_weight, sums), sums)
+        self._record(self._loss(x, y, y_pred, sample_weight, sums, training=False), sums)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
+        """Keras's, of the compiled metrics."""
+        return super().compute_metrics(x, *_as_columns(y, y_pred), sample_weight)
 
     def compute_loss(
         self,
@@ -161,7 +195,10 @@ class EncoderModel(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """This replica's share of the batch's loss; the shares add up to it."""
+        """This replica's share of the batch's loss; the shares add up to it.
+
+        A subclass may compute another one here, which parts of a batch cannot share.
+        """
         return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
 
     def batch_sums(self, y: Any) -> dict[str, tf.Tensor]:
@@ -195,6 +232,25 @@ class EncoderModel(keras.Model):
         loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
+
+    def _loss(
+        self,
+        x: Any,
+        y: Any,
+        y_pred: Any,
+        sample_weight: Any,
+        sums: Mapping[str, tf.Tensor],
+        training: bool,
+    ) -> tf.Tensor:
+        """What some rows add to the batch's loss, also where a subclass has one of its own."""
+        if type(self).compute_loss is EncoderModel.compute_loss:
+            return self.part_loss(x, y, y_pred, sample_weight, sums)
+        if (self.accumulation_steps if training else 1) * _replicas() > 1:
+            raise UserError(
+                f"parts of a batch cannot share the compute_loss of {type(self).__name__}; "
+                "override part_loss instead"
+            )
+        return self.compute_loss(x, y, y_pred, sample_weight, training=training)
 
     def _record(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""

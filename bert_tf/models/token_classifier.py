@@ -71,6 +71,7 @@ class TokenClassifier(WeightedModel):
 
 
 def tag_targets(labels: tf.Tensor) -> Targets:
-    """int32 [batch, seq_len] with -1 at ignored tokens -> labels and weights."""
+    """int [batch, seq_len] with -1 at ignored tokens -> labels and weights."""
+    labels = tf.cast(labels, tf.int32)
     counted = tf.not_equal(labels, IGNORED)
     return Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))

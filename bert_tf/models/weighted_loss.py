@@ -97,13 +97,14 @@ class WeightedModel(EncoderModel):
                 "its targets have their weights"
             )
         logits = self.logits(y_pred)
-        return tf.add_n(
-            [
-                tf.reduce_sum(target.weights * cross_entropy(target.labels, logits[name]))
-                / (sums[name] + _EPSILON)
-                for name, target in self.targets(y).items()
-            ]
-        )
+        losses = [
+            tf.reduce_sum(target.weights * cross_entropy(target.labels, logits[name]))
+            / (sums[name] + _EPSILON)
+            for name, target in self.targets(y).items()
+        ]
+        # What layers have added counts by rows.
+        share = super().replica_sums(y)["rows"] / sums["rows"]
+        return tf.add_n([*losses, *(share * tf.reduce_sum(added) for added in self.losses)])
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: None = None

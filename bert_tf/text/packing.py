@@ -62,6 +62,9 @@ class Preprocessor:
         # One call for both texts, so that a graph holds the tokenizer once.
         pieces = self.tokenizer.tokenize(tf.concat(segments, axis=0))
         if len(segments) == 2:
+            if not segments[0].shape.is_compatible_with(segments[1].shape):
+                first, second = (each.shape[0] for each in segments)
+                raise UserError(f"{first} first texts and {second} second ones are no pairs")
             size = tf.size(segments[0])
             return pack(
                 [pieces[:size], pieces[size:]], self.tokenizer, self.max_length, self.padding
@@ -88,9 +91,17 @@ def _segments(texts: Any) -> Sequence:
 
 
 def _as_batch(texts: Any) -> tf.Tensor:
-    texts = tf.convert_to_tensor(texts, tf.string)
+    try:
+        texts = tf.convert_to_tensor(texts, tf.string)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"what is no batch of texts cannot be encoded ({error})") from None
     if texts.shape.rank == 0:
         return texts[None]
+    if texts.shape.rank not in (None, 1):
+        raise UserError(
+            f"texts must be [batch], not of shape {texts.shape}; pairs are two batches, (first, "
+            "second)"
+        )
     return tf.ensure_shape(texts, [None])
 
 

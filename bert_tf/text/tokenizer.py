@@ -155,6 +155,11 @@ class Tokenizer:
             pieces[self.vocabulary.index(token)] = stand_in
         return pieces
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but its graphs, which are traced anew where they are asked for."""
+        traced = ("_wordpiece", "_tokenize", "_tokenize_with_offsets")
+        return {name: value for name, value in vars(self).items() if name not in traced}
+
     # Traced once each: a graph that tokenizes in several places holds the tables only once.
     @functools.cached_property
     def _wordpiece(self) -> Callable:

@@ -19,7 +19,6 @@ from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 from bert_tf.progress import say, warn
-from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import BEST_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
@@ -152,8 +151,7 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
     """The metrics of a trial, from its folder if it is finished."""
     done = RunFolder.start(folder, config).read_metrics()
     if done is None:
-        with gradients_forgotten():
-            done = finetune(config, folder)
+        done = finetune(config, folder)
     kept = of_run.kept(folder)
     for checkpoint in of_run.step_folders(kept.parent):
         if checkpoint != kept:

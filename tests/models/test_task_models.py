@@ -239,12 +239,15 @@ def test_rows_of_a_regression_weigh_what_they_are_said_to():
     assert found == pytest.approx((errors * weights).mean(), rel=1e-5)
 
 
-def test_a_sum_is_not_shared_by_parts():
+@pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
+def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
     model = SequenceClassifier(Encoder(SHALLOW), 1)
-    loss = keras.losses.MeanSquaredError(reduction="sum")
+    loss = keras.losses.MeanSquaredError(reduction=reduction)
     model.compile(AdamW(1e-3), loss)
     for given in ({"loss": loss}, {"loss": [loss]}):
-        with pytest.raises(UserError, match="a loss of reduction 'sum' cannot be shared by parts"):
+        with pytest.raises(
+            UserError, match=f"a loss of reduction '{reduction}' cannot be shared by"
+        ):
             model.compile(AdamW(1e-3), **given, accumulation_steps=2)
     with pytest.raises(UserError, match="cannot be shared by parts"):
         model.compile(AdamW(1e-3), loss, accumulation_steps=2)

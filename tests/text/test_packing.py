@@ -1,10 +1,12 @@
 """One or two texts become [CLS] a [SEP] b [SEP], cut and padded to fit."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
 from bert_tf.text import Preprocessor, Tokenizer, pack, truncate
+from tests import tiny
 from tests.text.vocabularies import SPECIAL
 
 LETTERS = "abcdefghij"
@@ -134,3 +136,17 @@ def test_settings_and_inputs_that_cannot_be_are_refused(tokenizer):
 def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenizer, pair, rows):
     with pytest.raises(UserError, match=r"a list of (tuple|list)s is no .* \(first_texts, second"):
         Preprocessor(tokenizer)([pair] * rows)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ((["a"], ["b", "c"]), "1 first texts and 2 second ones are no pairs"),
+        (np.array([["a", "b"]]), r"texts must be \[batch\], not of shape \(1, 2\); pairs are two"),
+        (["a", None], "what is no batch of texts cannot be encoded"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), "what is no batch of texts cannot be encoded"),
+    ],
+)
+def test_what_is_no_batch_of_texts_is_told(texts, message):
+    with pytest.raises(UserError, match=message):
+        Preprocessor(Tokenizer(tiny.VOCABULARY), max_length=8)(texts)

@@ -1,8 +1,10 @@
 """The tokenizer gives the reference's ids, in any graph, and says clearly what it cannot use."""
 
+import copy
 import functools
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import unicodedata
@@ -13,8 +15,9 @@ import tensorflow as tf
 from hypothesis import given, settings, strategies
 
 from bert_tf.errors import UserError
-from bert_tf.text import Tokenizer
+from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.characters import UNKNOWN, cleaning_table
+from tests import tiny
 from tests.text import oracle
 from tests.text.vocabularies import CASED, LOWER, SPECIAL, broken_texts, texts
 
@@ -445,3 +448,13 @@ def bent(lower_case: bool) -> list[int]:
 def test_a_vocabulary_that_is_none_is_refused(pieces):
     with pytest.raises(UserError, match="vocabulary"):
         Tokenizer(pieces)
+
+
+def test_a_tokenizer_is_pickled_and_copied_also_after_its_first_call():
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    expected = tokenizer.tokenize(["the cats sat"]).to_list()
+    preprocess = Preprocessor(tokenizer, max_length=8)
+    for again in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
+        assert again.tokenize(["the cats sat"]).to_list() == expected
+    ids = copy.deepcopy(preprocess)(["the cats sat"])["input_word_ids"]
+    np.testing.assert_array_equal(ids, preprocess(["the cats sat"])["input_word_ids"])

@@ -16,7 +16,7 @@ def gradients_forgotten() -> Iterator[None]:
     In a graph each call of what `tf.custom_gradient` decorates registers its gradient under a name
     of its own and for ever (tensorflow/python/ops/custom_gradient.py, `_graph_mode_decorator`).
     The gradient holds tensors, those hold their graph, and a training step's graph holds the model:
-    each trial of a search would leave its weights and their moments in memory. Afterwards no
+    each of several trainings would leave its weights and their moments in memory. Afterwards no
     further gradient can be taken of what was traced inside.
     """
     registered = ops.gradient_registry._registry

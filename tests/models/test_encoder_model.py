@@ -1,0 +1,167 @@
+"""What people of Keras do with a model: metrics, losses of their own, more layers, `export`."""
+
+import gc
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import export
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier, TokenClassifier
+from bert_tf.optimization import AdamW
+from bert_tf.text import Tokenizer
+from tests import tiny
+
+CONFIG = EncoderConfig(
+    vocab_size=1000,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=12,
+    initializer_range=0.3,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+TARGETS = np.array([0.5, 2.0, -1.0, 0.0, 3.0], np.float32)
+
+
+def inputs(rows: int = 5) -> dict[str, np.ndarray]:
+    random = np.random.RandomState(0)
+    return {
+        "input_word_ids": random.randint(900, 1000, (rows, 7)).astype(np.int32),
+        "input_mask": (np.arange(7) < random.randint(2, 8, (rows, 1))).astype(np.int32),
+        "input_type_ids": np.zeros((rows, 7), np.int32),
+    }
+
+
+def test_metrics_of_a_regression_are_those_of_its_rows():
+    model = SequenceClassifier(Encoder(CONFIG), 1)
+    errors = np.abs(model(inputs()).numpy() - TARGETS)
+    model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"])
+    weights = np.array([1.0, 2.0, 0.0, 1.0, 4.0])
+    # The last batch has a row alone.
+    found = model.evaluate(
+        inputs(), TARGETS, sample_weight=weights, batch_size=2, verbose=0, return_dict=True
+    )
+    assert found["mae"] == pytest.approx(errors.mean(), rel=1e-5)
+    assert found["mse"] == pytest.approx((errors**2 * weights).sum() / weights.sum(), rel=1e-5)
+
+
+class TenTimes(SequenceClassifier):
+    """A loss of one's own, as Keras has it."""
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return 10 * super().compute_loss(x, y, y_pred, sample_weight, training)
+
+
+def test_a_loss_that_a_subclass_computes_is_taken():
+    encoder = Encoder(CONFIG)
+    models = [SequenceClassifier(encoder, 1), TenTimes(encoder, 1)]
+    models[1].set_weights(models[0].get_weights())
+    losses = []
+    for model in models:
+        model.compile(keras.optimizers.SGD(0.0), "mse")
+        losses.append(model.evaluate(inputs(), TARGETS, verbose=0))
+        history = model.fit(inputs(), TARGETS, verbose=0).history
+        assert history["loss"][0] == pytest.approx(losses[-1], rel=1e-5)
+    assert losses[1] == pytest.approx(10 * losses[0], rel=1e-5)
+    models[1].compile(keras.optimizers.SGD(0.0), "mse", accumulation_steps=2)
+    with pytest.raises(UserError, match="cannot share the compute_loss of TenTimes; override part"):
+        models[1].fit(inputs(), TARGETS, verbose=0)
+
+
+class WithMore(TokenClassifier):
+    """A layer of one's own, which adds to the loss."""
+
+    def __init__(self, encoder, num_classes=3, **kwargs):
+        super().__init__(encoder, num_classes, **kwargs)
+        self.more = keras.layers.Dense(3, name="more")
+
+    def call(self, inputs, training=False):
+        self.add_loss(tf.constant(100.0))
+        return self.more(super().call(inputs, training=training))
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
+    model = WithMore(Encoder(CONFIG))
+    labels = np.where(inputs()["input_mask"], 1, -1).astype(np.uint8).astype(np.int8)
+    model.compile(AdamW(1e-3), accumulation_steps=parts)
+    loss = model.fit(inputs(), labels, batch_size=5, verbose=0).history["loss"][0]
+    assert 100 < loss < 110
+    assert any("more" in weight.path for weight in model.trainable_weights)
+
+
+def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    folder = export.save(TenTimes(Encoder(CONFIG), 1), tokenizer, tmp_path / "out")
+    answer = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    assert answer(text=tf.constant(["the cat"]))["score"].shape == (1,)
+
+
+def test_ids_that_come_as_floats_are_not_rounded():
+    encoder = Encoder(CONFIG, dtype="mixed_bfloat16")
+    expected = encoder(inputs())["pooled_output"]
+    floats = {name: tf.cast(value, tf.float32) for name, value in inputs().items()}
+    np.testing.assert_array_equal(encoder(floats)["pooled_output"], expected)
+    # `keras.Input` without a dtype is of floats.
+    symbols = {name: keras.Input((None,), name=name) for name in inputs()}
+    model = keras.Model(symbols, encoder(symbols)["pooled_output"])
+    np.testing.assert_array_equal(model(inputs()), expected)
+    mask = inputs()["input_mask"].astype(bool)
+    found = encoder(inputs() | {"input_mask": mask})["pooled_output"]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (list(inputs().values()), "takes a dict of input_word_ids, .*, not a list"),
+        ({"input_word_ids": inputs()["input_word_ids"]}, "there is no input_mask; a model takes"),
+        ({k: v[None] for k, v in inputs().items()}, r"must be \[batch, seq_len\], not of shape"),
+        ({k: v[0] for k, v in inputs().items()}, r"must be \[batch, seq_len\], not of shape \(7,"),
+    ],
+)
+def test_inputs_of_another_form_are_told(given, message):
+    for model in (Encoder(CONFIG), SequenceClassifier(Encoder(CONFIG), 2)):
+        with pytest.raises(UserError, match=message):
+            model(given)
+
+
+def test_a_model_that_was_fitted_is_let_go():
+    model = SequenceClassifier(Encoder(CONFIG), 1)
+    model.compile(AdamW(1e-3), "mse")
+    model.fit(inputs(), TARGETS, verbose=0)
+    model.fit({name: value[:, :5] for name, value in inputs().items()}, TARGETS, verbose=0)
+    # Keras's own references are by way of the graph, not of the model.
+    table = weakref.ref(model.encoder.embeddings.word_embeddings.value)
+    del model
+    keras.backend.clear_session()
+    gc.collect()
+    assert table() is None
+
+
+@pytest.mark.parametrize("layout", ["padded", "unpadded"])
+def test_float16_answers_where_attention_goes_one_way(layout):
+    config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
+    exact = Encoder(config, layout)
+    encoder = Encoder(config, layout, dtype="mixed_float16")
+    encoder.set_weights(exact.get_weights())
+    found = encoder(inputs())["sequence_output"].numpy()
+    real = inputs()["input_mask"].astype(bool)
+    expected = exact(inputs())["sequence_output"].numpy()
+    np.testing.assert_allclose(found[real], expected[real], atol=0.02)
+
+
+def test_keras_own_export_says_what_to_use(tmp_path):
+    for model in (Encoder(CONFIG), SequenceClassifier(Encoder(CONFIG), 2)):
+        with pytest.raises(UserError, match="use export.save"):
+            model.export(tmp_path / "out")
+    spec = {name: keras.InputSpec(shape=(None, None), dtype="int32") for name in inputs()}
+    model.export(tmp_path / "out", input_signature=[spec], verbose=False)
+    again = tf.saved_model.load(str(tmp_path / "out"))
+    np.testing.assert_allclose(again.serve(inputs()), model(inputs()), atol=1e-5)
