@@ -151,6 +151,9 @@ class EncoderModel(keras.Model):
         """
         check_weights_may_change()
         batch = keras.utils.unpack_x_y_sample_weight(data)
+        if not all(layer.built for layer in self._flatten_layers()):
+            # A layer that a subclass has added may get its weights from a call only.
+            self(batch[0], training=False)
         sums = self.batch_sums(batch[1])
         weights = [weight.value for weight in self.trainable_weights]
 
