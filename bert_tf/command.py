@@ -1,6 +1,7 @@
 """What the command lines have in common: how arguments are read and how a command ends."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -50,6 +51,10 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
+def _is_no_retracing(record: logging.LogRecord) -> bool:
+    return "retracing" not in record.getMessage()
+
+
 def module_parser(module: str, doc: str) -> Parser:
     """The parser of `python -m module`, whose docstring is the description, with its examples."""
     return Parser(prog=f"python -m {module}", description=doc.strip())
@@ -78,6 +83,8 @@ def run(
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)
 
+    # Each training of a search is traced anew, and TensorFlow takes that for a mistake.
+    logging.getLogger("tensorflow").addFilter(_is_no_retracing)
     try:
         arguments = parser.parse_args(argv)
         quiet = vars(arguments).pop("quiet", False)

@@ -212,6 +212,7 @@ def _found(path: str, folder: Path) -> str:
     """`path` made absolute, beside the file that names it or here; as it is if in neither place."""
     if not path:
         raise _Misfit
+    path = os.path.expanduser(path)
     for start in (folder, Path.cwd()):
         place = os.path.abspath(start / path)
         # A TensorFlow checkpoint is named by what its files begin with.

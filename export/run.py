@@ -66,6 +66,11 @@ def export_run(
         origin = Origin.of_run(run)
         options |= service.options_of(run.trained_with)
         options |= service.options_found(origin.metrics or {})
+        if options.get("unanswerable") and origin.metrics is None and not options["null_threshold"]:
+            warn(
+                f"{path} is not finished, so that its best null_threshold is not known and 0.0 is "
+                "taken; finish it, or set data.null_threshold"
+            )
         # The metrics are of the checkpoint that the run ends with.
         told = {} if run.path.samefile(path) else {"metrics": None}
         origin = dataclasses.replace(origin, source=str(path), **told)

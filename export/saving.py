@@ -101,6 +101,10 @@ def save(
         # Path.exists raises an error for a name that is too long; writing there explains it.
         if os.path.exists(place := _place(folder, name, version)):
             raise UserError(f"{place} exists already; remove it or choose another folder")
+        if os.path.exists(whole := _place(folder, name, None) / "saved_model.pb"):
+            raise UserError(
+                f"{whole.parent} is an export without versions; choose another folder for them"
+            )
     # Of the two folders of a pair none appears before both are written.
     with contextlib.ExitStack() as stack:
         for name, service in services.items():

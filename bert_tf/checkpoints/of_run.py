@@ -11,6 +11,8 @@ from bert_tf.progress import warn
 
 # What a run folder has from its start.
 RUN_FILE = "config.yaml"
+# And at its end.
+_METRICS_FILE = "metrics.json"
 
 # Where the runs of a search are in it.
 _TRIALS = "trials"
@@ -90,6 +92,11 @@ def without_checkpoint(run: Path) -> UserError:
         return UserError(
             f"{run} has no checkpoint yet; finish its search, or name one of the trials under "
             f"{run / _TRIALS}"
+        )
+    if (run / _METRICS_FILE).is_file():
+        return UserError(
+            f"{run} has no checkpoint any more; put it back, or train again with the command that "
+            "made the run"
         )
     return UserError(f"{run} has no checkpoint yet; let its training save one first")
 

@@ -14,7 +14,7 @@ from bert_tf.config.data import (
     TokenClassificationData,
 )
 from bert_tf.config.model import TaggerModel
-from bert_tf.config.run import RunConfig, difference, load, tell_difference
+from bert_tf.config.run import RunConfig, difference, has_moved, load, tell_difference
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "TokenClassificationData",
     "TrainConfig",
     "difference",
+    "has_moved",
     "load",
     "tell_difference",
 ]

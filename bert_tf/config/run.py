@@ -1,6 +1,7 @@
 """A whole run's configuration: one class for each task family, and the reading of YAML."""
 
 import dataclasses
+import glob
 import itertools
 import json
 import os
@@ -202,6 +203,15 @@ def difference(old: RunConfig, new: RunConfig) -> list[str]:
     return [key for key, _, _ in _changes(old, new)]
 
 
+def has_moved(old: RunConfig, new: RunConfig) -> bool:
+    """Whether something that the old configuration names is where the new one says now."""
+    before, after = _flat(old), _flat(new)
+    return type(old) is type(new) and any(
+        value != after[key] and _is_same(value, after[key]) and os.path.isabs(str(after[key]))
+        for key, value in before.items()
+    )
+
+
 def tell_difference(old: RunConfig, new: RunConfig) -> str:
     """What `difference` finds with both values, as in "train.seed (0 there, 1 now)"."""
     return ", ".join(
@@ -223,17 +233,16 @@ def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]
 
 
 def _is_same(before: object, after: object) -> bool:
-    """Whether two values are equal, or a path the one that it was before what it names had gone.
+    """Whether two values are equal, or paths of one name of which the first leads nowhere now.
 
-    Paths are made absolute where something is found there.
+    What it led to has moved, or is gone: paths are made absolute where something is found there.
     """
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return all(map(_is_same, before, after))
     if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
         return before == after
-    then, now = Path(before).parts, Path(after).parts
-    is_gone = os.path.isabs(before) and not os.path.isabs(after) and not os.path.exists(before)
-    return is_gone and then[-len(now) :] == now
+    is_gone = os.path.isabs(before) and not glob.glob(before, recursive=True)
+    return is_gone and Path(before).name == Path(after).name
 
 
 def _flat(config: RunConfig) -> dict[str, object]:

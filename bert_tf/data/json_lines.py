@@ -31,11 +31,18 @@ def whole_text(text: str) -> str:
 
 def _object(line: str, place: str) -> dict[str, Any]:
     try:
-        values = json.loads(line)
+        values = json.loads(line, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise UserError(f"{place}, column {error.colno}: not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # too deep, or a number of too many digits
         raise UserError(f"{place}: JSON that cannot be read ({error})") from None
     if not isinstance(values, dict):
-        raise UserError(f"{place}: expected an object with named values")
+        raise UserError(
+            f"{place}: expected an object with named values, one in each line (of pandas, "
+            "to_json(orient='records', lines=True))"
+        )
     return values
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no value of JSON")

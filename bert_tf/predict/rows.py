@@ -52,8 +52,14 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
 
     Raises:
-        UserError: the file is missing or empty, not UTF-8, or a line is not what it should be.
+        UserError: the file is missing or empty, a table, not UTF-8, or a line is not what it should
+            be.
     """
+    if path.endswith((".csv", ".tsv")):
+        raise UserError(
+            f"{path} is a table; give its texts one in a line, or JSON lines with "
+            f"{' and '.join(ranks)}"
+        )
     with _opened(path) as handle:
         opening = _opening(handle)
         if not any(opening) and path != "-":

@@ -195,7 +195,10 @@ class QuestionAnswering(Task):
                 f"stands at its offset; the first is {lost[0].id}"
             )
         if len(lost) == len(questions):
-            raise UserError(f"{path}: no answer stands at its offset, none of {len(questions)}")
+            raise UserError(
+                f"{path}: no answer stands at its offset, none of {len(questions)}; answer_start "
+                "counts the characters of the context before it"
+            )
         left_out = {each.id for each in lost}
         return [each for each in questions if each.id not in left_out]
 

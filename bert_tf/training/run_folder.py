@@ -84,8 +84,8 @@ class RunFolder:
                     "set it as before to resume"
                 )
             if run.has_saved:
-                if changed:
-                    # Its trials have, and the search may have more of them now.
+                # Where its trials have saved, the search may have more of them now.
+                if changed or configuration.has_moved(before, config):
                     write_text(path / CONFIG_FILE, config.to_yaml())
                 return run
             if not changed and run._has_vocabulary(vocabulary):

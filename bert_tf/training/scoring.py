@@ -39,7 +39,8 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
         name = f"other_{name}"
     metrics = score(task, model, rows, run.predictions, name)
     if data:
-        say(f"{data}: {in_words(metrics) or 'no labels; predictions are written'}")
+        said = in_words(metrics) or "no labels"
+        say(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
         if metrics:
             run.write_metrics(metrics, of=name)
     elif run.read_metrics() is None:

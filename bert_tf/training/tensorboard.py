@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.training.evaluations import Metrics
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
@@ -26,8 +29,7 @@ class Scalars:
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(str(self._folder))
         with self._writer.as_default(step=step):
-            for name, value in metrics.items():
-                tf.summary.scalar(name, value)
+            _write_points(metrics)
 
     def close(self) -> None:
         """Writes what is still in memory."""
@@ -53,9 +55,14 @@ def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metric
     writer = tf.summary.create_file_writer(str(folder))
     with writer.as_default(step=0):
         api.hparams({key: _plain(value) for key, value in settings.items()}, trial_id=trial)
-        for name, value in metrics.items():
-            tf.summary.scalar(name, value)
+        _write_points(metrics)
     writer.close()
+
+
+def _write_points(metrics: Metrics) -> None:
+    for name, value in metrics.items():
+        # TensorFlow refuses what is beyond float32.
+        tf.summary.scalar(name, np.clip(value, -_LARGEST, _LARGEST))
 
 
 def _plain(value: object) -> object:

@@ -55,6 +55,12 @@ def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100.0"]
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_what_pandas_writes_for_nothing_is_no_json(tmp_path, value):
+    with pytest.raises(UserError, match=f"line 1: JSON that cannot be read .{value} is no value"):
+        rows(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
+
+
 def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
     ((_, row),) = rows(tmp_path / "a.jsonl", '{"text": "\\ud83d!", "label": "\\ud83d\\ude00"}')
     assert row == {"text": "\ufffd!", "label": "\U0001f600"}

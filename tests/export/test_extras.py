@@ -118,5 +118,8 @@ def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["1", "12"]
     with pytest.raises(UserError, match="exists already; remove it or choose another"):
         export.save(models("nsp"), tokenizer, out, kind="nsp", version=1)
+    whole = export.save(models("nsp"), tokenizer, tmp_path / "whole", kind="nsp")
+    with pytest.raises(UserError, match="whole is an export without versions; choose another"):
+        export.save(models("nsp"), tokenizer, whole, kind="nsp", version=2)
     with pytest.raises(UserError, match="version 0 is not a number from 1"):
         export.save(models("nsp"), tokenizer, out, kind="nsp", version=0)

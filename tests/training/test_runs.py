@@ -162,6 +162,20 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
         )
 
 
+def test_a_run_goes_on_where_its_project_has_been_moved_to(tmp_path):
+    (tmp_path / "old").mkdir()
+    path = tiny.write_finetuning(tmp_path / "old")
+    settings = ["train.epochs=1", "data.path=."]
+    training.finetune(configuration.load(path, settings), tmp_path / "old" / "run")
+    (tmp_path / "old").rename(tmp_path / "new")
+    moved = tmp_path / "new"
+    (moved / "run" / "metrics.json").unlink()
+    with pytest.raises(UserError, match="not found: .*old"):
+        training.evaluate(moved / "run")
+    training.finetune(configuration.load(moved / path.name, settings), moved / "run")
+    assert training.evaluate(moved / "run")["loss"] > 0
+
+
 def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     config = configuration.load(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
     training.finetune(config, tmp_path / "fine")
