@@ -64,7 +64,7 @@ def test_plain_values_mean_what_yaml_1_2_says(read, text, value):
     assert type(found) is type(value)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.dictionaries(texts.filter(lambda key: key != "base"), values))
 def test_what_is_written_reads_back_the_same(tmp_path_factory, tree):
     file = tmp_path_factory.mktemp("yaml") / "config.yaml"

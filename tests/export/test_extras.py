@@ -103,6 +103,7 @@ def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):
     assert tf.saved_model.experimental.read_fingerprint(str(copy)) == told
 
 
+@pytest.mark.slow
 def test_a_pair_of_a_version_is_in_one_folder(models, tokenizer, tmp_path):
     folder = export.save(models("nsp"), tokenizer, tmp_path / "pair", kind="hub", version=3)
     assert folder == tmp_path / "pair"

@@ -145,6 +145,7 @@ def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
         training.finetune(configuration.load(path), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_path, monkeypatch):
     path = tiny.write_pretraining(tmp_path)
     load = lambda: configuration.load(path, ["train.checkpoint_steps=3"])  # noqa: E731
@@ -162,13 +163,14 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
         )
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_its_project_has_been_moved_to(tmp_path):
-    (tmp_path / "old").mkdir()
-    path = tiny.write_finetuning(tmp_path / "old")
-    settings = ["train.epochs=1", "data.path=."]
-    training.finetune(configuration.load(path, settings), tmp_path / "old" / "run")
+    (tmp_path / "old" / "project").mkdir(parents=True)
+    path = tiny.write_finetuning(tmp_path / "old" / "project")
+    settings = ["train.epochs=1"]
+    training.finetune(configuration.load(path, settings), path.parent / "run")
     (tmp_path / "old").rename(tmp_path / "new")
-    moved = tmp_path / "new"
+    moved = tmp_path / "new" / "project"
     (moved / "run" / "metrics.json").unlink()
     with pytest.raises(UserError, match="not found: .*old"):
         training.evaluate(moved / "run")
@@ -343,6 +345,7 @@ def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_trials_of_other_initial_weights_are_not_compared(tmp_path, pretrained):
     start = tmp_path / "start"
     shutil.copytree(reading.find(pretrained).folder, start)
