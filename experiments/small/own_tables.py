@@ -10,10 +10,10 @@ from experiments.small.job import Job, Settings, Sources, run_job
 from experiments.small.tasks import finetune_job
 
 _HERE = Path(__file__).parent
-_SIZES = ("2x128x2", "4x128x2", "2x256x4")
+_SIZES = ("2x128x2", "4x128x2", "4x256x4")
 _DIRECTIONS = ("left_to_right", "right_to_left")
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
-_EARLY_STEPS = (1000, 2000, 4000)
+_EARLY_STEPS = (500, 1000, 2000)
 # What a model needs that no checkpoint gives its sizes.
 _NEW = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initializer_range")
 

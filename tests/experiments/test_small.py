@@ -238,7 +238,7 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
     )
     assert told[-1].startswith("experiments.small: error: not done: left_to_right, side_by_side (p")
     done = started.jobs.done
-    assert {"bert", "no_nsp", "right_to_left", "wnut17_bert", "wnut17_bert_4000"} <= set(done)
+    assert {"bert", "no_nsp", "right_to_left", "wnut17_bert", "wnut17_bert_2000"} <= set(done)
     left_out = ("left_to_right", "bilstm", "side_by_side")
     assert not any(word in name for name in done for word in left_out)
     runs, *_ = started.pages[0]
