@@ -7,11 +7,12 @@
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds, hyper-parameters and optimizer, and draw their batches at random;
 each run is a process of its own, and they take turns. The result of each is kept in `--out` with
-its settings and checksums of what it read: started again with the same, the rest is done, on the
-same machine with the same libraries. The table has mean and standard error over the seeds, and the
-ratios of the median times that a process takes from its start to the predictions on the held-out
-rows, both evaluating once: on the clock, and of the processors, which other work on the machine
-disturbs less.
+its settings and checksums of what it read: started again with the same, the rest is done. All runs
+of a line are of one machine with the same libraries; lines may be of different ones, as the whole
+takes some ten hours, and the table tells of which. It has mean and standard error over the seeds,
+and the ratios of the median times that a process takes from its start to the predictions on the
+held-out rows, both evaluating once: on the clock, and of the processors, which other work on the
+machine disturbs less.
 """
 
 import argparse
@@ -80,7 +81,9 @@ def _work(arguments: argparse.Namespace) -> None:
     checkpoint, results = _checksum(*weights), {}
     keys = [(n, side, seed) for n in names for seed in arguments.seeds for side in SIDES]
     data = {name: _checksum(*table[name].files()) for name in names}
-    _check_machines([(side, _path(n, side, seed, arguments)) for n, side, seed in keys])
+    for name in names:
+        line = [(side, seed) for side in SIDES for seed in arguments.seeds]
+        _check_machines([(side, _path(name, side, seed, arguments)) for side, seed in line])
     for name, side, seed in keys:
         read = {"checkpoint": checkpoint, "data": data[name]}
         done = _result(name, table[name], side, seed, read, arguments)
@@ -90,10 +93,11 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
-    """Refuses a table of several machines, or several versions of a library, before it is made.
+    """Refuses a line of several machines, or several versions of a library, before it is made.
 
     Args:
-        files: the side and the place of every result; those that are not there are made here.
+        files: the side and the place of every result of the line; those that are not there are
+            made here.
 
     Raises:
         UserError: results are of different ones, or do not tell, or are of others than these and
@@ -226,7 +230,8 @@ def _print(
 ) -> None:
     shown = Table("task", "metric", *SIDES, "difference", "time", "processor time")
     commits = {each["commit"] for (_, side, _), each in results.items() if side == "bert_tf"}
-    shown.caption = f"bert_tf {', '.join(sorted(commits))}"
+    machines = {"{processor}, {cores} cores".format(**each["machine"]) for each in results.values()}
+    shown.caption = f"bert_tf {', '.join(sorted(commits))}; {'; '.join(sorted(machines))}"
     for name in names:
         percent = table[name].percent
         scores = {s: [percent * results[name, s, seed]["score"] for seed in seeds] for s in SIDES}

@@ -182,7 +182,7 @@ def test_a_new_result_tells_its_machine_and_its_libraries(tmp_path, monkeypatch,
     assert found["settings"].keys() == told
 
 
-def test_a_table_is_of_one_machine_and_one_version_of_each_library(tmp_path):
+def test_a_line_is_of_one_machine_and_one_version_of_each_library(tmp_path):
     files = [write_result(tmp_path, side, seed) for side in quality.SIDES for seed in (0, 1)]
     quality._check_machines(files)
     other = write_result(tmp_path, "transformers", 2, processor="Xeon")
@@ -204,10 +204,23 @@ def test_no_run_is_added_to_those_of_another_machine(tmp_path):
         quality._check_machines([there, ("bert_tf", tmp_path / "bert_tf-1.json")])
 
 
-def test_results_that_are_kept_here_are_of_one_machine():
-    files = [(path.name.rpartition("-")[0], path) for path in sorted(RESULTS.glob("*/*.json"))]
-    assert len(files) >= 7
+@pytest.mark.parametrize("line", sorted(path.name for path in RESULTS.iterdir()))
+def test_a_line_that_is_kept_here_is_of_one_machine(line):
+    files = [(path.name.rpartition("-")[0], path) for path in (RESULTS / line).glob("*.json")]
+    assert len(files) >= 6
     quality._check_machines(files)
+
+
+def test_the_table_tells_every_machine_of_its_lines(lines, capsys):
+    done = {"score": 0.5, "seconds": 2.0, "processor": 3.0, "commit": "0123456"}
+    processors = {"CoLA": "EPYC", "WNUT-17": "Xeon"}
+    results = {
+        (name, side, 0): done | {"machine": {"processor": processor, "cores": 2}}
+        for name, processor in processors.items()
+        for side in quality.SIDES
+    }
+    quality._print(list(processors), lines, [0], results)
+    assert "bert_tf 0123456; EPYC, 2 cores; Xeon, 2 cores" in capsys.readouterr().out
 
 
 def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
