@@ -10,7 +10,7 @@ from experiments.small.job import Job, Settings, Sources, run_job
 from experiments.small.tasks import finetune_job
 
 _HERE = Path(__file__).parent
-_SIZES = ("2x128x2", "4x128x2", "4x256x4")
+_SIZES = ("2x128x2", "4x256x4")
 _DIRECTIONS = ("left_to_right", "right_to_left")
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
 _EARLY_STEPS = (500, 1000, 2000)
