@@ -97,7 +97,7 @@ def test_every_run_names_the_files_that_it_reads(sources):
             data = config.data
             named = [name for name in (data.train, data.dev, data.test) if name is not None]
             assert {Path(data.path) / name for name in named} <= read
-    assert len(runs) == 48
+    assert len(runs) == 45
 
 
 def test_the_report_shows_other_data_in_the_place_of_the_papers(sources):
