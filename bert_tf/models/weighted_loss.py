@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.encoder import Encoder
 from bert_tf.models.encoder_model import EncoderModel
 
@@ -90,37 +91,32 @@ class WeightedModel(EncoderModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """The sum of weighted losses of some rows over the weights of the whole batch."""
+        """The sum of weighted losses of some rows over the weights of the whole batch.
+
+        Updates each head's mean loss with them, as Keras's own losses do that are called by name.
+        """
         if sample_weight is not None:
             raise UserError(
                 f"a {type(self).__name__} takes no sample_weight and no class_weight; "
                 "its targets have their weights"
             )
-        logits = self.logits(y_pred)
-        losses = [
-            tf.reduce_sum(target.weights * cross_entropy(target.labels, logits[name]))
-            / (sums[name] + _EPSILON)
-            for name, target in self.targets(y).items()
-        ]
+        logits, heads = self.logits(y_pred), []
+        for name, (labels, weights) in self.targets(y).items():
+            losses = cross_entropy(labels, logits[name])
+            if name in self._head_losses:
+                self._head_losses[name].update_state(losses, sample_weight=weights)
+            heads.append(tf.reduce_sum(weights * losses) / (sums[name] + _EPSILON))
         # What layers have added counts by rows.
         share = super().replica_sums(y)["rows"] / sums["rows"]
-        return tf.add_n([*losses, *(share * tf.reduce_sum(added) for added in self.losses)])
+        return tf.add_n([*heads, *(share * tf.reduce_sum(added) for added in self.losses)])
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: None = None
     ) -> dict[str, tf.Tensor]:
-        """Updates each head's mean loss and accuracy, weighted by its targets."""
+        """Updates each head's accuracy, weighted by its targets; all metrics so far."""
         logits = self.logits(y_pred)
         for name, (labels, weights) in self.targets(y).items():
-            if name in self._head_losses:
-                losses = cross_entropy(labels, logits[name])
-                self._head_losses[name].update_state(losses, sample_weight=weights)
             best = tf.argmax(logits[name], axis=-1, output_type=labels.dtype)
             right = tf.equal(best, labels)
             self._head_accuracies[name].update_state(right, sample_weight=weights)
         return self.get_metrics_result()
-
-
-def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """int [...] and float32 [..., classes] -> float32 [...]."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
