@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 _SIZES = ("2x128x2", "4x256x4")
 _DIRECTIONS = ("left_to_right", "right_to_left")
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
-_EARLY_STEPS = (500, 1000, 2000)
+_EARLY_STEPS = (1000, 2000)
 # What a model needs that no checkpoint gives its sizes.
 _NEW = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initializer_range")
 

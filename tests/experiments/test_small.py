@@ -97,7 +97,7 @@ def test_every_run_names_the_files_that_it_reads(sources):
             data = config.data
             named = [name for name in (data.train, data.dev, data.test) if name is not None]
             assert {Path(data.path) / name for name in named} <= read
-    assert len(runs) == 45
+    assert len(runs) == 43
 
 
 def test_the_report_shows_other_data_in_the_place_of_the_papers(sources):
@@ -117,7 +117,7 @@ def test_figure_4_starts_from_steps_that_are_kept(sources):
     starts = [
         argument for job in jobs(sources) for argument in job.arguments if "step-" in argument
     ]
-    assert len(starts) == 6
+    assert len(starts) == 4
     assert {int(start.rpartition("-")[2]) for start in starts} <= set(kept)
 
 
@@ -246,7 +246,7 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
 
     started.jobs.fails.clear()
     assert started("--tables", "5", "figure 4") == 0
-    assert len(started.jobs.done) == len(set(started.jobs.done)) == 32
+    assert len(started.jobs.done) == len(set(started.jobs.done)) == 30
 
 
 def test_a_quiet_call_has_quiet_jobs(started, capsys):
