@@ -56,5 +56,6 @@ def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Seque
         panel.grid(alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
     if handles:
-        panels[0][0].legend(handles, labels, fontsize="small")
+        # Beside the panels: on them it would hide a curve of many.
+        figure.legend(handles, labels, loc="outside right upper", fontsize="small")
     return to_png(figure)

@@ -32,6 +32,10 @@ def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> b
         panel.plot(line.x, line.y, marker="o", label=line.name)
     if logarithmic:
         panel.set_xscale("log")
+        # Its own labels are formulas, which `png.new_figure` leaves unread.
+        panel.xaxis.set_major_formatter("{x:.3g}")
+        panel.set_xticks(sorted({x for line in lines for x in line.x}))
+        panel.minorticks_off()
     panel.set_xlabel(axis)
     panel.set_ylabel("percent")
     panel.grid(alpha=0.3)

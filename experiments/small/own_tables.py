@@ -11,6 +11,8 @@ from experiments.small.tasks import finetune_job
 
 _HERE = Path(__file__).parent
 _SIZES = ("2x128x2", "4x256x4")
+# What names of sizes begin with: with next sentence prediction, and without.
+_OBJECTIVES = ("", "no_nsp_")
 _DIRECTIONS = ("left_to_right", "right_to_left")
 # Steps of pre-training that figure 4 fine-tunes from, besides the last.
 _EARLY_STEPS = (1000, 2000)
@@ -21,9 +23,9 @@ _NEW = ("num_hidden_layers", "hidden_size", "num_attention_heads", "initializer_
 _PRETRAININGS = {
     "bert": ("5", "6", "figure 4"),
     "left_to_right": ("5", "figure 4"),
-    "no_nsp": ("5",),
+    "no_nsp": ("5", "6", "figure 4"),
     "right_to_left": ("5",),
-    **{size: ("6",) for size in _SIZES},
+    **{f"{objective}{size}": ("6",) for objective in _OBJECTIVES for size in _SIZES},
 }
 # The tasks of each table.
 _TASKS = {"5": ("sst2", "wnut17", "squad"), "6": ("sst2", "wnut17"), "figure 4": ("wnut17",)}
@@ -47,15 +49,15 @@ class _Start(NamedTuple):
 
 _STARTS = (
     _Start("bert", ("5", "6", "figure 4"), "bert"),
-    _Start("no_nsp", ("5",), "no_nsp"),
+    _Start("no_nsp", ("5", "6", "figure 4"), "no_nsp"),
     _Start("left_to_right", ("5", "figure 4"), "left_to_right"),
     _Start("bilstm", ("5",), "left_to_right", {"model.bilstm": "true"}),
     _Start("side_by_side", ("5",), "side_by_side"),
     _Start("from_scratch", ("5",), None),
-    *(_Start(size, ("6",), size) for size in _SIZES),
+    *(_Start(name, ("6",), name) for name in _PRETRAININGS if name.endswith(_SIZES)),
     *(
         _Start(f"{name}_{step}", ("figure 4",), f"{name}/checkpoints/step-{step:08d}")
-        for name in ("bert", "left_to_right")
+        for name in ("bert", "no_nsp", "left_to_right")
         for step in _EARLY_STEPS
     ),
 )

@@ -41,5 +41,5 @@ def test_every_run_is_in_the_legend_whatever_it_is_called(monkeypatch):
 
     (panel,) = figures[0].axes
     assert len(panel.lines) == 3
-    legend = [text.get_text() for text in panel.get_legend().get_texts()]
+    legend = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert legend == [f"held out: {name}" for name in names]

@@ -1,4 +1,4 @@
-"""Table 6: BERT in several sizes, pre-trained for as many steps."""
+"""Table 6: a masked LM in several sizes, pre-trained for as many steps."""
 
 from collections.abc import Sequence
 
@@ -33,14 +33,14 @@ _PAPER = {
 
 
 def find(facts: Sequence[RunFacts]) -> list[Ablation]:
-    """A table for each number of steps after which BERT is there in several sizes."""
-    of_bert = [
-        each
-        for each in fine_tuned(facts)
-        if each.origin.complete and each.origin.objective == origin.BERT
-    ]
+    """A table for each number of steps after which a masked LM is there in several sizes.
+
+    Those without next sentence prediction have one of their own.
+    """
+    complete = [each for each in fine_tuned(facts) if each.origin.complete]
+    masked = [each for each in complete if each.origin.objective in (origin.BERT, origin.NO_NSP)]
     found = []
-    for runs in groups(of_bert, lambda each: each.origin.steps):
+    for runs in groups(masked, lambda each: (each.origin.objective, each.origin.steps)):
         runs = last_of_each(
             _of_several_sizes(runs), lambda each: (size_of(each), each.origin.folder)
         )
@@ -73,8 +73,9 @@ def _section(runs: Sequence[RunFacts]) -> Section:
                 if value is not None:
                     lines[column_of(each)].add(_weights(each) / 1e6, value)
     drawn = [line for line in lines.values() if len(line.x) > 1]
+    objective = "" if runs[0].origin.objective == origin.BERT else f", {origin.NO_NSP}"
     return Section(
-        "Model size (table 6)",
+        f"Model size{objective} (table 6)",
         ("", "layers", "width", "heads", "perplexity", *(column.heading for column in columns)),
         tuple(rows),
         (

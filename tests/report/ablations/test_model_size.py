@@ -55,3 +55,18 @@ def test_table_6_leaves_out_what_only_one_size_has_run_on(house):
     assert not any("third" in column for column in head)
     tables = house.page(house.folder / "a", house.folder / "c")
     assert list(tables) == ["Classification: other", "Classification: third"]
+
+
+def test_sizes_without_next_sentence_have_a_table_of_their_own(house):
+    runs = []
+    for next_sentence in (True, False):
+        for width in (8, 16):
+            name = f"{width}_{next_sentence}"
+            start = house.pretraining(f"from_{name}", 9.0, next_sentence, width=width)
+            runs.append(house.finetuning(name, start, {"accuracy": width / 20}, width=width))
+    tables = house.page(*runs)
+    for heading in ("Model size (table 6)", "Model size, no next sentence (table 6)"):
+        assert house.ours(tables[heading]) == [
+            ["ours", "2", "8", "2", "9.00", "40.0"],
+            ["ours", "2", "16", "2", "9.00", "80.0"],
+        ]

@@ -1,0 +1,16 @@
+"""Results over a size or a time."""
+
+from bert_tf.report import lines
+from bert_tf.report.lines import Line, draw_lines
+
+
+def test_a_logarithmic_axis_is_labelled_with_the_points_in_plain_numbers(monkeypatch):
+    figures = []
+    monkeypatch.setattr(lines, "to_png", lambda figure: figures.append(figure) or b"")
+    draw_lines([Line("a", [0.3932, 1.5], [1, 5]), Line("b", [1.5, 85.0], [3, 4])], "size", True)
+
+    (panel,) = figures[0].axes
+    assert panel.get_xscale() == "log"
+    figures[0].canvas.draw()
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["0.393", "1.5", "85"]
+    assert [label.get_text() for label in panel.get_xticklabels(minor=True)] == []
