@@ -239,3 +239,19 @@ def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
             "dev.tsv": name,
             "train.tsv": name,
         }
+
+
+def test_the_peer_trains_on_as_many_rows_and_is_scored_on_all(tmp_path):
+    questions = [
+        {"id": str(n), "question": "who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+        for n in range(5)
+    ]
+    article = {"title": "t", "paragraphs": [{"context": "Ann sat.", "qas": questions}]}
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}-v1.1.json").write_text(json.dumps({"data": [article]}))
+    task = QualityTask("experiments/squad/by_article.yaml", tmp_path, "f1", {}, train_rows=2)
+    rows = task.rows()
+    assert [row["id"] for row in rows["train"]] == ["0", "1"]
+    assert len(rows["dev"]) == 5
+    assert task.score(rows, {str(n): "Ann" for n in range(5)}) == 100.0
+    assert "data.train_rows=2" in task.overrides("checkpoint", 0, tmp_path)
