@@ -37,15 +37,16 @@ _PAPER = {
 
 def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     """A table for each size of which there are several objectives, pre-trained to their end."""
-    found = []
-    for runs in groups([e for e in fine_tuned(facts) if e.origin.complete], size_of):
-        if len({each.origin.objective for each in runs}) > 1:
-            runs = last_of_each(runs, pretraining_of)
-            found.append(Ablation(_section(runs), runs))
-    return found
+    complete = [each for each in fine_tuned(facts) if each.origin.complete]
+    compared = [
+        last_of_each(runs, pretraining_of)
+        for runs in groups(complete, size_of)
+        if len({each.origin.objective for each in runs}) > 1
+    ]
+    return [Ablation(_section(runs, len(compared) > 1), runs) for runs in compared]
 
 
-def _section(runs: Sequence[RunFacts]) -> Section:
+def _section(runs: Sequence[RunFacts], one_of_several: bool) -> Section:
     columns = columns_of(runs, _COLUMNS)
     rows = [
         Row(("paper: " + name, *paper_cells(columns, _COLUMNS, values)), True)
@@ -53,11 +54,13 @@ def _section(runs: Sequence[RunFacts]) -> Section:
     ]
     rows += [Row((name, *run_cells(columns, same))) for name, same in by_pretraining(runs)]
     layers, width, heads = size_of(runs[0])
-    note = f"The paper's are of BERT-base; ours have {layers} layers, {width} wide, {heads} heads"
+    size = f"{layers} layers, {width} wide, {heads} heads"
+    note = f"The paper's are of BERT-base; ours have {size}"
     if any(each.encoder.attention == "side_by_side" for each in runs):
         note += ", and two directions side by side are two encoders of that size"
+    which = f": {size}" if one_of_several else ""
     return Section(
-        "Pre-training tasks (table 5)",
+        f"Pre-training tasks{which} (table 5)",
         ("pre-trained with", *(column.heading for column in columns)),
         tuple(rows),
         (f"{note}.", *training_parts(runs)),

@@ -93,6 +93,23 @@ def test_table_5_tells_that_two_directions_are_two_encoders(house):
     ) in house.text()
 
 
+def test_each_of_several_sizes_has_a_table_5_that_names_it(house):
+    runs = []
+    for width in (8, 16):
+        starts = {
+            name: house.pretraining(f"{name}{width}", 9.0, next_sentence, width=width)
+            for name, next_sentence in (("bert", True), ("no_nsp", False))
+        }
+        runs += [
+            house.finetuning(f"on_{name}{width}", start, {"accuracy": 0.7}, width=width)
+            for name, start in starts.items()
+        ]
+    assert [name for name in house.page(*runs) if "table 5" in name] == [
+        "Pre-training tasks: 2 layers, 8 wide, 2 heads (table 5)",
+        "Pre-training tasks: 2 layers, 16 wide, 2 heads (table 5)",
+    ]
+
+
 def test_tables_tell_of_runs_on_a_part_of_the_training_data(house):
     bert = house.pretraining("bert", 9.0)
     part = "{path: SST-2, format: sst2, train_rows: 10000}"
