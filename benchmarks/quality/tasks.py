@@ -123,7 +123,7 @@ def tasks(data: Path, glue: Path, squad: Path) -> dict[str, QualityTask]:
             squad,
             "f1",
             squad_like,
-            train_rows=3_000,
+            train_rows=1_500,
             percent=1.0,
         ),
     }
