@@ -77,34 +77,32 @@ def _work(arguments: argparse.Namespace) -> None:
     checks.check(chosen, sources.checkpoint)
     remember(known)
     began = time.monotonic()
-    failed = _do_all(chosen, arguments.passed_on)
+    _do_all(chosen, arguments.passed_on)
+    # What failed here because another call was at it may be done by now.
+    left = [job.name for job in chosen if not job.makes.exists()]
     minutes = (time.monotonic() - began) / 60
-    say(f"{len(chosen) - len(failed)} of {len(chosen)} done, {minutes:.0f} minutes in this call")
+    say(f"{len(chosen) - len(left)} of {len(chosen)} done, {minutes:.0f} minutes in this call")
     _write_page(known)
-    if failed:
+    if left:
         raise UserError(
-            f"not done: {', '.join(failed)}; mend what is told above, and start the same command "
+            f"not done: {', '.join(left)}; mend what is told above, and start the same command "
             "again to go on"
         )
 
 
-def _do_all(chosen: Sequence[Job], options: Sequence[str]) -> list[str]:
-    """Does the jobs; the names of those that failed, and of those that were passed over for it."""
-    failed = []
+def _do_all(chosen: Sequence[Job], options: Sequence[str]) -> None:
+    """Does the jobs, and warns of those that fail and of those that are passed over for it."""
     for number, job in enumerate(chosen, start=1):
         if job.makes.exists():
             continue
         missing = [path for path in job.needs if not path.exists()]
         if missing:
             warn(f"{job.name} is passed over: it needs {missing[0]}, which is not there")
-            failed.append(f"{job.name} (passed over)")
             continue
         say(f"{number} of {len(chosen)}: {job.name}")
         problem = process.run([sys.executable, "-m", job.module, *options, *job.arguments])
         if problem is not None:
             warn(f"{job.name} {problem}; going on with what does not need it")
-            failed.append(job.name)
-    return failed
 
 
 def _write_page(sources: Sources) -> None:

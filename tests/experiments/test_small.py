@@ -153,12 +153,15 @@ def test_nothing_to_do_is_a_mistake(sources):
 
 
 class Jobs:
-    """Stands for the processes: each only leaves what it makes, unless it is to fail."""
+    """Stands for the processes: each only leaves what it makes, unless it is to fail.
+
+    One that another call has taken fails as well, and what it makes is there all the same.
+    """
 
     def __init__(self, sources):
         self._out = sources.out
         self._jobs = {job.arguments: job for job in jobs(sources)}
-        self.done, self.options, self.fails = [], set(), set()
+        self.done, self.options, self.fails, self.taken = [], set(), set(), set()
 
     def run(self, command):
         python, m, module, *arguments = command
@@ -170,13 +173,14 @@ class Jobs:
         if job.name in self.fails:
             job.makes.parent.mkdir(parents=True, exist_ok=True)
             return "failed with exit code 2"
-        self.done.append(job.name)
+        if job.name not in self.taken:
+            self.done.append(job.name)
         for path in {job.makes, *self._beside(job)}:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}")
         if job.is_run:
             (job.makes.parent / "config.yaml").write_text(job.config().to_yaml())
-        return None
+        return "failed with exit code 2" if job.name in self.taken else None
 
     def _beside(self, job):
         """What others need that this job makes too: steps of pre-training, another file."""
@@ -238,7 +242,7 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
         f"warning: wnut17_left_to_right is passed over: it needs {needed}, which is not there"
         in told
     )
-    assert told[-1].startswith("experiments.small: error: not done: left_to_right, side_by_side (p")
+    assert told[-1].startswith("experiments.small: error: not done: left_to_right, side_by_side, ")
     done = started.jobs.done
     assert {"bert", "no_nsp", "right_to_left", "wnut17_bert", "wnut17_bert_2000"} <= set(done)
     left_out = ("left_to_right", "bilstm", "side_by_side")
@@ -249,6 +253,13 @@ def test_what_does_not_need_what_failed_is_done(sources, started, capsys):
     started.jobs.fails.clear()
     assert started("--tables", "5", "figure 4") == 0
     assert len(started.jobs.done) == len(set(started.jobs.done)) == 32
+
+
+def test_what_another_call_does_meanwhile_is_done(started, capsys):
+    started.jobs.taken = {"left_to_right"}
+    assert started("--tables", "5") == 0
+    assert "left_to_right failed with exit code 2" in capsys.readouterr().err
+    assert {"wnut17_left_to_right", "side_by_side"} <= set(started.jobs.done)
 
 
 def test_a_quiet_call_has_quiet_jobs(started, capsys):
