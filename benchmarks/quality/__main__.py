@@ -6,7 +6,8 @@
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds, hyper-parameters and optimizer, and draw their batches at random;
-each run is a process of its own, and they take turns. The result of each is kept in `--out` with
+each run is a process of its own, started so that it keeps what memory it frees (see
+`benchmarks.allocation`), and they take turns. The result of each is kept in `--out` with
 its settings and checksums of what it read: started again with the same, the rest is done. All runs
 of a line are of one machine with the same libraries; lines may be of different ones, as the whole
 takes some ten hours, and the table tells of which. It has mean and standard error over the seeds,
@@ -34,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import kept
+from benchmarks.allocation import KEEPS_MEMORY
 from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import command
 from bert_tf.atomic import write_text
@@ -154,6 +156,7 @@ def _result(
     """
     path = _path(name, side, seed, arguments)
     settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
+    settings |= KEEPS_MEMORY
     if side == "bert_tf":
         settings |= AS_TRANSFORMERS
     if not path.exists():
@@ -213,7 +216,8 @@ def _timed(module: str, *arguments: str | Path) -> dict[str, float]:
     """Runs a module; seconds on the clock, and of all processors together."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", module, *arguments])
+    command_line = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command_line, env=os.environ | KEEPS_MEMORY)
     seconds = time.monotonic() - began
     if done.returncode:
         raise UserError(f"{module} failed, as said above; mend it and start again to go on")

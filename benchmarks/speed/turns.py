@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.allocation import KEEPS_MEMORY
 from benchmarks.memory import peak_bytes
 
 
@@ -51,7 +52,7 @@ class Contestant:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | settings.get("environment", {}),
+            env=os.environ | KEEPS_MEMORY | settings.get("environment", {}),
         )
         self.seconds: list[float] = []
         self.memory = 0.0
