@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -14,6 +15,7 @@ from benchmarks.quality import same_updates
 from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import config as configuration
 from bert_tf.errors import UserError
+from bert_tf.models.token_classifier import IGNORED
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "quality"
 LABELS = ["B-animal", "I-animal", "O"]
@@ -129,6 +131,13 @@ def test_the_same_updates_want_a_checkpoint_that_is_there(tmp_path, monkeypatch,
     assert same_updates.main() == 2
     error = capsys.readouterr().err
     assert f"there is no {tmp_path}/missing" in error and error.count("\n") == 1
+
+
+def test_the_peer_is_given_our_labels_by_its_names():
+    tags = same_updates._peers_labels(np.array([[3, IGNORED]]), ignored=-100)
+    np.testing.assert_array_equal(tags["labels"], [[3, -100]])
+    spans = same_updates._peers_labels({"start": np.array([1]), "end": np.array([2])}, ignored=-100)
+    assert spans == {"start_positions": 1, "end_positions": 2}
 
 
 def test_predicted_labels_are_scored():
