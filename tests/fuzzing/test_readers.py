@@ -53,7 +53,7 @@ def fuzz(folder: Path, inputs: int, *readers: str) -> str:
 
 
 def test_every_reader_is_given_some(tmp_path):
-    told = fuzz(tmp_path, 20)
+    told = fuzz(tmp_path, 10)
     assert [line.partition(":")[0] for line in told.splitlines()] == list(READERS)
 
 

@@ -178,6 +178,7 @@ def test_a_run_goes_on_where_its_project_has_been_moved_to(tmp_path):
     assert training.evaluate(moved / "run")["loss"] > 0
 
 
+@pytest.mark.slow
 def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     config = configuration.load(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
     training.finetune(config, tmp_path / "fine")
@@ -386,6 +387,7 @@ def test_another_configuration_does_not_resume_and_names_the_key(pretrained, loa
         training.pretrain(load_pretraining("train.seed=1"), pretrained)
 
 
+@pytest.mark.slow
 def test_what_changes_no_number_may_change_when_a_run_goes_on(
     tmp_path, monkeypatch, pretrained, load_pretraining
 ):
