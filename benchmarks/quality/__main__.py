@@ -7,13 +7,13 @@
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
 sides have the same rows, seeds, hyper-parameters and optimizer, and draw their batches at random;
 each run is a process of its own, started so that it keeps what memory it frees (see
-`benchmarks.allocation`), and they take turns. The result of each is kept in `--out` with
-its settings and checksums of what it read: started again with the same, the rest is done. All runs
-of a line are of one machine with the same libraries; lines may be of different ones, as the whole
-takes some ten hours, and the table tells of which. It has mean and standard error over the seeds,
-and the ratios of the median times that a process takes from its start to the predictions on the
-held-out rows, both evaluating once: on the clock, and of the processors, which other work on the
-machine disturbs less.
+`benchmarks.allocation`), and they take turns. The result of each is kept in `--out` with its
+settings and checksums of what it read: started again with the same, the rest is done. All runs of a
+line are of one machine with the same libraries; lines may be of different ones, as the whole takes
+some ten hours, and the table tells of which. It has mean and standard error over the seeds, and the
+ratios of the median times that a process takes from its start to the predictions on the held-out
+rows, both evaluating once: on the clock, and of the processors, which other work on the machine
+disturbs less.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import kept
-from benchmarks.allocation import KEEPS_MEMORY
+from benchmarks.allocation import KEEPS_MEMORY, environment
 from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
 from bert_tf import command
 from bert_tf.atomic import write_text
@@ -216,8 +216,7 @@ def _timed(module: str, *arguments: str | Path) -> dict[str, float]:
     """Runs a module; seconds on the clock, and of all processors together."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    command_line = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command_line, env=os.environ | KEEPS_MEMORY)
+    done = subprocess.run([sys.executable, "-m", module, *arguments], env=environment())
     seconds = time.monotonic() - began
     if done.returncode:
         raise UserError(f"{module} failed, as said above; mend it and start again to go on")

@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.allocation import KEEPS_MEMORY
+from benchmarks.allocation import environment
 from benchmarks.arguments import existing
 from benchmarks.serving.texts import FILES, TASKS, texts
 from benchmarks.speed.turns import Contestant, take_turns
@@ -188,7 +188,7 @@ def _cold(entries: list, settings: dict, times: int) -> list[tuple[str, str, str
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
-                env=os.environ | KEEPS_MEMORY | own.get("environment", {}),
+                env=environment(own.get("environment")),
             )
             told = json.loads(done.stdout.splitlines()[-1])
             # What it takes to end the process is no part of it.

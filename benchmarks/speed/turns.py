@@ -5,7 +5,6 @@ each other's threads, and what slows the machine down for a while slows all of t
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.allocation import KEEPS_MEMORY
+from benchmarks.allocation import environment
 from benchmarks.memory import peak_bytes
 
 
@@ -52,7 +51,7 @@ class Contestant:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | KEEPS_MEMORY | settings.get("environment", {}),
+            env=environment(settings.get("environment")),
         )
         self.seconds: list[float] = []
         self.memory = 0.0
