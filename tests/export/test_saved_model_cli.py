@@ -39,17 +39,8 @@ def command(*arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        "classification",
-        *(
-            pytest.param(family, marks=pytest.mark.slow)
-            for family in REQUESTS
-            if family != "classification"
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", REQUESTS)
 def test_run_gives_the_answers_of_the_signature(exported, loaded, tmp_path, family):
     request = REQUESTS[family]
     texts = ";".join(f"{name}={values!r}" for name, values in request.items())

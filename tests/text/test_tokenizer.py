@@ -399,6 +399,7 @@ def test_the_graph_has_no_table_no_python_and_only_the_wordpiece_op_of_tf_text()
     }
 
 
+@pytest.mark.slow
 def test_the_locale_does_not_change_lower_casing():
     """ICU's own lower-casing makes a dotless i of I where the language is Turkish."""
     script = (

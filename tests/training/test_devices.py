@@ -115,26 +115,22 @@ def assert_close(run, other):
 
 @pytest.fixture(scope="module")
 def two(commands, tmp_path_factory):
-    """The folder of runs on one device and on two, of which the last is also taken up again."""
+    """The folder of runs on one device and on two."""
     place = tmp_path_factory.mktemp("two")
-    several = commands(place, "finetune", "mirrored")
-    again = several.copy()
-    again[3] = str(place / "again")
-    finish(
-        start(
-            2,
-            [
-                commands(place, "pretrain", "one_device", IN_PARTS),
-                commands(place, "pretrain", "mirrored", IN_PARTS),
-                commands(place, "finetune", "one_device"),
-                several,
-                ["cut", several[3], again[3], "4"],
-                again,
-            ],
-            place,
-        )
-    )
+    cases = [
+        commands(place, kind, strategy, *parts)
+        for kind, parts in (("pretrain", [IN_PARTS]), ("finetune", []))
+        for strategy in ("one_device", "mirrored")
+    ]
+    finish(start(2, cases, place))
     return place
+
+
+def taken_up_again(command, place):
+    """Commands that cut a run off in its middle, as `place / "again"`, and end it."""
+    again = command.copy()
+    again[3] = str(place / "again")
+    return [["cut", command[3], again[3], "4"], again]
 
 
 def test_two_devices_pre_train_as_one(two):
@@ -146,19 +142,17 @@ def test_two_devices_fine_tune_as_one(two):
 
 
 @pytest.mark.slow
-def test_a_run_on_two_devices_is_taken_up_again(two):
+def test_a_run_on_two_devices_is_taken_up_again(two, commands):
+    finish(start(2, taken_up_again(commands(two, "finetune", "mirrored"), two), two))
+
     assert_equal(two / "again", two / "finetune_mirrored")
 
 
 def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, tmp_path):
-    command = commands(tmp_path, "finetune", "multi_worker")
-    again = command.copy()
-    again[3] = str(tmp_path / "again")
-    chief, worker = run_two_workers([command, ["cut", command[3], again[3], "4"], again], tmp_path)
+    chief, worker = run_two_workers([commands(tmp_path, "finetune", "multi_worker")], tmp_path)
 
     run = tmp_path / "finetune_multi_worker"
     assert_equal(run, two / "finetune_mirrored")
-    assert_equal(tmp_path / "again", run)
     for of_chief, of_worker in zip(chief, worker, strict=True):
         assert any("checkpoints" in path for path in of_chief["written"])
         assert of_worker["written"] == []
@@ -169,6 +163,14 @@ def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, 
         seen = [row for batches in used for batch in batches[epoch] for row in batch]
         assert sorted(seen) == list(range(ROWS))
     assert {len(batch) for batches in used for batch in batches} == {4}
+
+
+@pytest.mark.slow
+def test_a_run_of_two_workers_is_taken_up_again(two, commands, tmp_path):
+    command = commands(tmp_path, "finetune", "multi_worker")
+    run_two_workers([command, *taken_up_again(command, tmp_path)], tmp_path)
+
+    assert_equal(tmp_path / "again", two / "finetune_mirrored")
 
 
 @pytest.mark.slow

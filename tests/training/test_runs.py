@@ -252,6 +252,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, loa
     assert of_run.newest(run).name == "step-00000006"
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full_is_told_and_the_last_checkpoint_stays(
     tmp_path, nursery, pretraining_yaml
 ):
