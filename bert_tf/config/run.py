@@ -199,7 +199,10 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def difference(old: RunConfig, new: RunConfig) -> list[str]:
-    """The keys, such as "train.seed", whose values are not the same in both and have to be."""
+    """The keys, such as "train.seed", whose values are not the same in both and have to be.
+
+    What both search may have other values: trials that are done stay what they are.
+    """
     return [key for key, _, _ in _changes(old, new)]
 
 
@@ -225,10 +228,11 @@ def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]
     if type(old) is not type(new):
         return [("task", old.task, new.task)]
     before, after = _flat(old), _flat(new)
+    free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
     return [
         (key, value, after[key])
         for key, value in before.items()
-        if key not in _FREE and not _is_same(value, after[key])
+        if key not in free and not _is_same(value, after[key])
     ]
 
 

@@ -6,6 +6,7 @@ four columns, WNUT-17 (Derczynski et al. 2017) two.
 """
 
 import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def read_conll(
     """
     rows = list(_sentences(path, word_column, tag_column, needs_tags))
     return tidied(str(path), rows, lenient_tags)
+
+
+def separator(path: Path) -> str:
+    """What parts the columns of a file: a tab, or a space.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    return "\t" if "\t" in read_text(path, "data") else " "
 
 
 def _sentences(
@@ -85,9 +95,14 @@ def _sentences(
 
 def _fields(text: str) -> list[str]:
     text = text.removesuffix("\r")
-    if not text.strip():
+    if _is_blank(text):
         return []
     return text.split("\t") if "\t" in text else re.findall("[^ ]+", text)
+
+
+def _is_blank(text: str) -> bool:
+    """Of other blanks than those of ASCII, such as the ideographic space, a word may be made."""
+    return not text.strip(string.whitespace)
 
 
 def _column(fields: list[str], column: int, what: str, path: Path, number: int) -> str:
@@ -96,6 +111,6 @@ def _column(fields: list[str], column: int, what: str, path: Path, number: int) 
             f"{path}, line {number}: no column {column} for the {what}; columns are 0 to "
             f"{len(fields) - 1}; set data.{what}_column"
         )
-    if not fields[column].strip():
+    if _is_blank(fields[column]):
         raise UserError(f"{path}, line {number}: the {what} is empty")
     return fields[column]

@@ -20,7 +20,7 @@ import tensorflow as tf
 from bert_tf.atomic import write_text
 from bert_tf.config import TaggerModel, TokenClassificationData
 from bert_tf.data.batching import batches_by_length
-from bert_tf.data.conll import read_conll
+from bert_tf.data.conll import read_conll, separator
 from bert_tf.data.tag_schemes import OUTSIDE, parse
 from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.data.tagged_windows import TaggedWindows, ragged
@@ -45,10 +45,12 @@ class TaggedTexts:
     Attributes:
         sentences: in the file's order; all have tags, or none.
         by_document: whether sentences of a document are one text.
+        separator: what parts the columns of the file.
     """
 
     sentences: Sequence[Sentence]
     by_document: bool
+    separator: str = " "
 
     @cached_property
     def texts(self) -> list[list[str]]:
@@ -169,23 +171,28 @@ class TokenClassification(Task):
     def write_predictions(
         self, predictions: np.ndarray, data: TaggedTexts, folder: Path, name: str
     ) -> None:
-        """Writes word, tag if it is told, and predicted tag in columns, as conlleval reads them."""
+        """Writes word, tag if it is told, and predicted tag, in columns parted as in the data.
+
+        So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs.
+        """
         blocks = []
         for sentence, predicted in zip(
             data.sentences, self._predicted(predictions, data), strict=True
         ):
             told = [] if sentence.tags is None else [sentence.tags]
-            # Spaces part the columns, but a word of a file with tabs may have one.
-            words = (word.replace(" ", "_") for word in sentence.words)
-            rows = zip(words, *told, predicted, strict=True)
-            blocks.append("".join(f"{' '.join(row)}\n" for row in rows))
+            rows = zip(sentence.words, *told, predicted, strict=True)
+            # Those of TFDS are of no file, and may have the spaces that part them here.
+            columns = ([field.replace(data.separator, "_") for field in row] for row in rows)
+            blocks.append("".join(f"{data.separator.join(row)}\n" for row in columns))
         write_text(folder / f"{name}.conll", "\n".join(blocks))
 
     def _read(self, path: Path) -> TaggedTexts:
         settings = self.data
         if settings.format == "tfds" and not path.is_file():
             sentences = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
+            parted_by = " "
         else:
+            parted_by = separator(path)
             sentences = read_conll(
                 path,
                 settings.word_column,
@@ -198,7 +205,7 @@ class TokenClassification(Task):
                 f"{path} has no -DOCSTART- lines that part documents; mark them, or set "
                 "data.document_context: false"
             )
-        return TaggedTexts(sentences, settings.document_context)
+        return TaggedTexts(sentences, settings.document_context, parted_by)
 
     def _predicted(self, logits: np.ndarray, data: TaggedTexts) -> list[list[str]]:
         """The best tags of each sentence."""

@@ -8,9 +8,14 @@ Metrics = Mapping[str, float]
 
 
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
-    """What metrics are compared by: the greater, the better. Among equals the lower loss wins."""
-    value = metrics[best_metric]
-    return -math.inf if math.isnan(value) else value, -metrics.get("loss", 0.0)
+    """What metrics are compared by: the greater, the better. Among equals the lower loss wins.
+
+    Those of a model whose loss is no number, which may be right by chance, come last.
+    """
+    value, loss = metrics[best_metric], metrics.get("loss", 0.0)
+    if math.isnan(value) or not math.isfinite(loss):
+        return -math.inf, -math.inf
+    return value, -loss
 
 
 def in_words(metrics: Metrics) -> str:

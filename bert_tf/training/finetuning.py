@@ -19,6 +19,7 @@ from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
 from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.fingerprint import fingerprint, of_files
 from bert_tf.training.fit import Phase, train
+from bert_tf.training.nonfinite import check_dev_loss
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import score, trained
 from bert_tf.training.search import check_sources, search
@@ -168,6 +169,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
 
     def finish() -> dict[str, float]:
         metrics = score(task, model, dev, run.predictions, "dev")
+        check_dev_loss(metrics)
         if not steps_compete:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)

@@ -16,6 +16,7 @@ from bert_tf.training.evaluations import Metrics
 
 # Where so many updates in a row are left out, leaving out does not help.
 _IN_A_ROW = 10
+_ADVICE = "lower train.learning_rate and start again with another --out"
 
 
 class Diverged(UserError):
@@ -34,8 +35,17 @@ class Diverged(UserError):
         self.found = found
 
 
+def check_dev_loss(metrics: Metrics) -> None:
+    """Raises Diverged where the loss on the dev data is not finite at the end of a run."""
+    loss = metrics.get("loss", 0.0)
+    if not math.isfinite(loss):
+        raise Diverged(f"the loss on the dev data is {loss}", _ADVICE)
+
+
 class NonFinite(StepCallback):
     """Ends training when the loss or the gradient is not finite, or warns of what was left out.
+
+    The weights are looked at after the last update, which no loss follows that would tell.
 
     The batch is written down as `nonfinite-step-00001000.npz`, its inputs and targets under their
     own names.
@@ -72,19 +82,27 @@ class NonFinite(StepCallback):
         loss, seen = float(logs["loss"]), int(self.model.optimizer.nonfinite.numpy())
         if seen == self._seen and math.isfinite(loss):
             self._in_a_row = 0
-            return
-        self._seen = seen
-        what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
-        if self._skip and self._in_a_row < _IN_A_ROW - 1:
-            self._in_a_row += 1
-            warn(f"{what} at step {self.step}; its update is left out")
-            # The means would stay what they are now.
-            self.model.reset_metrics()
-            return
-        raise Diverged(
-            f"{what} at step {self.step}{self._write_batch()}",
-            f"lower train.learning_rate and start again with another --out{self._other_way()}",
-        )
+        else:
+            self._seen = seen
+            is_loss = not math.isfinite(loss)
+            self._leave_out(f"the loss is {loss}" if is_loss else "the gradient is not finite")
+        if self.step == self.total and not self._has_finite_weights():
+            raise Diverged(f"weights are not finite after step {self.step}, the last", _ADVICE)
+
+    def _leave_out(self, what: str) -> None:
+        """Warns that the optimizer has left an update out; raises Diverged where it has not."""
+        if not self._skip or self._in_a_row == _IN_A_ROW - 1:
+            raise Diverged(
+                f"{what} at step {self.step}{self._write_batch()}", _ADVICE + self._other_way()
+            )
+        self._in_a_row += 1
+        warn(f"{what} at step {self.step}; its update is left out")
+        # The means would stay what they are now.
+        self.model.reset_metrics()
+
+    def _has_finite_weights(self) -> bool:
+        weights = self.model.trainable_variables
+        return all(bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights)
 
     def _other_way(self) -> str:
         if self._skip:

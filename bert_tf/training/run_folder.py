@@ -27,6 +27,8 @@ METRICS_FILE = "metrics.json"
 BEST_FILE = "best.yaml"
 SEARCH_FILE = "search.tsv"
 SUMMARY_FILE = "summary.tsv"
+# Of a trial of a search whose loss is no longer a number: what was seen, and where.
+DIVERGED_FILE = "diverged.json"
 # What a run has under `logs`.
 _LOGS = ("train", "dev", "trials")
 # An empty file that the process locks which works on the run.
@@ -57,8 +59,9 @@ class RunFolder:
     def start(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
         """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
 
-        A run that has saved something goes on with its own copy of the vocabulary. One that has not
-        is begun anew where the configuration or the vocabulary has changed.
+        A run that has saved something goes on with its own copy of the vocabulary, a search also
+        with other values of what it searches. One that has not is begun anew where the
+        configuration or the vocabulary has changed.
 
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
@@ -77,18 +80,18 @@ class RunFolder:
         run.config = config
         if before is not None:
             changed = configuration.difference(before, config)
-            if changed and _has_saved(path):
-                raise UserError(
-                    f"{path} holds a run with another "
-                    f"{configuration.tell_difference(before, config)}; choose another --out, or "
-                    "set it as before to resume"
-                )
+            is_other_search = before.search != config.search
             if run.has_saved:
-                # Where its trials have saved, the search may have more of them now.
-                if changed or configuration.has_moved(before, config):
+                if changed:
+                    raise UserError(
+                        f"{path} holds a run with another "
+                        f"{configuration.tell_difference(before, config)}; choose another --out, "
+                        "or set it as before to resume"
+                    )
+                if is_other_search or configuration.has_moved(before, config):
                     write_text(path / CONFIG_FILE, config.to_yaml())
                 return run
-            if not changed and run._has_vocabulary(vocabulary):
+            if not changed and not is_other_search and run._has_vocabulary(vocabulary):
                 return run
             run._clear()
         write_text(run.vocabulary, vocabulary)
@@ -213,7 +216,7 @@ class RunFolder:
 
         The tokens of its text stay: whether they are still right shows when they are asked for.
         """
-        for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE):
+        for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE, DIVERGED_FILE):
             (self.path / name).unlink(missing_ok=True)
         # Only what runs write: the folder may be one that the user keeps other things in.
         trials = [config.parent for config in self.trials.glob(f"*/{CONFIG_FILE}")]
@@ -222,5 +225,6 @@ class RunFolder:
 
 
 def _has_saved(folder: Path) -> bool:
-    """Whether a run has a checkpoint, or its metrics where somebody has removed the checkpoints."""
-    return bool(step_folders(folder / CHECKPOINTS)) or (folder / METRICS_FILE).exists()
+    """Whether a run has a checkpoint, or is at its end: somebody may have removed them."""
+    ended = any((folder / name).exists() for name in (METRICS_FILE, DIVERGED_FILE))
+    return ended or bool(step_folders(folder / CHECKPOINTS))

@@ -16,18 +16,27 @@ from pathlib import Path
 from bert_tf.atomic import atomic_path, remove_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.config import RunConfig
+from bert_tf.data.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 from bert_tf.progress import say, warn
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
-from bert_tf.training.run_folder import BEST_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
+from bert_tf.training.run_folder import (
+    BEST_FILE,
+    DIVERGED_FILE,
+    SEARCH_FILE,
+    SUMMARY_FILE,
+    RunFolder,
+)
 from bert_tf.training.tensorboard import write_trial
 
 Finetune = Callable[[RunConfig, Path], dict[str, float]]
 
 # What the trials have in common, as `check_sources` has found it.
 _SOURCES_FILE = "sources.json"
+# What is noted of a trial that diverged.
+_FOUND, _SKIPS = "found", "skip_nonfinite"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,11 +111,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
         settings = {key: getattr(config.train, key) for key in run.config.search}
         name = ",".join(f"{key}={value}" for key, value in settings.items())
         say(f"trial {number} of {len(configs)}: {name}")
-        try:
-            metrics = _run_once(config, run.trials / name, finetune)
-        except Diverged as error:
-            warn(f"trial {name} is left out: {error.found}")
-            metrics = {}
+        metrics = _run_once(config, run.trials / name, finetune)
         trials.append(Trial(name, config, settings, metrics))
         if metrics and not (run.logs / "trials" / name).exists():
             write_trial(run.logs / "trials" / name, name, settings, metrics)
@@ -117,16 +122,33 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best = _best(trials, best_metric)
     say(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
-    is_still_the_best = run.trained_with == best.config
-    for kept in (run.checkpoints, run.predictions):
+    _keep(run, best)
+    run.finish(best.metrics)
+    return best.metrics
+
+
+def _keep(run: RunFolder, best: Trial) -> None:
+    """Gives the run the checkpoint, the predictions and the configuration of its best trial.
+
+    Raises:
+        UserError: somebody has removed the checkpoint.
+    """
+    trial, is_still_the_best = run.trials / best.name, run.trained_with == best.config
+    places = [run.checkpoints, run.predictions]
+    if is_still_the_best and of_run.step_folders(run.checkpoints):
+        places.remove(run.checkpoints)
+    elif not of_run.step_folders(trial / run.checkpoints.name):
+        raise UserError(
+            f"{trial} is the best trial and has no checkpoint any more; put it back, or remove the "
+            "folder, so that it is trained again"
+        )
+    for kept in places:
         with atomic_path(kept) as new:
             if is_still_the_best and kept == run.predictions and kept.exists():
                 # What `evaluate` has found on other data since.
                 shutil.copytree(kept, new)
-            shutil.copytree(run.trials / best.name / kept.name, new, dirs_exist_ok=True)
+            shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
-    run.finish(best.metrics)
-    return best.metrics
 
 
 def kept_summary(run: RunFolder) -> dict[str, str] | None:
@@ -148,15 +170,44 @@ def kept_summary(run: RunFolder) -> dict[str, str] | None:
 
 
 def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:
-    """The metrics of a trial, from its folder if it is finished."""
-    done = RunFolder.start(folder, config).read_metrics()
-    if done is None:
-        done = finetune(config, folder)
-    kept = of_run.kept(folder)
-    for checkpoint in of_run.step_folders(kept.parent):
-        if checkpoint != kept:
-            remove_folder(checkpoint)
-    return done
+    """The metrics of a trial, from its folder if it has ended; none of one that diverged."""
+    run = RunFolder.start(folder, config)
+    metrics, found = run.read_metrics(), _divergence(run)
+    if metrics is None and found is None:
+        try:
+            metrics = finetune(config, folder)
+        except Diverged as error:
+            found = error.found
+            _note_divergence(run, found)
+    if metrics is None:
+        warn(f"trial {folder.name} is left out: {found}")
+        return {}
+    # Whoever needs room may have removed them all: only those of the best trial are needed.
+    for checkpoint in set(of_run.step_folders(run.checkpoints)) - {_ended_with(run)}:
+        remove_folder(checkpoint)
+    return metrics
+
+
+def _ended_with(run: RunFolder) -> Path | None:
+    """The checkpoint with the final weights of a finished trial, if there are any."""
+    return of_run.kept(run.path) if of_run.step_folders(run.checkpoints) else None
+
+
+def _note_divergence(run: RunFolder, found: str) -> None:
+    """Has a trial that diverged stay so; leaving updates out may help it, so that is noted too."""
+    noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
+    write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
+
+
+def _divergence(run: RunFolder) -> str | None:
+    """What was noted of a trial that diverged with the same settings."""
+    file = run.path / DIVERGED_FILE
+    if not file.exists():
+        return None
+    noted = read_json(file)
+    skips = value_at(file, "", noted, _SKIPS, bool)
+    found = value_at(file, "", noted, _FOUND, str)
+    return found if skips == run.config.train.skip_nonfinite else None
 
 
 def _best(trials: Iterable[Trial], best_metric: str) -> Trial:

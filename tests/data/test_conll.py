@@ -97,6 +97,13 @@ def test_a_file_that_cannot_be_read_is_named_with_the_line(write, content, messa
         read_conll(write(content))
 
 
+@pytest.mark.parametrize("blank", ["\u3000", "\u00a0", "\u200b"])
+def test_what_only_unicode_calls_a_blank_is_a_word(write, blank):
+    (alone,) = read_conll(write(f"the\n{blank}\ncat\n"), needs_tags=False)
+    (tagged,) = read_conll(write(f"the O\n{blank} O\ncat O\n"))
+    assert alone.words == tagged.words == ("the", blank, "cat")
+
+
 def test_columns_that_are_not_there_are_named(write):
     path = write("a O\n")
     with pytest.raises(

@@ -129,6 +129,26 @@ def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
         assert 100 * metrics[name] == pytest.approx(expected["FB1"], abs=0.0051)
 
 
+def test_columns_are_parted_as_in_the_data(tmp_path):
+    """So tabs for WNUT-17, whose own script splits at them; a type may then have a space."""
+    path = tiny_tags.write_tagging(tmp_path)
+    for name in ("train", "dev"):
+        file = tmp_path / f"{name}.conll"
+        parted = file.read_text().replace(" ", "\t").replace("animal", "wild animal")
+        file.write_text(parted)
+    task = task_of(path)
+    task.train_examples()
+    data = task.read(tmp_path / "dev.conll")
+    words = sum(len(each.words) for each in data.sentences)
+    task.write_predictions(np.eye(len(task.labels))[[1] * words], data, tmp_path, "predicted")
+
+    written = read_conll(tmp_path / "predicted.conll", tag_column=1)
+    assert [each.tags for each in written] == [each.tags for each in data.sentences]
+    lines = (tmp_path / "predicted.conll").read_text().splitlines()
+    assert {line.split("\t")[2] for line in lines if line} == {"B-place"}
+    assert any("\tB-wild animal\t" in line for line in lines)
+
+
 def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
     task = task_of(tiny_tags.write_tagging(tmp_path))

@@ -104,6 +104,16 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
         training.finetune(load(), tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("rate", "told"), [("3e38", "weights are not finite"), ("1e19", "loss on the dev data is")]
+)
+def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_path, rate, told):
+    one_step = ["train.epochs=1", "train.batch_size=32", "train.warmup_fraction=0.0"]
+    with pytest.raises(Diverged, match=told):
+        training.finetune(load(*one_step, f"train.learning_rate={rate}"), tmp_path / "run")
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
 def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
     spoil(2)  # [CLS]
     with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):

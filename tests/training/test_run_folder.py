@@ -74,6 +74,18 @@ def test_a_search_may_have_more_trials_than_when_it_was_stopped(begin):
     assert RunFolder.open(run.path).config.search == {"seed": (1, 2, 3)}
 
 
+@pytest.mark.parametrize(
+    "settings", [["train.seed=3"], ["train.seed=[1,2]", "train.epochs=3"], ["train.epochs=[1,2]"]]
+)
+def test_a_search_stays_one_of_the_same_kind(begin, settings):
+    run = begin("train.seed=[1,2]")
+    save(begin_trial(run))
+    before = (run.path / "config.yaml").read_text()
+    with pytest.raises(UserError, match="holds a run with another train."):
+        begin(*settings)
+    assert (run.path / "config.yaml").read_text() == before
+
+
 @pytest.mark.parametrize("keep", [save, lambda run: run.write_metrics({"accuracy": 1.0})])
 def test_what_was_saved_is_not_given_up_for_another_configuration(begin, keep):
     keep(begin("train.seed=1"))

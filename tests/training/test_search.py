@@ -1,6 +1,7 @@
 """A search: what it runs, what it writes, and which trial it keeps."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
@@ -257,6 +258,50 @@ def test_a_setting_of_which_a_seed_diverges_comes_behind_the_others(
     trials = Trials(encoder, ACCURACY | {key: diverged() for key in diverge})
 
     assert search(run, trials, "accuracy")["accuracy"] == best
+
+
+def test_a_trial_that_diverged_is_not_run_again_unless_updates_may_be_left_out(tmp_path, encoder):
+    settings = ("train.learning_rate=[0.1,0.2]", "train.seed=1")
+    search(
+        start(tmp_path, *settings),
+        Trials(encoder, {(0.1, 1): diverged(), (0.2, 1): 0.5}),
+        "accuracy",
+    )
+    again = Trials(encoder, {})
+    search(start(tmp_path, *settings), again, "accuracy")
+    assert again.ran == []
+    leaves_out = Trials(encoder, {(0.1, 1): 0.9})
+    metrics = search(
+        start(tmp_path, *settings, "train.skip_nonfinite=true"), leaves_out, "accuracy"
+    )
+    assert leaves_out.ran == [(0.1, 1)] and metrics["accuracy"] == 0.9
+
+
+def test_a_finished_search_may_have_more_trials(tmp_path, encoder):
+    first = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
+    assert search(first, Trials(encoder, ACCURACY), "accuracy")["accuracy"] == 0.9
+    more = Trials(encoder, {(0.3, 1): 1.0})
+    run = start(tmp_path, "train.learning_rate=[0.1,0.2,0.3]", "train.seed=1")
+
+    assert search(run, more, "accuracy")["accuracy"] == 1.0
+    assert more.ran == [(0.3, 1)]
+    assert RunFolder.open(run.path).config.search == {"learning_rate": (0.1, 0.2, 0.3)}
+    assert run.trained_with.train.learning_rate == 0.3
+
+
+def test_checkpoints_of_trials_that_are_not_the_best_may_be_removed(tmp_path, encoder):
+    run = start(tmp_path, *SEARCH)
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    for folder in run.trials.glob("*/checkpoints"):
+        shutil.rmtree(folder)
+    assert search(run, Trials(encoder, {}), "accuracy")["accuracy"] == 0.7
+
+    shutil.rmtree(run.checkpoints)
+    with pytest.raises(UserError, match=r"rate=0.2,seed=2 is the best trial and has no checkpoint"):
+        search(run, Trials(encoder, {}), "accuracy")
+    shutil.rmtree(run.trials / "learning_rate=0.2,seed=2")
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    assert reading.find(run.path).folder.parent == run.checkpoints
 
 
 def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
