@@ -5,15 +5,15 @@
         --squad squad_by_article --out experiments/results/quality
 
 FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST-2 and CoLA. Both
-sides have the same rows, seeds, hyper-parameters and optimizer, and draw their batches at random;
-each run is a process of its own, started so that it keeps what memory it frees (see
-`benchmarks.allocation`), and they take turns. The result of each is kept in `--out` with its
-settings and checksums of what it read: started again with the same, the rest is done. All runs of a
-line are of one machine with the same libraries; lines may be of different ones, as the whole takes
-some ten hours, and the table tells of which. It has mean and standard error over the seeds, and the
-ratios of the median times that a process takes from its start to the predictions on the held-out
-rows, both evaluating once: on the clock, and of the processors, which other work on the machine
-disturbs less.
+sides have the same rows, seeds, hyper-parameters and optimizer, start from the same weights, the
+head's included, and draw their batches at random; each run is a process of its own, started so that
+it keeps what memory it frees (see `benchmarks.allocation`), and they take turns. The result of each
+is kept in `--out` with its settings and checksums of what it read: started again with the same, the
+rest is done. All runs of a line are of one machine with the same libraries; lines may be of
+different ones, as the whole takes some ten hours, and the table tells of which. It has mean and
+standard error over the seeds, and the ratios of the median times that a process takes from its
+start to the predictions on the held-out rows, both evaluating once: on the clock, and of the
+processors, which other work on the machine disturbs less.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from rich.table import Table
 
 from benchmarks import kept
 from benchmarks.allocation import KEEPS_MEMORY, environment
-from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
+from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf import command
 from bert_tf.atomic import write_text
 from bert_tf.checkout import commit
@@ -158,7 +158,7 @@ def _result(
     settings = task.settings | read | {"train_rows": task.train_rows, "threads": THREADS}
     settings |= KEEPS_MEMORY
     if side == "bert_tf":
-        settings |= AS_TRANSFORMERS
+        settings |= AS_TRANSFORMERS | HEAD
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
         # The commit is told but not compared: most change nothing here, and a run takes long.
@@ -182,11 +182,12 @@ def _checksum(*files: Path) -> str:
 def _bert_tf(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
-    run = folder / f"run-{seed}"
+    run, start = folder / f"run-{seed}", folder / f"start-{seed}"
+    _begin(_job(task, seed, folder, arguments), Path(arguments.checkpoint), start)
     # One that was stopped would go on, and its time be too short.
     shutil.rmtree(run, ignore_errors=True)
     data = task.without_test(folder.resolve() / "data")
-    settings = task.overrides(arguments.checkpoint, seed, data)
+    settings = task.overrides(str(start), seed, data)
     took = _timed("bert_tf", "finetune", task.config, "--out", run, "--set", *settings)
     score = json.loads((run / "metrics.json").read_text())[task.metric]
     return {"score": score, **took}
@@ -195,21 +196,36 @@ def _bert_tf(
 def _transformers(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
-    rows = task.rows()
-    rows_file, result = folder / "rows.json", folder / f"predictions-{seed}.json"
-    write_text(rows_file, json.dumps(rows))
+    job_file = _job(task, seed, folder, arguments)
+    job = json.loads(job_file.read_text())
+    took = _timed("benchmarks.quality.huggingface", job_file)
+    rows = json.loads(Path(job["rows"]).read_text())
+    predictions = json.loads(Path(job["result"]).read_text())["predictions"]
+    return {"score": task.score(rows, predictions), **took}
+
+
+def _job(task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace) -> Path:
+    """Writes the file of a run of transformers, and that of the rows which it names."""
+    rows_file = folder / "rows.json"
+    write_text(rows_file, json.dumps(task.rows()))
     job = task.settings | {
         "checkpoint": arguments.checkpoint,
         "rows": str(rows_file),
-        "result": str(result),
+        "result": str(folder / f"predictions-{seed}.json"),
         "seed": seed,
         "threads": THREADS,
     }
     job_file = folder / f"job-{seed}.json"
     write_text(job_file, json.dumps(job))
-    took = _timed("benchmarks.quality.huggingface", job_file)
-    predictions = json.loads(result.read_text())["predictions"]
-    return {"score": task.score(rows, predictions), **took}
+    return job_file
+
+
+def _begin(job_file: Path, checkpoint: Path, start: Path) -> None:
+    """Writes the checkpoint that a run of transformers starts from, its tokenizer beside it."""
+    _timed("benchmarks.quality.huggingface", job_file, start)
+    for file in checkpoint.iterdir():
+        if file.name.startswith(("vocab", "tokenizer")):
+            shutil.copy(file, start)
 
 
 def _timed(module: str, *arguments: str | Path) -> dict[str, float]:

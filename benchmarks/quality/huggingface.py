@@ -1,9 +1,10 @@
 """One fine-tuning by transformers on PyTorch, as its own examples do it.
 
-    python -m benchmarks.quality.huggingface JOB.json
+    python -m benchmarks.quality.huggingface JOB.json [START]
 
 The job names a checkpoint, a file of rows (see `benchmarks.quality.tasks`) and hyper-parameters;
-the predictions on the held-out rows are written where it says.
+the predictions on the held-out rows are written where it says. With START nothing is trained: the
+model as it would start, with the head that the seed draws, is written to that folder.
 """
 
 import collections
@@ -22,14 +23,17 @@ Rows = list[dict[str, Any]]
 _EVALUATION_BATCH = 64
 
 
-def main(path: str) -> None:
-    """Trains, predicts and writes `predictions` to the job's `result`."""
+def main(path: str, start: str | None = None) -> None:
+    """Trains, predicts and writes `predictions` to the job's `result`; or writes the `start`."""
     job = json.loads(Path(path).read_text())
     rows = json.loads(Path(job["rows"]).read_text())
     transformers.set_seed(job["seed"])
     torch.set_num_threads(job["threads"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["checkpoint"])
     family = FAMILIES[rows["family"]](tokenizer, job, rows)
+    if start is not None:
+        family.model.save_pretrained(start)
+        return
     _train(family.model, family.training_features(rows["train"]), family.collate, job)
     predictions = family.predict(rows["dev"])
     Path(job["result"]).write_text(json.dumps({"predictions": predictions}))
@@ -320,4 +324,4 @@ def updates(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
