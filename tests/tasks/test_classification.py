@@ -160,6 +160,16 @@ def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_pat
     assert write(zero, "other", "other_test")["CoLA"] == "0"
 
 
+def test_the_diagnostic_set_as_it_is_shipped_is_submitted(tmp_path):
+    path = write_lines(tmp_path / "AX.tsv", ["index\tsentence1\tsentence2", "0\ta\tb"])
+    config = write_config(tmp_path, "classification", "path: MNLI, format: mnli")
+    task = task_of(config, labels=("contradiction", "entailment", "neutral"))
+    predictions = np.eye(3, dtype=np.float32)[[1]]
+    task.write_predictions(predictions, task.read(path), tmp_path / "written", "other_AX")
+    (written,) = (tmp_path / "written").iterdir()
+    assert (written.name, written.read_text().split()[2:]) == ("AX.tsv", ["0", "entailment"])
+
+
 def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
     path = write_config(tmp_path, "classification", "path: glue/cola, format: tfds")
