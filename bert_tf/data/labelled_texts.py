@@ -78,7 +78,8 @@ class LabelledTexts:
             only = f"only one label, {found.pop()!r}" if found else "no labels"
             raise UserError(f"{self.source}: {only}; a classifier needs two or more")
         if all(name.isascii() and name.isdigit() for name in found):
-            return tuple(sorted(found, key=int))
+            # Of 1 and 01, which are as great, the order is not to be left to chance.
+            return tuple(sorted(found, key=lambda name: (int(name), name)))
         return tuple(sorted(found))
 
     def class_ids(self, classes: Sequence[str] = ()) -> np.ndarray:

@@ -18,6 +18,11 @@ def test_labels_are_found_and_sorted():
     np.testing.assert_array_equal(texts("10", "9", "10").class_ids(), [1, 0, 1])
 
 
+def test_labels_of_the_same_number_are_always_in_the_same_order():
+    ones = [f"{'0' * zeros}1" for zeros in range(9)]
+    assert texts("2", *ones).all_classes() == (*sorted(ones), "2")
+
+
 def test_classes_of_the_format_stand_in_its_order_even_where_they_do_not_occur():
     rows = texts("b", "a", classes=("c", "b", "a"))
     assert rows.all_classes() == ("c", "b", "a")
