@@ -62,16 +62,16 @@ class LabelledTexts:
 
         Raises:
             UserError: there are fewer than two, or one that is no name of a class: it is empty, or
-                a file of labels, one a line, could not hold it.
+                a file of labels, one a line, or a TSV file of predictions could not hold it.
         """
         if self.classes:
             return self.classes
         for row, name in enumerate(self.labels or ()):
             self._check_not_empty(row, name)
-            if [name] != name.strip().splitlines():
+            if [name] != name.strip().splitlines() or "\t" in name:
                 raise UserError(
-                    f"{self.where(row)}: the label {name!r} has blanks around it or a line break "
-                    "in it; take them away"
+                    f"{self.where(row)}: the label {name!r} has blanks around it, or a tab or a "
+                    "line break in it; take them away"
                 )
         found = set(self.labels or ())
         if len(found) < 2:

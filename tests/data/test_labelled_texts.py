@@ -55,8 +55,10 @@ def test_an_empty_label_is_named_with_its_row(label):
         texts("a", "b", label).class_ids(("a", "b"))
 
 
-@pytest.mark.parametrize("label", ["good ", "\tgood", "very\ngood", "very\u2028good", "good\n"])
-def test_a_label_that_a_file_of_labels_cannot_hold_is_named(label):
+@pytest.mark.parametrize(
+    "label", ["good ", "\tgood", "very\tgood", "very\ngood", "very\u2028good", "good\n"]
+)
+def test_a_label_that_a_file_of_labels_or_predictions_cannot_hold_is_named(label):
     with pytest.raises(UserError, match="a.tsv, line 3: the label '.*good.*' has blanks around"):
         texts("good", label).all_classes()
     assert texts("good", "very good").all_classes() == ("good", "very good")
