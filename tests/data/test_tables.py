@@ -52,7 +52,14 @@ def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
     text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
     text = '{"text": "a", "label": 1.50}\n{"text": "b", "label": 1e2}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100.0"]
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100"]
+
+
+def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
+    values = ("1", "1.0", "0", "-0.0", '"1.0"')
+    text = "".join(f'{{"text": "a", "label": {value}}}\n' for value in values)
+    labels = [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)]
+    assert labels == ["1", "1", "0", "0", "1.0"]
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
