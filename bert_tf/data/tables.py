@@ -82,14 +82,19 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every row, with the number of the line it ends on; quoting as usual."""
-    text = read_text(path, "data").removeprefix("\ufeff")
+    """The fields of every row, with the number of the line it ends on; quoting as usual.
+
+    Empty lines count as in `read_tsv`.
+    """
+    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns = 0
     try:
         for fields in reader:
-            if fields:
-                yield reader.line_num, fields
+            if fields or columns == 1:
+                columns = columns or len(fields)
+                yield reader.line_num, fields or [""]
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
