@@ -1,5 +1,6 @@
 """Which texts a configuration names, whatever their format, and reading them."""
 
+import dataclasses
 from pathlib import Path
 
 from bert_tf.config import ClassificationData
@@ -78,7 +79,9 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
         rows = _read_table(path, data, columns, needs_labels)
     if needs_labels and rows.labels is None:
         raise UserError(f"{rows.source} has no labels")
-    return rows
+    if needs_labels or any(label.strip() for label in rows.labels or ()):
+        return rows
+    return dataclasses.replace(rows, labels=None)
 
 
 def _read_table(
@@ -100,13 +103,10 @@ def _read_table(
             raise UserError(
                 f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
             )
-    labels = [row[data.label_column] for _, row in rows] if has_labels else None
-    if labels and not needs_labels and not any(label.strip() for label in labels):
-        labels = None
     return LabelledTexts(
         source=str(path),
         columns=tuple([row[column] for _, row in rows] for column in texts),
-        labels=labels,
+        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
         places=[line for line, _ in rows],
     )
 

@@ -30,6 +30,15 @@ def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
     assert read(some, data_of("csv")).labels == ["", "x"]
 
 
+def test_so_it_is_in_a_file_of_glues_form(tmp_path):
+    header = "index\tsentence1\tsentence2\tlabel"
+    path = written(tmp_path / "test.tsv", header, "0\ta\tb\t", "1\tc\td\t ")
+    assert read(path, data_of("rte")).labels is None
+    rows = read(path, data_of("rte"), needs_labels=True)
+    with pytest.raises(UserError, match="test.tsv, line 2: the label is empty; write one"):
+        rows.class_ids()
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
