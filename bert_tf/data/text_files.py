@@ -63,7 +63,8 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
 
     Args:
         path: the file, or the name and the split.
-        data: its format and columns.
+        data: its format and columns; a table that is not one of the configured files is read by
+            its ending, if that is one of `tables.FORMATS`.
         needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
             in every row are as good as none.
 
@@ -87,10 +88,7 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
 def _read_table(
     path: Path, data: ClassificationData, texts: tuple[str, ...], needs_labels: bool
 ) -> LabelledTexts:
-    # A run on TFDS has no format of files.
-    file_format = path.suffix[1:] if data.format == "tfds" else data.format
-    if file_format not in tables.FORMATS:
-        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+    file_format = _format_of(path, data)
     label = (data.label_column,)
     if needs_labels:
         rows = list(tables.read_table(path, file_format, (*texts, *label)))
@@ -109,6 +107,19 @@ def _read_table(
         labels=[row[data.label_column] for _, row in rows] if has_labels else None,
         places=[line for line, _ in rows],
     )
+
+
+def _format_of(path: Path, data: ClassificationData) -> str:
+    """How a table is written: the run's own files as configured, others as their names end."""
+    splits = ("train", "dev", "test")
+    own = [each.resolve() for split in splits for each in find_files(data, split).values()]
+    ending = path.suffix[1:]
+    if ending in tables.FORMATS and path.resolve() not in own:
+        return ending
+    # A run on TFDS has no format of files.
+    if data.format == "tfds":
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+    return data.format
 
 
 def _tfds_splits(data: ClassificationData, split: str) -> dict[str, str]:
