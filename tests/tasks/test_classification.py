@@ -170,6 +170,19 @@ def test_the_diagnostic_set_as_it_is_shipped_is_submitted(tmp_path):
     assert (written.name, written.read_text().split()[2:]) == ("AX.tsv", ["0", "entailment"])
 
 
+def test_a_test_file_of_glue_that_is_the_dev_file_has_predictions_as_both(tmp_path):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    test = write_lines(tmp_path / "msr_paraphrase_test.txt", [header, "1\t1\t2\ta\ta"])
+    names = "train: msr_paraphrase_train.txt, dev: msr_paraphrase_test.txt"
+    path = write_config(tmp_path, "classification", f"path: ., format: mrpc, {names}")
+    task = task_of(path, labels=("0", "1"))
+    assert [*task.files("dev").values()] == [*task.test_files().values()] == [test]
+    for name in ("dev", "test"):
+        predictions = np.eye(2, dtype=np.float32)[[1]]
+        task.write_predictions(predictions, task.read(test), tmp_path / "written", name)
+    assert {each.name for each in (tmp_path / "written").iterdir()} == {"dev.tsv", "MRPC.tsv"}
+
+
 def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
     path = write_config(tmp_path, "classification", "path: glue/cola, format: tfds")
