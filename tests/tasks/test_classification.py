@@ -1,5 +1,7 @@
 """Classification of GLUE's and one's own texts: what is scored and written, and what is refused."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -196,6 +198,20 @@ def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     predictions = np.eye(2, dtype=np.float32)[[1, 0, 0, 1]]
     task.write_predictions(predictions, data, tmp_path, f"test{ending}")
     assert (tmp_path / "CoLA.tsv").read_text().split()[2:] == "0 1 1 0 2 0 3 1".split()
+
+
+def test_a_run_of_mnli_from_tfds_is_asked_the_diagnostic_set_of_tfds(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    path = write_config(tmp_path, "classification", "path: glue/mnli, format: tfds")
+    with tfds.testing.mock_data(num_examples=3):
+        task = task_of(path)
+        task.train_examples()
+        data = task.read(Path("glue/ax/test"))
+    assert data.benchmark == "ax"
+    predictions = np.eye(3, dtype=np.float32)
+    task.write_predictions(predictions, data, tmp_path / "written", "other_test")
+    words = "0 entailment 1 neutral 2 contradiction"
+    assert (tmp_path / "written" / "AX.tsv").read_text().split()[2:] == words.split()
 
 
 def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_path):
