@@ -14,6 +14,8 @@ from bert_tf.progress import warn
 _COLA = ["source", "label", "judgement", "sentence"]
 # The labelled diagnostic set has other names for the columns of MNLI.
 _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
+# The diagnostic set as the benchmark ships it; its own script gives it the name in `GLUE`.
+_SHIPPED_DIAGNOSTIC = "AX.tsv"
 # The label of pairs on which the people who labelled MultiNLI did not agree.
 _NO_AGREEMENT = "-"
 
@@ -40,8 +42,10 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     if name == "mrpc":
         found[""].append(folder / mrpc.TEST)
     if name == "mnli":
-        # Where the benchmark's own script puts it.
-        found[DIAGNOSTIC].append(folder.parent / "diagnostic" / task.test[DIAGNOSTIC])
+        # The second folder is where the benchmark's own script puts it.
+        folders = (folder, folder.parent / "diagnostic")
+        names = (task.test[DIAGNOSTIC], _SHIPPED_DIAGNOSTIC)
+        found[DIAGNOSTIC] = [each / name for each in folders for name in names]
     there = {
         ending: [each for each in places if each.is_file()] for ending, places in found.items()
     }

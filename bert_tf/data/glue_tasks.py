@@ -69,7 +69,7 @@ GLUE = {
         "gold_label",
         _ENTAILED_OR_WHAT,
         ("accuracy",),
-        {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX"},
+        {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX", "AX": "AX"},
         dev={MATCHED: "dev_matched.tsv", MISMATCHED: "dev_mismatched.tsv"},
         # The diagnostic set is for models of MNLI.
         test={
@@ -96,7 +96,7 @@ GLUE = {
         "gold_label",
         _ENTAILED_OR_WHAT,
         ("mcc", "accuracy"),
-        {"test": "AX", "diagnostic": "AX", "diagnostic-full": "AX"},
+        {"test": "AX", "AX": "AX", "diagnostic": "AX", "diagnostic-full": "AX"},
         tfds_texts=("premise", "hypothesis"),
     ),
 }

@@ -62,23 +62,24 @@ class LabelledTexts:
 
         Raises:
             UserError: there are fewer than two, or one that is no name of a class: it is empty, or
-                a file of labels, one a line, could not hold it.
+                a file of labels, one a line, or a TSV file of predictions could not hold it.
         """
         if self.classes:
             return self.classes
         for row, name in enumerate(self.labels or ()):
             self._check_not_empty(row, name)
-            if [name] != name.strip().splitlines():
+            if [name] != name.strip().splitlines() or "\t" in name:
                 raise UserError(
-                    f"{self.where(row)}: the label {name!r} has blanks around it or a line break "
-                    "in it; take them away"
+                    f"{self.where(row)}: the label {name!r} has blanks around it, or a tab or a "
+                    "line break in it; take them away"
                 )
         found = set(self.labels or ())
         if len(found) < 2:
             only = f"only one label, {found.pop()!r}" if found else "no labels"
             raise UserError(f"{self.source}: {only}; a classifier needs two or more")
         if all(name.isascii() and name.isdigit() for name in found):
-            return tuple(sorted(found, key=int))
+            # Of 1 and 01, which are as great, the order is not to be left to chance.
+            return tuple(sorted(found, key=lambda name: (int(name), name)))
         return tuple(sorted(found))
 
     def class_ids(self, classes: Sequence[str] = ()) -> np.ndarray:

@@ -25,21 +25,28 @@ def read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:
     Raises:
         UserError: there is no such file, or no list of the dev pairs.
     """
+    original, *lists = made_of(path)
+    if original == path:
+        return read_tsv(path)
+    return _part(original, lists, is_dev=path.name == "dev.tsv")
+
+
+def made_of(path: Path) -> list[Path]:
+    """The files that `read_mrpc` reads for `path`: itself, or Microsoft's and the list of ids."""
     original = path.with_name(TRAIN)
     if path.is_file() or path.name not in ("train.tsv", "dev.tsv") or not original.is_file():
-        return read_tsv(path)
-    return _part(original, is_dev=path.name == "dev.tsv")
+        return [path]
+    lists = [path.with_name(name) for name in _DEV_IDS]
+    return [original, *[each for each in lists if each.is_file()][:1]]
 
 
-def _part(original: Path, is_dev: bool) -> Iterator[tuple[int, list[str]]]:
-    lists = [original.with_name(name) for name in _DEV_IDS]
-    listed = next((path for path in lists if path.is_file()), None)
-    if listed is None:
+def _part(original: Path, lists: list[Path], is_dev: bool) -> Iterator[tuple[int, list[str]]]:
+    if not lists:
         raise UserError(
             f"{original} holds GLUE's training and dev pairs; put {_DEV_IDS[0]}, GLUE's list of "
             f"the latter, beside it, or set data.train to {TRAIN} and data.dev to {TEST}"
         )
-    dev = {tuple(fields[:2]) for _, fields in read_tsv(listed)}
+    dev = {tuple(fields[:2]) for _, fields in read_tsv(lists[0])}
     for number, (line, fields) in enumerate(read_tsv(original)):
         if number == 0 or (tuple(fields[_IDS]) in dev) == is_dev:
             yield line, fields

@@ -30,7 +30,7 @@ class Question(NamedTuple):
         question: the question itself.
         context: the text to find the answer in.
         answers: what people answered; () where the context holds no answer, None where it is not
-            told.
+            told what the answer is or that there is none.
     """
 
     id: str
@@ -53,20 +53,27 @@ class Question(NamedTuple):
 def read_squad(path: Path) -> list[Question]:
     """The questions of an official file, in its order.
 
+    An empty list of answers says that there is none, as `"is_impossible": true` does; but it says
+    nothing beside `"is_impossible": false`, nor in a file that tells no answer and no question to
+    be impossible.
+
     Raises:
         UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
             the place, such as data[3].paragraphs[0].
     """
     questions = []
     places: dict[str, str] = {}
-    for place, question in _questions(path, read_json(path)):
+    is_told = False
+    for place, context, row in _rows(path, read_json(path)):
+        question = _question(path, place, row, context)
         if question.id in places:
             raise UserError(f"{path}: {places[question.id]} and {place} have the same id")
         places[question.id] = place
         questions.append(question)
+        is_told = is_told or bool(question.answers or row.get("is_impossible"))
     if not questions:
         raise UserError(f"{path} has no questions")
-    return questions
+    return questions if is_told else [each._replace(answers=None) for each in questions]
 
 
 def read_tfds(name: str, split: str) -> list[Question]:
@@ -119,8 +126,8 @@ def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
     return json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
 
 
-def _questions(path: Path, content: Any) -> Iterator[tuple[str, Question]]:
-    """Every question with its place in the file."""
+def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
+    """What the file has of every question, behind its place in the file and its context."""
     for a, article in enumerate(value_at(path, "", content, "data", list)):
         of_article = f"data[{a}]"
         paragraphs = value_at(path, of_article, article, "paragraphs", list)
@@ -128,8 +135,7 @@ def _questions(path: Path, content: Any) -> Iterator[tuple[str, Question]]:
             of_paragraph = f"{of_article}.paragraphs[{p}]"
             context = whole_text(value_at(path, of_paragraph, paragraph, "context", str))
             for q, row in enumerate(value_at(path, of_paragraph, paragraph, "qas", list)):
-                place = f"{of_paragraph}.qas[{q}]"
-                yield place, _question(path, place, row, context)
+                yield f"{of_paragraph}.qas[{q}]", context, row
 
 
 def _question(path: Path, place: str, row: Any, context: str) -> Question:
@@ -151,7 +157,9 @@ def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] 
         here = f"{place}.answers[{i}]"
         text = whole_text(value_at(path, here, answer, "text", str))
         answers.append(Answer(text, value_at(path, here, answer, "answer_start", int)))
-    return tuple(answers)
+    # Files whose answers are kept secret have empty lists too.
+    is_secret = not answers and row.get("is_impossible") is False
+    return None if is_secret else tuple(answers)
 
 
 def _text(value: bytes) -> str:

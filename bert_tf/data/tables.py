@@ -36,7 +36,7 @@ def read_table(
 
     TSV has a header and no quoting (a quotation mark is text); CSV has a header and the usual
     quoting; JSON lines are objects, whose numbers and booleans become texts as Python's JSON
-    writes them: 1.50 is 1.5, and 1e2 is 100.0.
+    writes them, whole numbers without a point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
 
     Args:
         path: the file.
@@ -82,14 +82,19 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every row, with the number of the line it ends on; quoting as usual."""
-    text = read_text(path, "data").removeprefix("\ufeff")
+    """The fields of every row, with the number of the line it ends on; quoting as usual.
+
+    Empty lines count as in `read_tsv`.
+    """
+    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns = 0
     try:
         for fields in reader:
-            if fields:
-                yield reader.line_num, fields
+            if fields or columns == 1:
+                columns = columns or len(fields)
+                yield reader.line_num, fields or [""]
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
@@ -128,10 +133,13 @@ def _named(
 
 
 def _plain(value: Any, place: str) -> str:
-    """A text, or a number or boolean as JSON writes it."""
+    """A text, or a number or boolean as JSON writes it; a whole number is one text."""
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):
         found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
         raise UserError(f"{place}: expected a text or a number, got {found}")
+    # Pandas writes the same labels as 1.0 where others are missing, and as 1 where none is.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return json.dumps(value)

@@ -1,5 +1,6 @@
 """Which texts a configuration names, whatever their format, and reading them."""
 
+import dataclasses
 from pathlib import Path
 
 from bert_tf.config import ClassificationData
@@ -62,7 +63,8 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
 
     Args:
         path: the file, or the name and the split.
-        data: its format and columns.
+        data: its format and columns; a table that is not one of the configured files is read by
+            its ending, if that is one of `tables.FORMATS`.
         needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
             in every row are as good as none.
 
@@ -78,16 +80,15 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
         rows = _read_table(path, data, columns, needs_labels)
     if needs_labels and rows.labels is None:
         raise UserError(f"{rows.source} has no labels")
-    return rows
+    if needs_labels or any(label.strip() for label in rows.labels or ()):
+        return rows
+    return dataclasses.replace(rows, labels=None)
 
 
 def _read_table(
     path: Path, data: ClassificationData, texts: tuple[str, ...], needs_labels: bool
 ) -> LabelledTexts:
-    # A run on TFDS has no format of files.
-    file_format = path.suffix[1:] if data.format == "tfds" else data.format
-    if file_format not in tables.FORMATS:
-        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+    file_format = _format_of(path, data)
     label = (data.label_column,)
     if needs_labels:
         rows = list(tables.read_table(path, file_format, (*texts, *label)))
@@ -100,15 +101,25 @@ def _read_table(
             raise UserError(
                 f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
             )
-    labels = [row[data.label_column] for _, row in rows] if has_labels else None
-    if labels and not needs_labels and not any(label.strip() for label in labels):
-        labels = None
     return LabelledTexts(
         source=str(path),
         columns=tuple([row[column] for _, row in rows] for column in texts),
-        labels=labels,
+        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
         places=[line for line, _ in rows],
     )
+
+
+def _format_of(path: Path, data: ClassificationData) -> str:
+    """How a table is written: the run's own files as configured, others as their names end."""
+    splits = ("train", "dev", "test")
+    own = [each.resolve() for split in splits for each in find_files(data, split).values()]
+    ending = path.suffix[1:]
+    if ending in tables.FORMATS and path.resolve() not in own:
+        return ending
+    # A run on TFDS has no format of files.
+    if data.format == "tfds":
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+    return data.format
 
 
 def _tfds_splits(data: ClassificationData, split: str) -> dict[str, str]:

@@ -108,15 +108,19 @@ class QuestionAnswering(Task):
     def read(self, path: Path) -> list[Question]:
         """The questions of a file, or of TFDS where no file has such a name.
 
-        Other than those of the training and dev files, they may have no answers told.
+        Other than those of the training and dev files, they may all have no answers told.
         """
         if self.data.format == "tfds" and not path.is_file():
             questions = read_tfds(str(path.parent), path.name)
         else:
             questions = read_squad(path)
+        may_be_untold = not self.needs_labels(path) and not any(map(_is_told, questions))
         for each in questions:
-            if each.answers is None and self.needs_labels(path):
-                raise UserError(f"{path}: question {each.id} has no key 'answers'")
+            if not (may_be_untold or _is_told(each)):
+                raise UserError(
+                    f"{path}: question {each.id} has no answers; write them, or is_impossible: "
+                    "true if there is none"
+                )
             if each.answers == () and not self.data.unanswerable:
                 raise UserError(
                     f"{path}: question {each.id} has no answer; set data.unanswerable: true, as "
@@ -213,8 +217,13 @@ class QuestionAnswering(Task):
         return self._answerer[1]
 
 
+def _is_told(question: Question) -> bool:
+    """Whether it is told what the answer is, or that there is none."""
+    return question.answers is not None
+
+
 def _are_told(questions: Sequence[Question]) -> bool:
-    return all(each.answers is not None for each in questions)
+    return all(map(_is_told, questions))
 
 
 def _by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:

@@ -104,9 +104,10 @@ class TextTask(Task):
     ) -> None:
         """Writes a TSV file with index and prediction, the form of GLUE's submissions.
 
-        Those for a test file of GLUE are called as its server wants.
+        Those for a test file of GLUE are called as its server wants, unless it is the dev file.
         """
-        submitted = self._submitted(data)
+        is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
+        submitted = None if is_dev else self._submitted(data)
         words = self.words(predictions, submitted is not None)
         lines = [f"{i}\t{word}\n" for i, word in enumerate(words)]
         write_text(folder / f"{submitted or name}.tsv", "index\tprediction\n" + "".join(lines))

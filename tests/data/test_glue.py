@@ -161,6 +161,16 @@ def test_mnli_has_two_dev_files_and_up_to_three_test_files(tmp_path):
     }
 
 
+@pytest.mark.parametrize("folder", ["MNLI", "diagnostic"])
+def test_the_diagnostic_set_is_found_as_it_is_shipped_too(tmp_path, folder):
+    for each in ("MNLI", "diagnostic"):
+        (tmp_path / each).mkdir()
+    shipped = write(tmp_path / folder / "AX.tsv", "index\tsentence1\tsentence2", [])
+    assert find_files(tmp_path / "MNLI", "mnli", "test") == {"_diagnostic": shipped}
+    renamed = write(tmp_path / folder / "diagnostic.tsv", "index\tsentence1\tsentence2", [])
+    assert find_files(tmp_path / "MNLI", "mnli", "test") == {"_diagnostic": renamed}
+
+
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [

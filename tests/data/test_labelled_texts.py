@@ -18,6 +18,11 @@ def test_labels_are_found_and_sorted():
     np.testing.assert_array_equal(texts("10", "9", "10").class_ids(), [1, 0, 1])
 
 
+def test_labels_of_the_same_number_are_always_in_the_same_order():
+    ones = [f"{'0' * zeros}1" for zeros in range(9)]
+    assert texts("2", *ones).all_classes() == (*sorted(ones), "2")
+
+
 def test_classes_of_the_format_stand_in_its_order_even_where_they_do_not_occur():
     rows = texts("b", "a", classes=("c", "b", "a"))
     assert rows.all_classes() == ("c", "b", "a")
@@ -50,8 +55,10 @@ def test_an_empty_label_is_named_with_its_row(label):
         texts("a", "b", label).class_ids(("a", "b"))
 
 
-@pytest.mark.parametrize("label", ["good ", "\tgood", "very\ngood", "very\u2028good", "good\n"])
-def test_a_label_that_a_file_of_labels_cannot_hold_is_named(label):
+@pytest.mark.parametrize(
+    "label", ["good ", "\tgood", "very\tgood", "very\ngood", "very\u2028good", "good\n"]
+)
+def test_a_label_that_a_file_of_labels_or_predictions_cannot_hold_is_named(label):
     with pytest.raises(UserError, match="a.tsv, line 3: the label '.*good.*' has blanks around"):
         texts("good", label).all_classes()
     assert texts("good", "very good").all_classes() == ("good", "very good")

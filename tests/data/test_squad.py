@@ -49,6 +49,23 @@ def test_questions_without_an_answer_and_with_none_told(tmp_path):
     assert [each.answers for each in read_squad(path)] == [(), None, ()]
 
 
+@pytest.mark.parametrize("changes", [{}, {"is_impossible": None}, {"is_impossible": False}])
+def test_a_file_of_empty_answers_alone_tells_none(tmp_path, changes):
+    empty = {"answers": []} | changes
+    path = write(tmp_path, paragraph(**empty), paragraph(id="b", **empty))
+    assert [each.answers for each in read_squad(path)] == [None, None]
+    # Where there is anything else, they say that there is none, unless that is denied.
+    for other in ({}, {"is_impossible": True}):
+        path = write(tmp_path, paragraph(**empty), paragraph(id="b", **other))
+        told = read_squad(path)[0].answers
+        assert told == (None if changes.get("is_impossible") is False else ())
+
+
+def test_a_file_of_impossible_questions_alone_tells_that(tmp_path):
+    path = write(tmp_path, paragraph(answers=[], is_impossible=True))
+    assert read_squad(path)[0].answers == ()
+
+
 def test_half_of_a_pair_becomes_one_character(tmp_path):
     path = write(tmp_path, paragraph() | {"context": "\ud83c!"})
     assert read_squad(path)[0].context == "\ufffd!"

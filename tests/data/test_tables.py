@@ -40,10 +40,13 @@ def test_only_a_line_feed_ends_a_line_of_tsv_and_jsonl(tmp_path, mark):
 def test_windows_line_ends_a_mark_at_the_start_and_empty_lines_are_no_text(tmp_path):
     found = rows(tmp_path / "a.tsv", "\ufefftext\tlabel\r\none\tx\r\n\r\ntwo\ty\r\n")
     assert found == [(2, {"text": "one", "label": "x"}), (4, {"text": "two", "label": "y"})]
+    found = rows(tmp_path / "a.csv", '\r\ntext,label\r\none,x\r\n\r\n"two\n",y\r\n\r\n')
+    assert found == [(3, {"text": "one", "label": "x"}), (6, {"text": "two\n", "label": "y"})]
 
 
-def test_where_there_is_one_column_an_empty_line_between_others_is_an_empty_text(tmp_path):
-    found = rows(tmp_path / "a.tsv", "\ntext\none\n\n\r\ntwo\n\n\r\n", ("text",))
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_where_there_is_one_column_an_empty_line_between_others_is_an_empty_text(tmp_path, name):
+    found = rows(tmp_path / name, "\ntext\none\n\n\r\ntwo\n\n\r\n", ("text",))
     texts = {line: row["text"] for line, row in found}
     assert texts == {3: "one", 4: "", 5: "", 6: "two"}
 
@@ -52,7 +55,14 @@ def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
     text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
     text = '{"text": "a", "label": 1.50}\n{"text": "b", "label": 1e2}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100.0"]
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100"]
+
+
+def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
+    values = ("1", "1.0", "0", "-0.0", '"1.0"')
+    text = "".join(f'{{"text": "a", "label": {value}}}\n' for value in values)
+    labels = [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)]
+    assert labels == ["1", "1", "0", "0", "1.0"]
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])

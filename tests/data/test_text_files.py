@@ -1,5 +1,7 @@
 """Texts are read as the configuration says; labels are those of all rows or of none."""
 
+from pathlib import Path
+
 import pytest
 
 from bert_tf.config import ClassificationData
@@ -30,6 +32,15 @@ def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
     assert read(some, data_of("csv")).labels == ["", "x"]
 
 
+def test_so_it_is_in_a_file_of_glues_form(tmp_path):
+    header = "index\tsentence1\tsentence2\tlabel"
+    path = written(tmp_path / "test.tsv", header, "0\ta\tb\t", "1\tc\td\t ")
+    assert read(path, data_of("rte")).labels is None
+    rows = read(path, data_of("rte"), needs_labels=True)
+    with pytest.raises(UserError, match="test.tsv, line 2: the label is empty; write one"):
+        rows.class_ids()
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -44,6 +55,7 @@ def test_a_file_with_some_labels_is_refused_with_the_line(tmp_path, lines, messa
         read(path, data_of("jsonl"))
 
 
+@pytest.mark.parametrize("format", ["tfds", "tsv", "csv", "jsonl"])
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
@@ -52,11 +64,21 @@ def test_a_file_with_some_labels_is_refused_with_the_line(tmp_path, lines, messa
         ("unseen.jsonl", ['{"text": "a, b", "label": "pos"}']),
     ],
 )
-def test_a_run_on_tfds_reads_a_file_by_its_ending(tmp_path, name, lines):
-    rows = read(written(tmp_path / name, *lines), data_of("tfds"))
+def test_a_run_reads_other_files_than_its_own_by_their_ending(tmp_path, format, name, lines):
+    rows = read(written(tmp_path / name, *lines), data_of(format))
     assert (rows.columns, rows.labels, rows.benchmark) == ((["a, b"],), ["pos"], "")
+
+
+def test_files_that_do_not_tell_how_they_are_written_are_read_as_configured(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path / "reviews.csv", "text\tlabel", "a, b\tpos")
+    for split in ("train", "dev", "test"):
+        own = ClassificationData(path=str(tmp_path), format="tsv", **{split: "reviews.csv"})
+        assert read(Path("reviews.csv"), own).labels == ["pos"]
+    path = path.rename(tmp_path / "unseen.txt")
+    assert read(path, data_of("tsv")).labels == ["pos"]
     with pytest.raises(UserError, match=r"unseen.txt must end in .tsv, .csv or .jsonl"):
-        read(written(tmp_path / "unseen.txt", *lines), data_of("tfds"))
+        read(path, data_of("tfds"))
 
 
 @pytest.mark.parametrize("format", ["rte", "tfds"])

@@ -1,5 +1,7 @@
 """Classification of GLUE's and one's own texts: what is scored and written, and what is refused."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -160,6 +162,29 @@ def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_pat
     assert write(zero, "other", "other_test")["CoLA"] == "0"
 
 
+def test_the_diagnostic_set_as_it_is_shipped_is_submitted(tmp_path):
+    path = write_lines(tmp_path / "AX.tsv", ["index\tsentence1\tsentence2", "0\ta\tb"])
+    config = write_config(tmp_path, "classification", "path: MNLI, format: mnli")
+    task = task_of(config, labels=("contradiction", "entailment", "neutral"))
+    predictions = np.eye(3, dtype=np.float32)[[1]]
+    task.write_predictions(predictions, task.read(path), tmp_path / "written", "other_AX")
+    (written,) = (tmp_path / "written").iterdir()
+    assert (written.name, written.read_text().split()[2:]) == ("AX.tsv", ["0", "entailment"])
+
+
+def test_a_test_file_of_glue_that_is_the_dev_file_has_predictions_as_both(tmp_path):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    test = write_lines(tmp_path / "msr_paraphrase_test.txt", [header, "1\t1\t2\ta\ta"])
+    names = "train: msr_paraphrase_train.txt, dev: msr_paraphrase_test.txt"
+    path = write_config(tmp_path, "classification", f"path: ., format: mrpc, {names}")
+    task = task_of(path, labels=("0", "1"))
+    assert [*task.files("dev").values()] == [*task.test_files().values()] == [test]
+    for name in ("dev", "test"):
+        predictions = np.eye(2, dtype=np.float32)[[1]]
+        task.write_predictions(predictions, task.read(test), tmp_path / "written", name)
+    assert {each.name for each in (tmp_path / "written").iterdir()} == {"dev.tsv", "MRPC.tsv"}
+
+
 def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
     path = write_config(tmp_path, "classification", "path: glue/cola, format: tfds")
@@ -173,6 +198,20 @@ def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     predictions = np.eye(2, dtype=np.float32)[[1, 0, 0, 1]]
     task.write_predictions(predictions, data, tmp_path, f"test{ending}")
     assert (tmp_path / "CoLA.tsv").read_text().split()[2:] == "0 1 1 0 2 0 3 1".split()
+
+
+def test_a_run_of_mnli_from_tfds_is_asked_the_diagnostic_set_of_tfds(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    path = write_config(tmp_path, "classification", "path: glue/mnli, format: tfds")
+    with tfds.testing.mock_data(num_examples=3):
+        task = task_of(path)
+        task.train_examples()
+        data = task.read(Path("glue/ax/test"))
+    assert data.benchmark == "ax"
+    predictions = np.eye(3, dtype=np.float32)
+    task.write_predictions(predictions, data, tmp_path / "written", "other_test")
+    words = "0 entailment 1 neutral 2 contradiction"
+    assert (tmp_path / "written" / "AX.tsv").read_text().split()[2:] == words.split()
 
 
 def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_path):

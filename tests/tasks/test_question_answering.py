@@ -88,6 +88,11 @@ def test_other_data_are_answered_by_the_threshold_of_the_dev_data(run, unanswera
     untold = tiny_questions.write_squad(tmp_path / "untold.json", rows)
     assert training.evaluate(run, untold) == {}
     assert predictions(run, "untold") == predictions(run, "other")
+    for row in rows:
+        row["qas"][0] |= {"answers": []} | ({"is_impossible": False} if unanswerable else {})
+    empty = tiny_questions.write_squad(tmp_path / "empty.json", rows)
+    assert training.evaluate(run, empty) == {}
+    assert predictions(run, "empty") == predictions(run, "other")
 
 
 def test_the_official_scripts_score_the_written_files_as_we_do(run, unanswerable, tmp_path):
@@ -171,13 +176,24 @@ def test_data_of_tfds_go_by_name_and_split(tmp_path, monkeypatch):
     assert made.read(tmp_path / "dev-v1.1.json") == questions  # a file goes before TFDS
 
 
+def test_a_question_that_has_neither_an_answer_nor_none_is_named(tmp_path):
+    made = task(config(tmp_path, unanswerable=True))
+    rows = tiny_questions.rows(6, 1, unanswerable=True)
+    rows[2]["qas"][0]["is_impossible"] = False
+    for name in ("train-v2.0.json", "other.json"):
+        path = tiny_questions.write_squad(tmp_path / name, rows)
+        message = f"{path}: question 1-2 has no answers; write them, or is_impossible: true if the"
+        with pytest.raises(UserError, match=message):
+            made.read(path)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         (["data.format=csv"], "unknown data.format 'csv'; choose one of squad, tfds"),
         (["data.dev=nowhere.json"], "not found: .*nowhere.json"),
         (["data.max_question_length=21"], "max_length is 24, too short for questions of 21"),
-        (["data.extra_train=[untold.json]"], "untold.json: question 7-0 has no key 'answers'"),
+        (["data.extra_train=[untold.json]"], "untold.json: question 7-0 has no answers; write"),
         (["data.train=none.json"], "question 8-2 has no answer; set data.unanswerable: true"),
     ],
 )

@@ -67,6 +67,20 @@ def test_what_is_no_file_is_told_by_its_name(tmp_path):
     assert of_files([tmp_path / "train"]) != of_files([tmp_path / "validation"])
 
 
+@pytest.mark.parametrize("changed", ["msr_paraphrase_train.txt", "dev_ids.tsv"])
+def test_what_mrpc_is_made_of_counts_where_its_files_are_not_there(tmp_path, changed):
+    paths = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    for name in ("msr_paraphrase_train.txt", "dev_ids.tsv"):
+        (tmp_path / name).write_text(name)
+    before = [of_files([path]) for path in paths]
+    (tmp_path / changed).write_text("other pairs")
+    after = [of_files([path]) for path in paths]
+    assert before[0] != after[0] and before[1] != after[1]
+    # GLUE's own files go before.
+    paths[0].write_text("pairs")
+    assert of_files([paths[0]]) not in (before[0], after[0])
+
+
 def test_large_files_are_told_by_their_names_and_sizes(tmp_path):
     for folder, name, text in (("a", "one", "text"), ("b", "one", "next"), ("c", "two", "text")):
         (tmp_path / folder).mkdir()
