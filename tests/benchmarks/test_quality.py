@@ -12,10 +12,12 @@ import tensorflow as tf
 from benchmarks.allocation import KEEPS_MEMORY
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality import same_updates
-from benchmarks.quality.tasks import AS_TRANSFORMERS, QualityTask, tasks
+from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf import config as configuration
+from bert_tf.checkpoints import reading
 from bert_tf.errors import UserError
 from bert_tf.models.token_classifier import IGNORED
+from tests import tiny
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "quality"
 LABELS = ["B-animal", "I-animal", "O"]
@@ -140,6 +142,34 @@ def test_the_peer_is_given_our_labels_by_its_names():
     assert spans == {"start_positions": 1, "end_positions": 2}
 
 
+def test_both_start_with_the_head_that_the_seed_draws_for_the_peer(tmp_path):
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    transformers.set_seed(0)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = transformers.BertConfig(
+        vocab_size=len(tiny.VOCABULARY), intermediate_size=8, initializer_range=1.0, **sizes
+    )
+    checkpoint = tmp_path / "checkpoint"
+    transformers.BertModel(config).save_pretrained(checkpoint)
+    (checkpoint / "vocab.txt").write_text("\n".join(tiny.VOCABULARY) + "\n")
+    (tmp_path / "rows.json").write_text('{"family": "question_answering", "labels": null}')
+    job = {"checkpoint": str(checkpoint), "rows": str(tmp_path / "rows.json"), "threads": 1}
+    job_file = tmp_path / "job.json"
+    heads = []
+    for run, seed in enumerate((1, 1, 2)):
+        job_file.write_text(json.dumps(job | {"seed": seed, "max_length": 8}))
+        start = tmp_path / f"start-{run}"
+        quality._begin(job_file, checkpoint, start)
+        model = reading.find(start).description.build()
+        report = reading.find(start).fill(model)
+        assert {"span/kernel", "span/bias"} <= set(report.loaded)
+        assert reading.find(start).read_vocabulary() == tuple(tiny.VOCABULARY)
+        heads.append(model.span.kernel.numpy())
+    np.testing.assert_array_equal(heads[0], heads[1])
+    assert not np.isclose(heads[0], heads[2]).any()
+
+
 def test_predicted_labels_are_scored():
     rows = {"family": "classification", "dev": [{"label": each} for each in (0, 1, 1, 1)]}
     scores = {
@@ -189,7 +219,7 @@ def test_a_new_result_tells_its_machine_and_its_libraries(tmp_path, monkeypatch,
     assert list(found["versions"]) == ["tensorflow", "keras"]
     assert found["versions"]["tensorflow"] == tf.__version__
     told = lines["CoLA"].settings.keys() | {"train_rows", "threads", *AS_TRANSFORMERS}
-    told |= KEEPS_MEMORY.keys()
+    told |= KEEPS_MEMORY.keys() | HEAD.keys()
     assert found["settings"].keys() == told
 
 
