@@ -65,6 +65,10 @@ def _check_configurations(runs: Iterable[Job]) -> None:
         if any(folder.glob("checkpoints")) or any(folder.glob("trials/*/checkpoints")):
             then, now = RunFolder.open(folder).config, job.config()
             keys = configuration.difference(then, now)
+            if job.makes.exists():
+                # A search that goes on may have other values; one that is done is not run again.
+                both = sorted(then.search.keys() & now.search.keys())
+                keys += [f"train.{key}" for key in both if then.search[key] != now.search[key]]
             if now.tokenizer.lower_case is None:
                 keys = [key for key in keys if key != _SETTLED]
             if keys:

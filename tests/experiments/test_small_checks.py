@@ -102,9 +102,22 @@ def test_a_run_of_another_configuration_is_told(sources, saved):
     check([job], sources.checkpoint)
 
     changed = dataclasses.replace(
-        job, arguments=(*job.arguments, "train.epochs=7", "train.seed=[4,5]")
+        job, arguments=(*job.arguments, "train.epochs=7", "train.batch_size=4")
     )
-    with pytest.raises(UserError, match=r"codah \(train.epochs, train.seed\); set it as before"):
+    with pytest.raises(
+        UserError, match=r"codah \(train.epochs, train.batch_size\); set it as before"
+    ):
+        check([changed], sources.checkpoint)
+
+
+def test_other_seeds_are_told_of_a_run_that_is_done(sources):
+    (job,) = chosen(sources, "4")
+    (begun(job) / "checkpoints").mkdir()
+    changed = dataclasses.replace(job, arguments=(*job.arguments, "train.seed=[4,5]"))
+    check([changed], sources.checkpoint)
+
+    job.makes.write_text("{}")
+    with pytest.raises(UserError, match=r"codah \(train.seed\); set it as before"):
         check([changed], sources.checkpoint)
 
 
