@@ -183,7 +183,8 @@ def _bert_tf(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
     run, start = folder / f"run-{seed}", folder / f"start-{seed}"
-    _begin(_job(task, seed, folder, arguments), Path(arguments.checkpoint), start)
+    job_file = _job(task, task.rows(), seed, folder, arguments)
+    _begin(job_file, Path(arguments.checkpoint), start)
     # One that was stopped would go on, and its time be too short.
     shutil.rmtree(run, ignore_errors=True)
     data = task.without_test(folder.resolve() / "data")
@@ -196,22 +197,32 @@ def _bert_tf(
 def _transformers(
     task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace
 ) -> dict[str, float]:
-    job_file = _job(task, seed, folder, arguments)
-    job = json.loads(job_file.read_text())
+    rows = task.rows()
+    job_file = _job(task, rows, seed, folder, arguments)
     took = _timed("benchmarks.quality.huggingface", job_file)
-    rows = json.loads(Path(job["rows"]).read_text())
-    predictions = json.loads(Path(job["result"]).read_text())["predictions"]
+    predictions = json.loads(_predictions(folder, seed).read_text())["predictions"]
     return {"score": task.score(rows, predictions), **took}
 
 
-def _job(task: QualityTask, seed: int, folder: Path, arguments: argparse.Namespace) -> Path:
+def _predictions(folder: Path, seed: int) -> Path:
+    """Where a run of transformers writes what it predicts."""
+    return folder / f"predictions-{seed}.json"
+
+
+def _job(
+    task: QualityTask,
+    rows: dict[str, Any],
+    seed: int,
+    folder: Path,
+    arguments: argparse.Namespace,
+) -> Path:
     """Writes the file of a run of transformers, and that of the rows which it names."""
     rows_file = folder / "rows.json"
-    write_text(rows_file, json.dumps(task.rows()))
+    write_text(rows_file, json.dumps(rows))
     job = task.settings | {
         "checkpoint": arguments.checkpoint,
         "rows": str(rows_file),
-        "result": str(folder / f"predictions-{seed}.json"),
+        "result": str(_predictions(folder, seed)),
         "seed": seed,
         "threads": THREADS,
     }

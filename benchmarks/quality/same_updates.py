@@ -5,13 +5,12 @@
     python -m benchmarks.quality.same_updates … --updates 600 --dropout
 
 FOLDER is a Hugging Face checkpoint, DATA holds wnut17, GLUE holds CoLA, SQUAD holds SQuAD split by
-article. Two runs of the quality table differ by dropout, by the order of the rows and by the
-weights of a new head. Here there is no dropout, and both sides have the same batches and the same
-head; the rest is the table's WNUT-17, and CoLA and SQuAD where there is GLUE and SQUAD. The warm-up
-is over after 64 updates on the first, 80 on the second and 38 on the third. On SQuAD transformers
-also learns that no answer is in the padding, which ours never computes; here it does not learn it.
-With `--dropout` both keep it, losses differ by chance, and the mean difference is told. Needs the
-extra `bench`.
+article. The two sides of the quality table have the same head, and differ by dropout and by the
+order of the rows. Here there is no dropout either, and both have the same batches; the rest is the
+table's WNUT-17, and CoLA and SQuAD where there is GLUE and SQUAD. The warm-up is over after 64
+updates on the first, 80 on the second and 38 on the third. On SQuAD transformers also learns that
+no answer is in the padding, which ours never computes; here it does not learn it. With `--dropout`
+both keep it, losses differ by chance, and the mean difference is told. Needs the extra `bench`.
 """
 
 import argparse

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.config import ClassificationData
-from bert_tf.data import glue, tables, tfds_rows
+from bert_tf.data import glue, mrpc, tables, tfds_rows
 from bert_tf.data.glue_tasks import GLUE
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.errors import UserError
@@ -56,6 +56,11 @@ def find_files(data: ClassificationData, split: str) -> dict[str, Path]:
         return {ending: folder / each for ending, each in _tfds_splits(data, split).items()}
     path = folder / f"{split}.{data.format}"
     return {"": path} if split != "test" or path.is_file() else {}
+
+
+def made_of(path: Path, data: ClassificationData) -> list[Path]:
+    """The files that `read` reads for one of `find_files`: others than itself only for MRPC's."""
+    return mrpc.made_of(path) if data.format == "mrpc" else [path]
 
 
 def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> LabelledTexts:

@@ -56,6 +56,10 @@ class Task(ABC):
         """All that is trained on: the file of "train" first."""
         return [*self.files("train").values()]
 
+    def sources(self, split: str) -> list[Path]:
+        """What the data of "train" or "dev" are read from; mostly the files themselves."""
+        return self.train_files() if split == "train" else [*self.files(split).values()]
+
     def test_files(self) -> dict[str, Path]:
         """The files of "test" to predict for: what is configured, or else is there."""
         files = self.files("test")

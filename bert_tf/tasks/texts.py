@@ -66,6 +66,11 @@ class TextTask(Task):
         """See `Task`; of TFDS, the name and the split."""
         return text_files.find_files(self.data, split)
 
+    def sources(self, split: str) -> list[Path]:
+        """See `Task`; MRPC's may be made of Microsoft's files."""
+        made_of = (text_files.made_of(path, self.data) for path in super().sources(split))
+        return [source for sources in made_of for source in sources]
+
     def test_files(self) -> dict[str, Path]:
         """See `Task`."""
         return self.files("test")

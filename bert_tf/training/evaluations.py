@@ -7,15 +7,20 @@ from typing import Any
 Metrics = Mapping[str, float]
 
 
+def has_finite_loss(metrics: Metrics) -> bool:
+    """Whether the loss is a number; metrics without one do not tell otherwise."""
+    return math.isfinite(metrics.get("loss", 0.0))
+
+
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
     """What metrics are compared by: the greater, the better. Among equals the lower loss wins.
 
     Those of a model whose loss is no number, which may be right by chance, come last.
     """
-    value, loss = metrics[best_metric], metrics.get("loss", 0.0)
-    if math.isnan(value) or not math.isfinite(loss):
+    value = metrics[best_metric]
+    if math.isnan(value) or not has_finite_loss(metrics):
         return -math.inf, -math.inf
-    return value, -loss
+    return value, -metrics.get("loss", 0.0)
 
 
 def in_words(metrics: Metrics) -> str:

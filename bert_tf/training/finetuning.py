@@ -75,8 +75,8 @@ def _sources(task: Task) -> dict[str, str]:
     return {
         "init.checkpoint": of_files(_files_of(start)) if start else "",
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
-        "training data": of_files(task.train_files()),
-        "dev data": of_files(task.files("dev").values()),
+        "training data": of_files(task.sources("train")),
+        "dev data": of_files(task.sources("dev")),
     }
 
 
@@ -137,7 +137,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
             settings.checkpoints_kept,
             settings.checkpoint_steps,
             team.chief,
-            {TRAINING_DATA: fingerprint(examples), DEV_DATA: of_files(task.files("dev").values())},
+            {TRAINING_DATA: fingerprint(examples), DEV_DATA: of_files(task.sources("dev"))},
         ),
         [
             Phase(

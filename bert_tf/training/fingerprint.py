@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import RunConfig
-from bert_tf.data import mrpc
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import open_corpus
@@ -38,16 +37,13 @@ def fingerprint(examples: TrainingRows) -> str:
 def of_files(paths: Iterable[Path]) -> str:
     """Of the contents of files; what is no file, such as a split of TFDS, counts by its name.
 
-    MRPC's train.tsv and dev.tsv count by what they are made of where they are not there.
-
     Raises:
         UserError: a file cannot be read.
     """
     contents = []
     for path in paths:
         try:
-            parts = mrpc.made_of(path)
-            contents += [checksum(part) if part.is_file() else str(part) for part in parts]
+            contents.append(checksum(path) if path.is_file() else str(path))
         except OSError as error:
             raise UserError(f"file cannot be read: {path} ({error.strerror})") from None
     return _of(contents)

@@ -12,7 +12,7 @@ from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
 from bert_tf.progress import warn
 from bert_tf.training.callbacks import StepCallback
-from bert_tf.training.evaluations import Metrics
+from bert_tf.training.evaluations import Metrics, has_finite_loss
 
 # Where so many updates in a row are left out, leaving out does not help.
 _IN_A_ROW = 10
@@ -37,9 +37,8 @@ class Diverged(UserError):
 
 def check_dev_loss(metrics: Metrics) -> None:
     """Raises Diverged where the loss on the dev data is not finite at the end of a run."""
-    loss = metrics.get("loss", 0.0)
-    if not math.isfinite(loss):
-        raise Diverged(f"the loss on the dev data is {loss}", _ADVICE)
+    if not has_finite_loss(metrics):
+        raise Diverged(f"the loss on the dev data is {metrics['loss']}", _ADVICE)
 
 
 class NonFinite(StepCallback):

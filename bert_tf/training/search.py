@@ -182,15 +182,13 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
     if metrics is None:
         warn(f"trial {folder.name} is left out: {found}")
         return {}
+    checkpoints = of_run.step_folders(run.checkpoints)
     # Whoever needs room may have removed them all: only those of the best trial are needed.
-    for checkpoint in set(of_run.step_folders(run.checkpoints)) - {_ended_with(run)}:
-        remove_folder(checkpoint)
+    kept = of_run.kept(folder) if checkpoints else None
+    for checkpoint in checkpoints:
+        if checkpoint != kept:
+            remove_folder(checkpoint)
     return metrics
-
-
-def _ended_with(run: RunFolder) -> Path | None:
-    """The checkpoint with the final weights of a finished trial, if there are any."""
-    return of_run.kept(run.path) if of_run.step_folders(run.checkpoints) else None
 
 
 def _note_divergence(run: RunFolder, found: str) -> None:

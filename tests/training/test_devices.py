@@ -113,6 +113,13 @@ def assert_close(run, other):
             np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-5, err_msg=name)
 
 
+def assert_only_the_chief_writes(chief, worker):
+    """Of each command."""
+    for of_chief, of_worker in zip(chief, worker, strict=True):
+        assert any("checkpoints" in path for path in of_chief["written"])
+        assert of_worker["written"] == []
+
+
 @pytest.fixture(scope="module")
 def two(commands, tmp_path_factory):
     """The folder of runs on one device and on two."""
@@ -153,9 +160,7 @@ def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, 
 
     run = tmp_path / "finetune_multi_worker"
     assert_equal(run, two / "finetune_mirrored")
-    for of_chief, of_worker in zip(chief, worker, strict=True):
-        assert any("checkpoints" in path for path in of_chief["written"])
-        assert of_worker["written"] == []
+    assert_only_the_chief_writes(chief, worker)
     assert len(list((run / "logs" / "train").iterdir())) == 1
     # Batches are made ahead, so that there may be more than were used.
     used = [told[0]["rows"][:STEPS] for told in (chief, worker)]
@@ -168,9 +173,10 @@ def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, 
 @pytest.mark.slow
 def test_a_run_of_two_workers_is_taken_up_again(two, commands, tmp_path):
     command = commands(tmp_path, "finetune", "multi_worker")
-    run_two_workers([command, *taken_up_again(command, tmp_path)], tmp_path)
+    told = run_two_workers([command, *taken_up_again(command, tmp_path)], tmp_path)
 
     assert_equal(tmp_path / "again", two / "finetune_mirrored")
+    assert_only_the_chief_writes(*told)
 
 
 @pytest.mark.slow

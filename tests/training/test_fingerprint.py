@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf import config as configuration
 from bert_tf.data.batching import EncodedRows
+from bert_tf.data.mrpc import made_of
 from bert_tf.data.question_windows import WindowRows
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint as module
@@ -72,13 +73,13 @@ def test_what_mrpc_is_made_of_counts_where_its_files_are_not_there(tmp_path, cha
     paths = tmp_path / "train.tsv", tmp_path / "dev.tsv"
     for name in ("msr_paraphrase_train.txt", "dev_ids.tsv"):
         (tmp_path / name).write_text(name)
-    before = [of_files([path]) for path in paths]
+    before = [of_files(made_of(path)) for path in paths]
     (tmp_path / changed).write_text("other pairs")
-    after = [of_files([path]) for path in paths]
+    after = [of_files(made_of(path)) for path in paths]
     assert before[0] != after[0] and before[1] != after[1]
     # GLUE's own files go before.
     paths[0].write_text("pairs")
-    assert of_files([paths[0]]) not in (before[0], after[0])
+    assert of_files(made_of(paths[0])) not in (before[0], after[0])
 
 
 def test_large_files_are_told_by_their_names_and_sizes(tmp_path):

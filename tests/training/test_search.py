@@ -261,20 +261,15 @@ def test_a_setting_of_which_a_seed_diverges_comes_behind_the_others(
 
 
 def test_a_trial_that_diverged_is_not_run_again_unless_updates_may_be_left_out(tmp_path, encoder):
-    settings = ("train.learning_rate=[0.1,0.2]", "train.seed=1")
-    search(
-        start(tmp_path, *settings),
-        Trials(encoder, {(0.1, 1): diverged(), (0.2, 1): 0.5}),
-        "accuracy",
-    )
-    again = Trials(encoder, {})
-    search(start(tmp_path, *settings), again, "accuracy")
-    assert again.ran == []
-    leaves_out = Trials(encoder, {(0.1, 1): 0.9})
-    metrics = search(
-        start(tmp_path, *settings, "train.skip_nonfinite=true"), leaves_out, "accuracy"
-    )
-    assert leaves_out.ran == [(0.1, 1)] and metrics["accuracy"] == 0.9
+    def trials_run(accuracy, *more):
+        trials = Trials(encoder, accuracy)
+        run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1", *more)
+        best = search(run, trials, "accuracy")["accuracy"]
+        return trials.ran, best
+
+    assert trials_run({(0.1, 1): diverged(), (0.2, 1): 0.5}) == ([(0.2, 1)], 0.5)
+    assert trials_run({}) == ([], 0.5)
+    assert trials_run({(0.1, 1): 0.9}, "train.skip_nonfinite=true") == ([(0.1, 1)], 0.9)
 
 
 def test_a_finished_search_may_have_more_trials(tmp_path, encoder):
