@@ -1,0 +1,103 @@
+"""The same dropout on both sides of `same_updates`: numpy draws it, by layer and update.
+
+Ours leaves most of the padding out, and of a classifier's last block it computes the first token
+alone. Whatever the peer has where ours has nothing, the loss does not depend on it.
+"""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.layout import UnpaddedLayout
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.sequence_classifier import SequenceClassifier
+
+# What a random number is below, and a dropout rate is a share of: see `Dropout`.
+_RANGE = 2**16
+# Dropouts before the first block, and in each: of the attention, of its output and of the block's.
+_BEFORE, _PER_BLOCK = 1, 3
+
+
+def draw_in_ours(model: EncoderModel) -> None:
+    """Has the dropouts of a model take `_draw` for their random bits."""
+    for place, layer in enumerate(_dropouts(model)):
+        layer._random_bits = _Draws(place)
+
+
+def _dropouts(model: EncoderModel) -> list[Dropout]:
+    """Those of a model in the order in which they act."""
+    in_blocks = (
+        (block.attention.dropout, block.mixed_dropout, block.output_dropout)
+        for block in model.encoder.blocks
+    )
+    of_head = [model.dropout] if hasattr(model, "dropout") else []
+    return [model.encoder.embeddings.dropout, *itertools.chain(*in_blocks), *of_head]
+
+
+def _draw(place: int, update: int, count: int) -> np.ndarray:
+    """int32 [count] in [0, 2**16), for one dropout in one update."""
+    random = np.random.default_rng([place, update])
+    return random.integers(_RANGE, size=count, dtype=np.int32)
+
+
+class _Draws:
+    """In the place of the method of a `Dropout`."""
+
+    def __init__(self, place: int):
+        self._place, self._updates = place, itertools.count()
+
+    def __call__(self, count: tf.Tensor) -> tf.Tensor:
+        def bits(number: np.ndarray) -> np.ndarray:
+            return _draw(self._place, next(self._updates), int(number))
+
+        drawn = tf.numpy_function(bits, [count], tf.int32)
+        return tf.ensure_shape(drawn, [None])
+
+
+class DrawnDropout:
+    """In the place of `torch.nn.functional.dropout`, as a model of transformers calls it.
+
+    Args:
+        model: ours, which does the same.
+    """
+
+    _layout: UnpaddedLayout
+
+    def __init__(self, model: EncoderModel):
+        self._calls = itertools.count()
+        self._places = len(_dropouts(model))
+        end = _BEFORE + _PER_BLOCK * len(model.encoder.blocks)
+        is_classifier = isinstance(model, SequenceClassifier)
+        self._of_first_tokens = range(end - _PER_BLOCK, end) if is_classifier else range(0)
+
+    def begin(self, input_mask: np.ndarray) -> None:
+        """Is told the mask of the batch that comes: int [batch, seq_len]."""
+        self._layout = UnpaddedLayout(tf.constant(input_mask))
+
+    def __call__(self, x: Any, p: float, training: bool = True, inplace: bool = False) -> Any:
+        """`x`, [batch, heads, seq_len, seq_len], [batch, seq_len, hidden] or [batch, hidden]."""
+        update, place = divmod(next(self._calls), self._places)
+        first = place in self._of_first_tokens
+
+        def drawn(*shape: int) -> np.ndarray:
+            dropped = round(p * _RANGE)
+            kept = _draw(place, update, math.prod(shape)).reshape(shape) >= dropped
+            return np.float32(kept * (_RANGE / (_RANGE - dropped)))
+
+        factors = np.ones(x.shape, np.float32)
+        if x.ndim == 4:
+            keys = self._layout.key_mask.shape[1]
+            ours = drawn(*x.shape[:2], 1 if first else keys, keys)
+            factors[:, :, : ours.shape[2]] = ours[:, :, : x.shape[2], : x.shape[3]]
+        elif x.ndim == 3 and first:
+            factors[:, 0] = drawn(len(x), x.shape[2])
+        elif x.ndim == 3:
+            tokens = self._layout.flatten(tf.zeros(x.shape[:2])).shape[0]
+            factors = self._layout.restore(tf.constant(drawn(tokens, x.shape[2]))).numpy()
+        else:
+            factors = drawn(*x.shape)
+        return x * x.new_tensor(factors)
