@@ -66,6 +66,7 @@ class DrawnDropout:
     """
 
     _layout: UnpaddedLayout
+    _tokens: int
 
     def __init__(self, model: EncoderModel):
         self._calls = itertools.count()
@@ -77,6 +78,7 @@ class DrawnDropout:
     def begin(self, input_mask: np.ndarray) -> None:
         """Is told the mask of the batch that comes: int [batch, seq_len]."""
         self._layout = UnpaddedLayout(tf.constant(input_mask))
+        self._tokens = self._layout.flatten(input_mask).shape[0]
 
     def __call__(self, x: Any, p: float, training: bool = True, inplace: bool = False) -> Any:
         """`x`, [batch, heads, seq_len, seq_len], [batch, seq_len, hidden] or [batch, hidden]."""
@@ -96,8 +98,8 @@ class DrawnDropout:
         elif x.ndim == 3 and first:
             factors[:, 0] = drawn(len(x), x.shape[2])
         elif x.ndim == 3:
-            tokens = self._layout.flatten(tf.zeros(x.shape[:2])).shape[0]
-            factors = self._layout.restore(tf.constant(drawn(tokens, x.shape[2]))).numpy()
+            ours = drawn(self._tokens, x.shape[2])
+            factors = self._layout.restore(tf.constant(ours)).numpy()
         else:
             factors = drawn(*x.shape)
         return x * x.new_tensor(factors)

@@ -98,6 +98,18 @@ def test_each_task_of_glue_has_its_metrics(tmp_path, task, best, metrics):
     assert of_task.score(right[::-1], data)[best] <= 0.0
 
 
+def test_mrpcs_sources_are_microsofts_files_where_glues_are_not_there(tmp_path):
+    path = write_config(tmp_path, "classification", "path: ., format: mrpc")
+    task = task_of(path, labels=("0", "1"))
+    originals = [tmp_path / "msr_paraphrase_train.txt", tmp_path / "dev_ids.tsv"]
+    for each in originals:
+        each.touch()
+    assert task.sources("train") == task.sources("dev") == originals
+
+    (tmp_path / "train.tsv").touch()
+    assert task.sources("train") == [tmp_path / "train.tsv"]
+
+
 def test_a_pair_of_columns_of_ones_own(tmp_path):
     lines = ["same,one,two", *(f"{same},{a},{b}" for a, b, same in pairs(6))]
     write_lines(tmp_path / "train.csv", lines)
