@@ -11,9 +11,10 @@ it keeps what memory it frees (see `benchmarks.allocation`), and they take turns
 is kept in `--out` with its settings and checksums of what it read: started again with the same, the
 rest is done. All runs of a line are of one machine with the same libraries; lines may be of
 different ones, as the whole takes some ten hours, and the table tells of which. It has mean and
-standard error over the seeds, and the ratios of the median times that a process takes from its
-start to the predictions on the held-out rows, both evaluating once: on the clock, and of the
-processors, which other work on the machine disturbs less.
+standard error over the seeds, of the scores and of the differences by seed, as the two sides of a
+seed start with one head; and the ratios of the median times that a process takes from its start to
+the predictions on the held-out rows, both evaluating once: on the clock, and of the processors,
+which other work on the machine disturbs less.
 """
 
 import argparse
@@ -265,12 +266,12 @@ def _print(
     for name in names:
         percent = table[name].percent
         scores = {s: [percent * results[name, s, seed]["score"] for seed in seeds] for s in SIDES}
-        means = [statistics.mean(scores[side]) for side in SIDES]
+        differences = [ours - theirs for ours, theirs in zip(*scores.values(), strict=True)]
         shown.add_row(
             name,
             table[name].metric,
             *(_mean_and_error(scores[side]) for side in SIDES),
-            f"{means[0] - means[1]:+.1f}",
+            _mean_and_error(differences, "+"),
             *(f"{_ratio(name, what, seeds, results):.2f}" for what in ("seconds", "processor")),
         )
     Console(width=100).print(shown)
@@ -284,11 +285,11 @@ def _ratio(
     return theirs / ours
 
 
-def _mean_and_error(values: list[float]) -> str:
+def _mean_and_error(values: list[float], sign: str = "") -> str:
+    mean = f"{statistics.mean(values):{sign}.1f}"
     if len(values) == 1:
-        return f"{values[0]:.1f}"
-    error = statistics.stdev(values) / len(values) ** 0.5
-    return f"{statistics.mean(values):.1f} ± {error:.1f}"
+        return mean
+    return f"{mean} ± {statistics.stdev(values) / len(values) ** 0.5:.1f}"
 
 
 if __name__ == "__main__":

@@ -264,6 +264,27 @@ def test_the_table_tells_every_machine_of_its_lines(lines, capsys):
     assert "bert_tf 0123456; EPYC, 2 cores; Xeon, 2 cores" in capsys.readouterr().out
 
 
+def test_scores_have_errors_over_the_seeds_and_differences_have_their_own(lines, capsys):
+    """The errors are worked by hand: 1 / sqrt(3), and 10 / sqrt(3) of the differences 10, 0, 20."""
+    scores = {"bert_tf": (0.5, 0.51, 0.52), "transformers": (0.4, 0.51, 0.32)}
+    results = {
+        ("CODAH", side, seed): {
+            "score": scores[side][seed],
+            "seconds": {"bert_tf": 2.0, "transformers": 3.0}[side] + seed,
+            "processor": 1.0,
+            "commit": "0123456",
+            "machine": {"processor": "EPYC", "cores": 2},
+        }
+        for side in quality.SIDES
+        for seed in (0, 1, 2)
+    }
+    quality._print(["CODAH"], lines, [0, 1, 2], results)
+    row = next(line for line in capsys.readouterr().out.splitlines() if "CODAH" in line)
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    expected = ["51.0 ± 0.6", "41.0 ± 5.5", "+10.0 ± 5.8", "1.33", "1.00"]
+    assert cells == ["CODAH", "accuracy", *expected]
+
+
 def test_runs_read_the_files_that_the_checksum_is_of(tmp_path):
     """Those for training and the held-out rows, wherever an earlier call's links led to."""
     for name in ("old", "new"):
