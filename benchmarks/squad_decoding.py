@@ -8,7 +8,7 @@ TensorFlow 1; nothing of it is part of this project). The steps are:
 
 1. the windows over every context: ids, masks, segments and the tokens with most context;
 2. the tokens at which the answer (the first one of each question) starts and ends, as for training;
-3. the answers that gold positions decode to, scored by the official metrics;
+3. the answers that gold positions decode to, the reference's too, scored by the official metrics;
 4. the answers that both decode from the same logits, without and with "no answer": those of a
    fine-tuned run (`--run`), else noise with a bump at the gold positions.
 """
@@ -63,10 +63,17 @@ def _work(arguments: argparse.Namespace) -> None:
         examples, theirs = reference.features(questions, Path(folder))
         compare_windows(ours, theirs)
         compare_labels(ours, theirs, tokenizer)
-        score_gold(questions, ours, "the first answers")
+        labels = [(each.start_position, each.end_position) for each in theirs]
+        gold = _bumps(*zip(*labels, strict=True))
+        answers = reference.answers(examples, theirs, gold, False, Path(folder))
+        tell_gold("the first answers, decoded by the reference", questions, answers)
+        answers = _our_answers(ours, _bumps_of(ours), unanswerable=False)
+        tell_gold("the first answers", questions, answers)
         chosen = [_of_whole_pieces(each, tokenizer) for each in questions]
-        told = f"the first answers of whole pieces, at most {SpanRules().max_answer_length}"
-        score_gold(chosen, list(_our_windows(chosen, tokenizer)), told)
+        windows = list(_our_windows(chosen, tokenizer))
+        answers = _our_answers(windows, _bumps_of(windows), unanswerable=False)
+        longest = SpanRules().max_answer_length
+        tell_gold(f"the first answers of whole pieces, at most {longest}", chosen, answers)
         logits = _model_logits(arguments.run, ours) if arguments.run else _noise(ours)
         for unanswerable in (False, True):
             expected = reference.answers(examples, theirs, logits, unanswerable, Path(folder))
@@ -167,10 +174,8 @@ def compare_labels(ours: Sequence[Chunk], theirs: Sequence[Any], tokenizer: Toke
         print(f"  reference {' '.join(tokens[a : b + 1])!r}, ours {' '.join(tokens[c : d + 1])!r}")
 
 
-def score_gold(questions: Sequence[Question], ours: Sequence[Chunk], told: str) -> None:
+def tell_gold(told: str, questions: Sequence[Question], answers: Sequence[str]) -> None:
     """Prints the metrics of answers decoded from gold positions alone; `told` says of which."""
-    logits = _bumps(ours)
-    answers = _our_answers(ours, logits, unanswerable=False)
     by_id = {each.id: text for each, text in zip(questions, answers, strict=True)}
     metrics = answer_metrics(questions, by_id)
     scores = f"exact_match {metrics['exact_match']:.2f}, f1 {metrics['f1']:.2f}"
@@ -230,13 +235,19 @@ def _each_window(chunks: Sequence[Chunk]) -> Iterator[tuple[np.ndarray, ...]]:
         yield from zip(*columns, each.windows.has_most_context.numpy(), strict=True)
 
 
-def _bumps(chunks: Sequence[Chunk], height: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
+def _bumps_of(chunks: Sequence[Chunk], height: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
     """Start and end logits, float32 [windows, seq_len]: `height` at the label, else 0."""
-    logits = []
-    for labels in zip(*((each.starts, each.ends) for each in chunks), strict=True):
-        places = np.concatenate(labels)
-        logits.append(np.zeros([len(places), _LENGTH], np.float32))
-        logits[-1][np.arange(len(places)), places] = height
+    starts, ends = zip(*((each.starts, each.ends) for each in chunks), strict=True)
+    return _bumps(np.concatenate(starts), np.concatenate(ends), height)
+
+
+def _bumps(
+    starts: Sequence[int], ends: Sequence[int], height: float = 10.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_bumps_of`, of the labels of all windows."""
+    logits = np.zeros([2, len(starts), _LENGTH], np.float32)
+    for each, places in zip(logits, (starts, ends), strict=True):
+        each[np.arange(len(starts)), places] = height
     return logits[0], logits[1]
 
 
@@ -246,7 +257,7 @@ def _noise(chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
     mask = np.concatenate([each.windows.features["input_mask"].numpy() for each in chunks])
     is_none = draw.random(len(mask)) < 0.25
     logits = []
-    for each in _bumps(chunks, height=6.0):
+    for each in _bumps_of(chunks, height=6.0):
         each[is_none] = 0.0
         each[is_none, 0] = 6.0
         each = np.round(each + draw.standard_normal(each.shape, np.float32), 1)

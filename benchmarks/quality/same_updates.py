@@ -82,7 +82,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
     task = TASKS[run.task](run, read_tokenizer(checkpoint))
     examples = task.train_examples()
-    total = round(run.train.epochs * (len(examples.lengths) // run.train.batch_size))
+    total = setup.total_updates(run.train, len(examples.lengths))
     updates = min(updates, total)
     batches = training_batches(
         examples,

@@ -109,8 +109,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
     task = TASKS[config.task](config, tokenizer)
     examples = task.train_examples()
     _check_batches(task, examples, trials)
-    per_epoch = len(examples.lengths) // settings.batch_size
-    steps = settings.steps or max(1, round(settings.epochs * per_epoch))
+    steps = setup.total_updates(settings, len(examples.lengths))
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
     # They are for when all is done; what is wrong with them is told before.
     for path in task.test_files().values():
@@ -157,7 +156,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
             )
         ],
         Evaluations(
-            settings.eval_steps or per_epoch,
+            settings.eval_steps or len(examples.lengths) // settings.batch_size,
             # Otherwise the run's own result, which follows, is that of the end.
             at_end=steps_compete,
             best_metric=task.best_metric,

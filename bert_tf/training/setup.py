@@ -101,6 +101,13 @@ def load_initial_weights(config: RunConfig, model: keras.Model, labels: Sequence
         say(f"{config.init.checkpoint}: {report}")
 
 
+def total_updates(settings: TrainConfig, rows: int) -> int:
+    """The updates of a whole fine-tuning on so many rows; those that fill no batch are left out."""
+    if settings.steps:
+        return settings.steps
+    return max(1, round(settings.epochs * (rows // settings.batch_size)))
+
+
 def make_optimizer(
     settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
 ) -> BertOptimizer:
