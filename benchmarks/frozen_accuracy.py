@@ -23,16 +23,15 @@ from rich.console import Console
 from rich.table import Table
 
 from bert_tf import command
-from bert_tf.checkpoints import reading
 from bert_tf.data import text_files
 from bert_tf.data.choices import read_choices
 from bert_tf.data.squad import Question
 from bert_tf.errors import UserError
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics
-from bert_tf.tasks import TASKS, Task
-from bert_tf.tasks.token_classification import TaggedTexts
+from bert_tf.tasks import TASKS, Task, TaskModel
+from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.setup import make_tokenizer
+from bert_tf.training.scoring import trained
 from export.run import export_run
 
 # Heading -> how it is exported.
@@ -56,13 +55,13 @@ class Asked(NamedTuple):
         signature: its name.
         output: name of the output that is scored.
         inputs: of a task, one of its files, and what the task read of it.
-        score: metrics of the outputs, given the task and what it read.
+        score: metrics of the outputs, given the task, its model and what it read.
     """
 
     signature: str
     output: str
     inputs: Callable[[Task, Path, Any], Inputs]
-    score: Callable[[Task, Any, Outputs], dict[str, float]]
+    score: Callable[[Task, TaskModel, Any, Outputs], dict[str, float]]
 
 
 def main() -> int:
@@ -81,9 +80,12 @@ def _work(arguments: argparse.Namespace) -> None:
 
 def _compare(path: Path) -> list[str]:
     run = RunFolder.open(path)
-    task, metrics = task_of(run), run.read_metrics()
+    if run.config.task not in TASKS:
+        raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
+    metrics = run.read_metrics()
     if metrics is None:
         raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
+    task, model = trained(run)
     asked, file = ASKED[run.config.task], next(iter(task.files("dev").values()))
     dev = task.read(file)
     inputs = asked.inputs(task, file, dev)
@@ -96,23 +98,10 @@ def _compare(path: Path) -> list[str]:
         for options in EXPORTS.values():
             given = path, options, asked.signature, asked.output, inputs
             outputs = processes.submit(answers, *given).result()
-            scores.append(asked.score(task, dev, outputs)[task.best_metric])
+            scores.append(asked.score(task, model, dev, outputs)[task.best_metric])
     rows = len(next(iter(inputs.values())))
     shown = [f"{scale * score:.2f}" for score in (metrics[task.best_metric], *scores)]
     return [path.name, task.best_metric, f"{rows}", *shown]
-
-
-def task_of(run: RunFolder) -> Task:
-    """The task of a fine-tuned run.
-
-    Raises:
-        UserError: the run is a pre-training.
-    """
-    config = run.trained_with
-    if config.task not in TASKS:
-        raise UserError(f"{run.path} is a {config.task} run; name a fine-tuned one")
-    labels = reading.find(run.path).description.labels
-    return TASKS[config.task](config, make_tokenizer(run), labels)
 
 
 def answers(
@@ -163,12 +152,16 @@ def _questions(task: Task, file: Path, dev: Sequence[Question]) -> Inputs:
     }
 
 
-def _predictions_score(task: Task, dev: Any, outputs: Outputs) -> dict[str, float]:
+def _predictions_score(
+    task: Task, model: TaskModel, dev: Any, outputs: Outputs
+) -> dict[str, float]:
     """Of numbers, or of probabilities in the place of logits: the largest is the same."""
-    return task.score(np.concatenate(outputs), dev)
+    return task.score(model, np.concatenate(outputs), dev)
 
 
-def _labels_score(task: Task, dev: TaggedTexts, outputs: Outputs) -> dict[str, float]:
+def _labels_score(
+    task: Task, model: TaskModel, dev: TaggedTexts, outputs: Outputs
+) -> dict[str, float]:
     """Of the labels of words, bytes [batch, longest] each."""
     rows = [row for batch in outputs for row in batch]
     labels = [
@@ -176,10 +169,12 @@ def _labels_score(task: Task, dev: TaggedTexts, outputs: Outputs) -> dict[str, f
         for row, words in zip(rows, dev.texts, strict=True)
         for label in row[: len(words)]
     ]
-    return task.score(np.eye(len(task.labels), dtype=np.float32)[labels], dev)
+    return task.score(model, np.eye(len(task.labels), dtype=np.float32)[labels], dev)
 
 
-def _answers_score(task: Task, dev: Sequence[Question], outputs: Outputs) -> dict[str, float]:
+def _answers_score(
+    task: Task, model: TaskModel, dev: Sequence[Question], outputs: Outputs
+) -> dict[str, float]:
     texts = [text.decode() for batch in outputs for text in batch]
     by_id = {each.id: text for each, text in zip(dev, texts, strict=True)}
     if not task.data.unanswerable:

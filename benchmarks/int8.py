@@ -67,7 +67,7 @@ def _compare(path: Path) -> list[tuple[str, ...]]:
         dev = dev or task.read(next(iter(task.files("dev").values())))
         call = _int8_call(model) if kind == "int8" else Linear.call
         with mock.patch.object(Linear, "call", call):
-            scores[kind] = task.score(task.predict(model, dev), dev)
+            scores[kind] = task.score(model, model.infer(dev), dev)
             steps[kind] = _encoding(model)
     seconds: dict[str, list[float]] = {kind: [] for kind in _KINDS}
     for number in range(_ROUNDS + 1):

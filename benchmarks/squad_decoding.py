@@ -269,9 +269,10 @@ def _model_logits(run: Path, chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.nd
     """What the model of a run says: float32 [windows, seq_len] each."""
     from bert_tf.checkpoints import reading
     from bert_tf.decoding.chunks import map_in_chunks
+    from bert_tf.tasks import loading
 
     checkpoint = reading.find(run)
-    model = checkpoint.description.build()
+    model = loading.build(checkpoint, checkpoint.folder)
     checkpoint.fill(model)
     answer = tf.function(lambda features: map_in_chunks(model, features), reduce_retracing=True)
     logits = [answer(each.windows.features) for each in chunks]

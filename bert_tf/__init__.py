@@ -14,15 +14,16 @@ from bert_tf.quiet import check_backend, is_command_starting, prepare_environmen
 if TYPE_CHECKING:
     from bert_tf.models import Encoder as Encoder
     from bert_tf.models import EncoderConfig as EncoderConfig
-    from bert_tf.models import FeatureTagger as FeatureTagger
-    from bert_tf.models import MultipleChoice as MultipleChoice
     from bert_tf.models import PreTrainer as PreTrainer
-    from bert_tf.models import SequenceClassifier as SequenceClassifier
-    from bert_tf.models import SpanClassifier as SpanClassifier
-    from bert_tf.models import TokenClassifier as TokenClassifier
     from bert_tf.optimization import LAMB as LAMB
     from bert_tf.optimization import AdamW as AdamW
     from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
+    from bert_tf.tasks import MultipleChoice as MultipleChoice
+    from bert_tf.tasks import QuestionAnswerer as QuestionAnswerer
+    from bert_tf.tasks import TextClassifier as TextClassifier
+    from bert_tf.tasks import TextRegressor as TextRegressor
+    from bert_tf.tasks import TokenClassifier as TokenClassifier
+    from bert_tf.tasks import load as load
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
 
@@ -32,16 +33,17 @@ _HOMES = {
     "AdamW": "bert_tf.optimization",
     "Encoder": "bert_tf.models",
     "EncoderConfig": "bert_tf.models",
-    "FeatureTagger": "bert_tf.models",
     "LAMB": "bert_tf.optimization",
-    "MultipleChoice": "bert_tf.models",
+    "MultipleChoice": "bert_tf.tasks",
     "PreTrainer": "bert_tf.models",
     "Preprocessor": "bert_tf.text",
-    "SequenceClassifier": "bert_tf.models",
-    "SpanClassifier": "bert_tf.models",
-    "TokenClassifier": "bert_tf.models",
+    "QuestionAnswerer": "bert_tf.tasks",
+    "TextClassifier": "bert_tf.tasks",
+    "TextRegressor": "bert_tf.tasks",
+    "TokenClassifier": "bert_tf.tasks",
     "Tokenizer": "bert_tf.text",
     "WarmupLinearDecay": "bert_tf.optimization",
+    "load": "bert_tf.tasks",
 }
 
 __all__ = ["UserError", *_HOMES]
@@ -49,7 +51,7 @@ __all__ = ["UserError", *_HOMES]
 prepare_environment()
 if not is_command_starting():
     check_backend()
-    for _home in ("bert_tf.models", "bert_tf.optimization"):
+    for _home in ("bert_tf.models", "bert_tf.optimization", "bert_tf.tasks"):
         importlib.import_module(_home)
 
 

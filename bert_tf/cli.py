@@ -20,7 +20,7 @@ from text to answers:
   bert-tf pretrain pretraining.yaml --out runs/pretraining
   bert-tf finetune reviews.yaml --out runs/reviews
   bert-tf evaluate runs/reviews
-  python -m export runs/reviews --out saved_models/reviews
+  bert-tf export runs/reviews --out saved_models/reviews
   bert-tf predict saved_models/reviews "what a lovely film"
 
 or see all of it happen in a few minutes, on text that is on every machine:
@@ -74,6 +74,7 @@ def _parser() -> Parser:
     _add_finetune(subparsers)
     _add_evaluate(subparsers)
     _add_predict(subparsers)
+    _add_export(subparsers)
     _add_convert(subparsers)
     _add_report(subparsers)
     _add_inspect(subparsers)
@@ -217,15 +218,21 @@ def _add_predict(subparsers: argparse._SubParsersAction) -> None:
         subparsers,
         commands.predict,
         "predict",
-        "ask a SavedModel: strings in, answers out as JSON lines",
+        "ask a model: strings in, answers out as JSON lines",
         '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
         "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
         "  bert-tf predict saved_models/squad --input questions.jsonl\n"
         '    with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}\n'
         '  bert-tf predict saved_models/names "Ada lived in London" --signature entities\n'
-        "  head texts.txt | bert-tf predict saved_models/reviews --input -",
+        "  head texts.txt | bert-tf predict saved_models/reviews --input -\n"
+        '  bert-tf predict runs/reviews "what a lovely film"',
     )
-    parser.add_argument("saved_model", metavar="SAVED_MODEL", help="a folder made by an export")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a SavedModel, a run folder, a .keras file, a checkpoint with its head, or a name on "
+        "the Hugging Face Hub",
+    )
     parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
     parser.add_argument(
         "--input",
@@ -238,6 +245,67 @@ def _add_predict(subparsers: argparse._SubParsersAction) -> None:
         metavar="NAME",
         default="serving_default",
         help="how the model is asked, where it has several signatures (%(default)s)",
+    )
+
+
+def _add_export(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.export,
+        "export",
+        "write a SavedModel that takes strings and returns answers",
+        "  bert-tf export runs/reviews --out saved_models/reviews\n"
+        "  bert-tf export reviews.keras --out saved_models/reviews --version 2\n"
+        "  bert-tf export runs/reviews --out saved_models/fast --freeze --precision bfloat16\n"
+        "  bert-tf export org/mrpc-model --out saved_models/mrpc --pair\n"
+        "  bert-tf export runs/pretraining --out saved_models/fill --kind mlm\n"
+        "  bert-tf export bert-base-uncased --out saved_models/vectors --kind embedding "
+        "--pooling mean\n"
+        "  bert-tf export bert-base-uncased --out saved_models/hub --kind hub",
+    )
+    parser.add_argument(
+        "source",
+        metavar="SRC",
+        help="a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
+        "Face Hub",
+    )
+    parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
+    parser.add_argument(
+        "--kind",
+        choices=("task", "hub", "mlm", "nsp", "embedding"),
+        default="task",
+        help="what is served: the task of a fine-tuning (the default); the encoder and its "
+        "preprocessor as TF Hub has them; the masked language model; next sentences; vectors",
+    )
+    parser.add_argument(
+        "--pooling",
+        choices=("cls", "mean", "pooled"),
+        help="what the vector of a text is: the last layer at [CLS], its mean over the text (the "
+        "default), or the pooler's output",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="what it computes in (%(default)s)",
+    )
+    parser.add_argument(
+        "--freeze", action="store_true", help="make the weights constants, in that precision"
+    )
+    parser.add_argument(
+        "--version",
+        metavar="N",
+        type=int,
+        help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
+    )
+    bare = parser.add_argument_group(
+        "bare checkpoints", "What a checkpoint of another program does not say."
+    )
+    bare.add_argument("--pair", action="store_true", help="an input is a pair of texts")
+    bare.add_argument("--unanswerable", action="store_true", help="a context may hold no answer")
+    bare.add_argument("--max-length", metavar="N", type=int, help="most tokens of an input")
+    bare.add_argument(
+        "--labels", metavar="NAME", nargs="+", help="names of the classes, in their order"
     )
 
 
@@ -290,12 +358,14 @@ def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
         '  bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."\n'
         '  bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."\n'
         "  bert-tf inspect runs/reviews --rows 1000 --out reviews.html\n"
+        '  bert-tf inspect reviews.keras --text "what a lovely film" --out film.html\n'
         '  bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html',
     )
     parser.add_argument(
         "run",
         metavar="RUN",
-        help="a run folder; or a checkpoint of any format, of which the encoder is shown",
+        help="a run folder, a .keras file, or a checkpoint of any format, with a head or without; "
+        "only a run has dev data",
     )
     inputs = parser.add_argument_group(
         "texts", "What the model takes, named as for `bert-tf predict`; each may be several."

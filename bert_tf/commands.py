@@ -117,17 +117,36 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def predict(arguments: argparse.Namespace) -> None:
-    """Asks a SavedModel."""
+    """Asks a model."""
     if bool(arguments.texts) == bool(arguments.input):
         raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
     from bert_tf.predict import run
 
     run(
-        arguments.saved_model,
+        arguments.model,
         arguments.texts,
         arguments.input,
         arguments.output,
         arguments.signature,
+    )
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Writes a SavedModel."""
+    from export.run import export_run
+
+    export_run(
+        arguments.source,
+        arguments.out,
+        kind=arguments.kind,
+        pooling=arguments.pooling,
+        precision=arguments.precision,
+        freeze=arguments.freeze,
+        version=arguments.version,
+        pair=arguments.pair,
+        unanswerable=arguments.unanswerable,
+        max_length=arguments.max_length,
+        labels=arguments.labels,
     )
 
 

@@ -4,11 +4,11 @@
 _LONGEST = 2000
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """A mistake in what the user gave: a file, a key, a row, a setting.
 
     The message is one line that says what is wrong, where, and how to mend it. The command line
-    prints it to standard error and exits with code 2; from Python it is an ordinary exception.
+    prints it to standard error and exits with code 2; in Python it is a `ValueError`.
 
     Args:
         message: may quote what was found in a file, or what a library says in several lines. They

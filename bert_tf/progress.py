@@ -69,6 +69,7 @@ class Progress:
         start: steps done before.
         unit: what the rate counts.
         amount: how many units the first so many steps are; by default a step is a unit.
+        shown: False shows nothing.
     """
 
     def __init__(
@@ -78,7 +79,9 @@ class Progress:
         start: int = 0,
         unit: str = "it",
         amount: Callable[[int], float] = float,
+        shown: bool = True,
     ):
+        self._shown = shown
         self._title, self._total = title, total
         self._unit, self._amount = unit, amount
         self._began = self._spoken = time.monotonic()
@@ -86,7 +89,7 @@ class Progress:
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar = self._task = None
-        if sys.stderr.isatty() and _news and not _silent:
+        if shown and sys.stderr.isatty() and _news and not _silent:
             self._open_bar(start)
 
     def __enter__(self) -> "Progress":
@@ -109,6 +112,8 @@ class Progress:
         rate, left = self._speed(step)
         if self._bar is not None:
             self._bar.update(self._task, completed=step, rate=rate, left=left, metrics=text)
+            return
+        if not self._shown:
             return
         now = time.monotonic()
         last = step == self._total and now - self._began >= _SHORT_SECONDS

@@ -10,12 +10,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
 import bert_tf
 from bert_tf.json_values import as_json
-from bert_tf.training.run_folder import RunFolder
-from bert_tf.typed import plain
 from export.service import Service, Signature, Tensors
 
 # Of an example's answer so many entries of each axis are shown.
@@ -38,12 +35,6 @@ class Origin:
     configuration: Mapping[str, Any] | None = None
     metrics: Mapping[str, float] | None = None
 
-    @classmethod
-    def of_run(cls, run: RunFolder) -> "Origin":
-        """What a run folder tells."""
-        config = run.trained_with
-        return cls(str(run.path), config.task, plain(config), run.read_metrics())
-
 
 def describe(
     service: Service,
@@ -59,6 +50,8 @@ def describe(
         answers: what each signature answers to its example.
         origin: how the model was made.
     """
+    import tensorflow_text
+
     return {
         "task": service.task or origin.task,
         "source": origin.source,

@@ -2,10 +2,10 @@
 
 import keras
 
-from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
+from bert_tf.models import Encoder
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
@@ -25,9 +25,10 @@ def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
     policy = POLICIES[precision]
     if model.dtype_policy.name == policy:
         return model
-    description = describe(model)
     encoder = getattr(model, "encoder", model)
-    copy = description.build(dtype=policy, with_pooler=encoder.pooler is not None)
+    copy = Encoder(encoder.config, encoder.layout, encoder.pooler is not None, dtype=policy)
+    if model is not encoder:
+        copy = model.rebuilt(copy)
     weights = weight_names(model)
     for name, variable in weight_names(copy).items():
         variable.assign(weights[name])

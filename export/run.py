@@ -1,23 +1,30 @@
-"""Exporting from the disk: a run folder, or a checkpoint of any format."""
+"""`bert-tf export`: what is at a path as a SavedModel that takes strings and returns answers."""
 
-import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import keras
 
-from bert_tf.checkpoints import native, reading
-from bert_tf.checkpoints.checkpoint import LoadReport, listed
+from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport
+from bert_tf.checkpoints.of_run import METRICS_FILE, run_of, trained_with
 from bert_tf.checkpoints.tokenizer import tokenizer_of
+from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
+from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
-from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.tasks import loading
+from bert_tf.tasks.served import is_saved_model
+from bert_tf.tasks.task_model import TaskModel
 from export.model_card import Origin
-from export.saving import Kind, save, service_of
-from export.service import Service
+from export.saving import Kind, check_kind, save_kind, save_task
 
-_POOLER = "encoder/pooler/"
+# What is assumed of a checkpoint that does not say how its inputs are made, and how to say it.
+_ASSUMED = {
+    "pair": ("TextClassifier", "TextRegressor"),
+    "unanswerable": ("QuestionAnswerer",),
+}
 
 
 def export_run(
@@ -28,17 +35,21 @@ def export_run(
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
+    pair: bool = False,
+    unanswerable: bool = False,
+    max_length: int | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Path:
     """Writes what is at `path` as a SavedModel, and says where.
 
-    How texts become the model's inputs is as the run says that the checkpoint is one of. Of any
-    other checkpoint it is assumed, and said.
-
     Args:
-        path: a run folder, or a checkpoint as for `Encoder.from_checkpoint` with its vocabulary.
+        path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
         out: the folder to write.
-        kind, precision, freeze, version: see `export.save`; the precision is float32 by default.
+        kind: see `export.saving`.
         pooling: of kind "embedding", see `EmbeddingService`.
+        precision: "float32" (the default) or "bfloat16".
+        freeze, version: see `TaskModel.export`.
+        pair, unanswerable, max_length, labels: what a bare checkpoint does not say of its inputs.
 
     Returns:
         The folder that was written.
@@ -48,51 +59,110 @@ def export_run(
     """
     if pooling is not None and kind != "embedding":
         raise UserError("--pooling is for --kind embedding")
-    checkpoint = reading.find(path)
-    for note in checkpoint.notes:
-        say(f"{path}: {note}")
-    model = checkpoint.description.build()
-    service = Service if kind == "hub" else service_of(model, kind)
-    report = checkpoint.fill(model)
-    _check_weights(report, model, path, kind, pooling)
-    options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
-    tokenizer = tokenizer_of(checkpoint)
-    run = _run_of(checkpoint.folder)
-    if run is None:
-        origin = Origin(source=str(path))
-        if service.assumed is not None:
-            say(f"{path} is of no run folder that tells its inputs; assumed: {service.assumed}")
-    else:
-        origin = Origin.of_run(run)
-        options |= service.options_of(run.trained_with)
-        options |= service.options_found(origin.metrics or {})
-        if options.get("unanswerable") and origin.metrics is None and not options["null_threshold"]:
-            warn(
-                f"{path} is not finished, so that its best null_threshold is not known and 0.0 is "
-                "taken; finish it, or set data.null_threshold"
+    settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
+    settings |= {"pair": True} if pair else {}
+    settings |= {"unanswerable": True} if unanswerable else {}
+    how = {"precision": precision or "float32", "freeze": freeze, "version": version}
+    if kind != "task":
+        if labels or pair or unanswerable:
+            raise UserError(
+                f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}"
             )
-        # The metrics are of the checkpoint that the run ends with.
-        told = {} if run.path.samefile(path) else {"metrics": None}
-        origin = dataclasses.replace(origin, source=str(path), **told)
-    labels = checkpoint.description.labels if service.has_labels else ()
-    settings = {"kind": kind, "precision": precision, "freeze": freeze, "version": version}
-    folder = save(model, tokenizer, out, labels, origin=origin, **settings, **options)
+        folder = _export_kind(path, out, kind, pooling, max_length, how)
+    else:
+        folder = _export_task(path, out, labels, settings, how)
     if kind == "hub":
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
         say(f"{parts}: for hub.load")
     else:
         card = folder / "assets.extra" / "model_card.md"
-        say(f"{folder}: ask it with bert-tf predict; {card} tells what it takes and gives")
+        say(f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs")
     return folder
 
 
-def _run_of(checkpoint: Path) -> RunFolder | None:
-    """The run that the folder is a checkpoint of; None where there is none."""
-    above = checkpoint.absolute().parent
-    is_ours = above.name == native.CHECKPOINTS and (checkpoint / native.DESCRIPTION_FILE).is_file()
-    is_of_run = is_ours and (above.parent / CONFIG_FILE).is_file()
-    return RunFolder.open(above.parent) if is_of_run else None
+def _export_task(
+    path: str | os.PathLike,
+    out: str | os.PathLike,
+    labels: Sequence[str] | None,
+    settings: dict[str, Any],
+    how: dict[str, Any],
+) -> Path:
+    try:
+        checkpoint = loading.find(path)
+    except UserError:
+        if is_saved_model(path):
+            raise UserError(f"{path} is exported already; give the run or the checkpoint") from None
+        raise
+    for note in checkpoint.notes:
+        say(f"{path}: {note}")
+    if checkpoint.description.model not in loading.TASK_MODELS:
+        raise UserError(_other_kinds(checkpoint, path))
+    # The weights are kept as they are; the export computes in its own precision.
+    loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
+    model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
+    _say_assumed(checkpoint, model, path, settings)
+    return save_task(model, out, **how)
+
+
+def _say_assumed(
+    checkpoint: Checkpoint, model: TaskModel, path: str | os.PathLike, settings: dict[str, Any]
+) -> None:
+    """Says what a bare checkpoint left open, and warns of a threshold that is not known yet."""
+    if not checkpoint.description.settings:
+        said = [f"max_length {model.max_length} (--max-length)"] * ("max_length" not in settings)
+        for name, kinds in _ASSUMED.items():
+            if type(model).__name__ in kinds and name not in settings:
+                said.append(f"{name} false (--{name})")
+        if said:
+            say(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")
+    if getattr(model, "unanswerable", False) and model.null_threshold is None:
+        run = run_of(checkpoint.folder)
+        why, instead = ("is not finished", ", or finish the run") if run else ("has none", "")
+        if run and (run / METRICS_FILE).is_file() and model.origin.metrics is None:
+            why, instead = "is not the checkpoint that its run ends with", ", or export the run"
+        warn(
+            f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; set "
+            f"data.null_threshold{instead}"
+        )
+
+
+def _export_kind(
+    path: str | os.PathLike,
+    out: str | os.PathLike,
+    kind: Kind,
+    pooling: str | None,
+    max_length: int | None,
+    how: dict[str, Any],
+) -> Path:
+    checkpoint = loading.find(path)
+    for note in checkpoint.notes:
+        say(f"{path}: {note}")
+    model = loading.build(checkpoint, path)
+    check_kind(model, kind)
+    report = checkpoint.fill(model, getattr(model, "labels", ()))
+    _check_weights(report, model, path, kind, pooling)
+    run = run_of(checkpoint.folder)
+    origin = Origin(source=str(path))
+    if run is not None:
+        origin = loading.origin_of(checkpoint, path)
+        train = trained_with(run).train
+        max_length = max_length or getattr(train, "long_length", None) or train.max_length
+    options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
+    options |= {} if max_length is None else {"max_length": max_length}
+    return save_kind(model, tokenizer_of(checkpoint), out, kind, origin=origin, **how, **options)
+
+
+def _other_kinds(checkpoint: Checkpoint, path: str | os.PathLike) -> str:
+    """What to do with a checkpoint without a head of a task."""
+    description = checkpoint.description
+    kinds = ["hub", "embedding"]
+    if description.model == PreTrainer.__name__:
+        kinds = ["mlm"] + ["nsp"] * bool(description.head.get("next_sentence")) + kinds
+    return (
+        f"{path} was not fine-tuned for a task ({description.model}); choose --kind "
+        f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+    )
 
 
 def _check_weights(
@@ -103,17 +173,10 @@ def _check_weights(
     pooling: str | None,
 ) -> None:
     """Says what a checkpoint lacks. Raises UserError where that would be served at random."""
-    pooler = [name for name in report.new if name.startswith(_POOLER)]
-    others = tuple(name for name in report.new if name not in pooler)
-    if others:
-        raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
+    pooler = any(name.startswith("encoder/pooler/") for name in report.new)
     if pooler and pooling == "pooled":
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
-    if pooler and kind in ("task", "nsp") and model.uses_pooler:
-        raise UserError(
-            f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
-            "a whole checkpoint"
-        )
+    loading.check_head(report, model, path, uses_pooler=kind == "nsp")
     if pooler and kind == "hub":
         warn(f"{path} has no pooler; pooled_output is random until it is trained")
     elif not getattr(model, "uses_pooler", True) and (kind == "hub" or pooling == "pooled"):

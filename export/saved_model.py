@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  its ops are in the graph that is loaded again
 
 from export import model_card, optimizing, warmup
 from export.model_card import Origin
@@ -51,6 +50,8 @@ def _assets(service: Service, folder: Path) -> dict[str, tf.saved_model.Asset]:
 
 def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors]:
     """What the SavedModel answers to each signature's example."""
+    import tensorflow_text  # noqa: F401  its ops are in the graph
+
     loaded = tf.saved_model.load(str(folder))
     return {
         name: loaded.signatures[name](**signature.example_tensors())

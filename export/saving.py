@@ -1,8 +1,8 @@
-"""Choosing how a model is served, and writing it."""
+"""Writing models as SavedModels that take strings."""
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -10,92 +10,109 @@ import keras
 
 from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
-from bert_tf.models import (
-    Encoder,
-    EncoderConfig,
-    FeatureTagger,
-    MultipleChoice,
-    PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
-    TokenClassifier,
-)
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.text import Tokenizer
 from export import hub
-from export.classification import ClassificationService
 from export.embedding import EmbeddingService
 from export.masked_lm import MaskedLMService
 from export.model_card import Origin
-from export.multiple_choice import MultipleChoiceService
 from export.next_sentence import NextSentenceService
 from export.precision import in_precision
-from export.question_answering import QuestionAnsweringService
-from export.regression import RegressionService
 from export.saved_model import write
 from export.served_model import ServedModel
-from export.service import Service
-from export.token_classification import TokenClassificationService
+from export.service import Service, Signature
 
+# What an encoder or a pre-trained model is served as; "task" is what a task model was trained for.
 Kind = Literal["task", "hub", "mlm", "nsp", "embedding"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-# How a model is served for what it was fine-tuned to do.
-_SERVICES: dict[type[keras.Model], type[Service]] = {
-    SequenceClassifier: ClassificationService,
-    MultipleChoice: MultipleChoiceService,
-    SpanClassifier: QuestionAnsweringService,
-    TokenClassifier: TokenClassificationService,
-    FeatureTagger: TokenClassificationService,
-}
+
+class TaskService(Service):
+    """What is served of a task model: its own signatures.
+
+    Args:
+        model: a task model.
+        network: computes its outputs, with weights that are frozen or stored for serving.
+    """
+
+    def __init__(self, model: Any, network: ServedModel):
+        super().__init__(network, model.tokenizer, model.labels)
+        self._signatures = model.signatures(network)
+
+    def signatures(self) -> dict[str, Signature]:
+        """See `Service`."""
+        return self._signatures
 
 
-def save(
+def save_task(
+    model: Any,
+    out: str | os.PathLike,
+    precision: str | None = None,
+    freeze: bool = False,
+    version: int | None = None,
+) -> Path:
+    """Writes a task model as a SavedModel; see `TaskModel.export`.
+
+    Returns:
+        The folder that was written: `out`, or in it the one of the version.
+    """
+    services = {"": TaskService(model, ServedModel(in_precision(model, precision), freeze))}
+    return save(services, out, version, model.origin)
+
+
+def save_kind(
     model: keras.Model,
     tokenizer: Tokenizer,
     out: str | os.PathLike,
-    labels: Sequence[str] = (),
+    kind: Kind,
     *,
-    kind: Kind = "task",
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
     origin: Origin | None = None,
     **options: Any,
 ) -> Path:
-    """Writes `model` as a SavedModel that takes strings; see the package for its use.
+    """Writes an encoder, or a pre-trained model, as a SavedModel.
 
     Args:
-        model: a fitted model of bert_tf.
-        tokenizer: the tokenizer it was fitted with.
+        model: an `Encoder`, or any model with one.
+        tokenizer: the tokenizer it was trained with.
         out: the folder to write; it must not exist yet.
-        labels: names of the classes, where the model has classes, in the order of the logits; by
-            default their numbers.
-        kind: "task" serves what a task model was fine-tuned for; "mlm" and "nsp" serve a
-            `PreTrainer`'s heads; "embedding" serves the encoder of any model, and "hub" writes it
-            as the folders `preprocessor` and `encoder`, as TF Hub has them.
+        kind: "mlm" and "nsp" serve the heads of a `PreTrainer`; "embedding" serves the encoder, and
+            "hub" writes it as the folders `preprocessor` and `encoder`, as TF Hub has them.
         precision: "float32" or "bfloat16"; by default the one that the model computes in.
         freeze: make the weights constants, in that precision.
-        version: write the folder of this number in `out`, as TensorFlow Serving wants it.
-        origin: what the model card is to tell of the model's making.
+        version: write the folder of this number in `out`, as TensorFlow Serving expects.
+        origin: what the model card says of the model's making.
         **options: `max_length`, tokens of a text or of a window of a longer one: by default as many
-            as the model has positions, for questions at most 384. `pair`, of classification and
-            regression: whether they take two texts (False). `stride`, of questions (128) and tags:
-            pieces from one window to the next. Of questions also `max_question_length` (64 pieces),
-            `max_answer_length` (30 pieces), `n_best` (20), `unanswerable` (False) and
-            `null_threshold` (0.0). Of kind "embedding" `pooling`: "mean" (the default), "cls" or
-            "pooled". Of kind "mlm" `top_k`, pieces to tell (5).
+            as the model has positions. Of kind "embedding" `pooling`: "mean" (the default), "cls"
+            or "pooled". Of kind "mlm" `top_k`, pieces to give (5).
 
     Returns:
         The folder that was written: `out`, or in it the one of the version; of "hub" the folder
         that holds both.
 
     Raises:
-        UserError: a model that cannot be exported so, labels, a tokenizer or a length that do not
-            fit it, or a folder that exists or cannot be written.
+        UserError: a model that cannot be exported so, a tokenizer or a length that do not fit it,
+            or a folder that exists or cannot be written.
+    """
+    services = _services(model, tokenizer, kind, precision, freeze, options)
+    return save(services, out, version, origin)
+
+
+def save(
+    services: Mapping[str, Service],
+    out: str | os.PathLike,
+    version: int | None = None,
+    origin: Origin | None = None,
+) -> Path:
+    """Writes what is served into folders of `out`, "" being `out` itself; all of them or none.
+
+    Raises:
+        UserError: a version that is no number from 1, or a folder that exists or cannot be written.
     """
     if version is not None and version < 1:
         raise UserError(f"version {version} is not a number from 1")
-    services = _services(model, tokenizer, tuple(labels), kind, precision, freeze, options)
     folder = Path(out)
     for name in services:
         # Path.exists raises an error for a name that is too long; writing there explains it.
@@ -110,71 +127,44 @@ def save(
         for name, service in services.items():
             new = stack.enter_context(atomic_path(_place(folder, name, version)))
             write(service, new, origin or Origin())
-    return folder if kind == "hub" else _place(folder, "", version)
+    return _place(folder, "", version) if "" in services else folder
 
 
-def service_of(model: keras.Model, kind: Kind = "task") -> type[Service]:
-    """What serves a model; `kind` is any but "hub". Raises UserError where there is nothing."""
-    cls = type(model)
-    if kind in ("mlm", "nsp"):
-        if not issubclass(cls, PreTrainer):
-            raise UserError(
-                f"this {cls.__name__} has no pre-training head for --kind {kind}; give a "
-                "pre-training run, or a checkpoint with its heads"
-            )
-        return MaskedLMService if kind == "mlm" else NextSentenceService
-    if kind == "embedding":
-        return EmbeddingService
-    if issubclass(cls, SequenceClassifier) and model.num_classes == 1:
-        return RegressionService
-    service = next((_SERVICES[each] for each in cls.__mro__ if each in _SERVICES), None)
-    if service is None:
-        others = "hub or embedding"
-        if issubclass(cls, PreTrainer):
-            others = ("mlm, " if model.next_sentence is None else "mlm, nsp, ") + others
+def check_kind(model: keras.Model, kind: Kind) -> None:
+    """Raises UserError where a model cannot be served as `kind`, which is none of a task."""
+    if kind not in KINDS or kind == "task":
+        known = ", ".join(each for each in KINDS if each != "task")
+        raise UserError(f"unknown kind {kind!r}; choose one of {known}")
+    if kind in ("mlm", "nsp") and not isinstance(model, PreTrainer):
         raise UserError(
-            f"this {cls.__name__} was not fine-tuned for a task; choose --kind {others}"
+            f"this {type(model).__name__} has no pre-training head for --kind {kind}; give a "
+            "pre-training run, or a checkpoint with its heads"
         )
-    return service
 
 
 def _services(
     model: keras.Model,
     tokenizer: Tokenizer,
-    labels: tuple[str, ...],
     kind: Kind,
     precision: str | None,
     freeze: bool,
     options: dict[str, Any],
 ) -> dict[str, Service]:
     """Folder in the output -> what it is to serve; "" is the output itself."""
-    if kind not in KINDS:
-        raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
-    encoder = _encoder_of(model)
-    service = Service if kind == "hub" else service_of(model, kind)
-    if labels and not service.has_labels:
-        raise UserError(
-            f"labels are given for an export without classes, kind {kind} of this "
-            f"{type(model).__name__}; leave them out"
-        )
-    _check_fit(encoder.config, tokenizer, options.get("max_length"))
-    if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
-        model = encoder
-    if kind == "hub":
-        if freeze:
-            raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
-        return hub.pair(in_precision(model, precision), tokenizer, **options)
-    served = ServedModel(in_precision(model, precision), freeze)
-    named = {"labels": labels} if service.has_labels else {}
-    return {"": service(served, tokenizer, **named, **options)}
-
-
-def _encoder_of(model: keras.Model) -> Encoder:
-    """The encoder of a model, or the model itself if it is one."""
+    check_kind(model, kind)
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
         raise UserError(f"there is no encoder in a {type(model).__name__}; give a model of bert_tf")
-    return encoder
+    _check_fit(encoder.config, tokenizer, options.get("max_length"))
+    if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
+        model = encoder
+    model = in_precision(model, precision)
+    if kind == "hub":
+        if freeze:
+            raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
+        return hub.pair(model, tokenizer, **options)
+    services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
+    return {"": services[kind](ServedModel(model, freeze), tokenizer, **options)}
 
 
 def _check_fit(config: EncoderConfig, tokenizer: Tokenizer, max_length: int | None) -> None:

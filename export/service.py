@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import PretrainingTrain, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
@@ -41,8 +40,7 @@ class Service(abc.ABC):
     """What is served of one model.
 
     A subclass says in `signatures` how it is asked. It closes over its Keras model: what a
-    SavedModel keeps are the variables and the traced functions. Its constructor takes a model and
-    its tokenizer, the labels where `has_labels`, and then options of its own, all with defaults.
+    SavedModel keeps are the variables and the traced functions.
 
     Args:
         model: the trained model, which is called and asked for its sizes as if it were Keras's;
@@ -53,10 +51,6 @@ class Service(abc.ABC):
 
     # What it does, where its model was not trained for that.
     task: ClassVar[str | None] = None
-    # Whether its model tells classes apart, which have names.
-    has_labels: ClassVar[bool] = False
-    # What its options' defaults take for granted that only the model's training can tell, in words.
-    assumed: ClassVar[str | None] = None
 
     def __init__(
         self, model: ServedModel | None, tokenizer: Tokenizer, labels: tuple[str, ...] = ()
@@ -64,18 +58,6 @@ class Service(abc.ABC):
         self.model = model
         self.weights = [] if model is None else model.variables
         self.vocabulary, self.labels = tokenizer.vocabulary, labels
-
-    @staticmethod
-    def options_of(config: RunConfig) -> dict[str, Any]:
-        """The constructor's options that the configuration of a model's run decides."""
-        train = config.train
-        longer = train.long_length if isinstance(train, PretrainingTrain) else None
-        return {"max_length": longer or train.max_length}
-
-    @staticmethod
-    def options_found(metrics: Mapping[str, float]) -> dict[str, Any]:
-        """Those that the run found out itself, from its metrics."""
-        return {}
 
     @abc.abstractmethod
     def signatures(self) -> dict[str, Signature]:

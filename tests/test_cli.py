@@ -32,6 +32,7 @@ COMMANDS = [
     "finetune",
     "evaluate",
     "predict",
+    "export",
     "convert",
     "report",
     "inspect",
@@ -183,6 +184,8 @@ def test_the_version_is_told(capsys):
         (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
         (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
         (["predict", "model", "--signature", "a", "b", "-c"], "unrecognized arguments: b -c"),
+        (["export", "run"], "required: --out; see bert-tf export --help"),
+        (["export", "run", "--out", "model", "--kind", "a"], "invalid choice: 'a'"),
         (["predict", "model"], "needs either texts or --input FILE"),
         (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
         (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
@@ -416,13 +419,19 @@ def test_a_vocabulary_is_learned_from_the_texts_of_a_corpus(tmp_path, capsys):
 def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
     calls = []
 
-    def export_run(run, **options):
-        calls.append((run, options))
+    def export_run(run, out, **options):
+        calls.append((run, out, options))
         say("it is written")
 
     monkeypatch.setitem(sys.modules, "export.run", types.SimpleNamespace(export_run=export_run))
-    assert export_command.main(["run", "--out", "model"]) == 0
-    assert capsys.readouterr().err == "it is written\n"
-    assert export_command.main(["run", "--out", "model", "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
-    assert calls[0] == calls[1]
+    given = ["run", "--out", "model", "--labels", "bad", "good", "--pair", "--max-length", "9"]
+    for command in (export_command.main, lambda given: main(["export", *given])):
+        assert command(given) == 0
+        assert capsys.readouterr().err == "it is written\n"
+        assert command([*given, "--quiet"]) == 0
+        assert capsys.readouterr().err == ""
+    run, out, options = calls[0]
+    assert (run, out) == ("run", "model")
+    assert (options["labels"], options["max_length"]) == (["bad", "good"], 9)
+    assert options["pair"] and not options["unanswerable"] and not options["freeze"]
+    assert calls == [calls[0]] * 4

@@ -3,6 +3,10 @@
 from bert_tf import UserError
 
 
+def test_a_program_may_catch_it_as_a_value_error():
+    assert isinstance(UserError("no rows"), ValueError)
+
+
 def test_what_cannot_be_printed_is_escaped():
     found = str(UserError("no column 'a\x1b[2J\udc80 \x00é'; there are 中, 😀"))
     assert found == r"no column 'a\x1b[2J\udc80 \x00é'; there are 中, 😀"

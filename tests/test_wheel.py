@@ -123,7 +123,7 @@ def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_pat
     told = run(installed / "bert-tf", "--help", cwd=tmp_path)
     assert "bert-tf demo" in told
     told = run(installed / "python", "-m", "export", "--help", cwd=tmp_path)
-    assert "python -m export runs/reviews" in told
+    assert "bert-tf export runs/reviews" in told
 
 
 @pytest.mark.slow

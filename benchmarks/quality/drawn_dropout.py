@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.layout import UnpaddedLayout
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.models.sequence_classifier import SequenceClassifier
+from bert_tf.tasks import TextClassifier
 
 # What a random number is below, and a dropout rate is a share of: see `Dropout`.
 _RANGE = 2**16
@@ -72,7 +72,7 @@ class DrawnDropout:
         self._calls = itertools.count()
         self._places = len(_dropouts(model))
         end = _BEFORE + _PER_BLOCK * len(model.encoder.blocks)
-        is_classifier = isinstance(model, SequenceClassifier)
+        is_classifier = isinstance(model, TextClassifier)
         self._of_first_tokens = range(end - _PER_BLOCK, end) if is_classifier else range(0)
 
     def begin(self, input_mask: np.ndarray) -> None:

@@ -33,9 +33,11 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.data.batching import training_batches
 from bert_tf.errors import UserError
+from bert_tf.models import Encoder
 from bert_tf.models.padding import PADDING_SCORE
-from bert_tf.models.token_classifier import IGNORED
-from bert_tf.tasks import TASKS
+from bert_tf.optimization import make_optimizer
+from bert_tf.tasks import TASKS, TaskModel
+from bert_tf.tasks.token_classification.model import IGNORED
 from bert_tf.training import setup
 from bert_tf.training.scoring import score
 
@@ -80,8 +82,10 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     from benchmarks.quality import huggingface
 
     run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
-    task = TASKS[run.task](run, read_tokenizer(checkpoint))
-    examples = task.train_examples()
+    task = TASKS[run.task](run)
+    rows, tokenizer = task.training_rows(), read_tokenizer(checkpoint)
+    ours = task.model(Encoder(reading.find(checkpoint).encoder), tokenizer)
+    examples = ours.examples(rows)
     total = setup.total_updates(run.train, len(examples.lengths))
     updates = min(updates, total)
     batches = training_batches(
@@ -115,19 +119,19 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     with tempfile.TemporaryDirectory() as folder:
         start, end = Path(folder, "start"), Path(folder, "end")
         peer.save_pretrained(start)
-        model = _filled(start)
+        model = _filled(start, ours)
         draw_in_ours(model)
-        task.compile(model, optimizer=setup.make_optimizer(run.train, total))
-        ours = fit(model, batches, updates)
+        task.compile(model, optimizer=make_optimizer(run.train, total))
+        losses = fit(model, batches, updates)
         dropout = DrawnDropout(model)
         with mock.patch("torch.nn.functional.dropout", dropout):
             theirs = list(
                 huggingface.updates(peer, for_torch(dropout), total, run.train.learning_rate)
             )
         peer.save_pretrained(end)
-        peers = _filled(end)
-        report_losses(f"{name}, {checkpoint}", ours, theirs)
-        report_weights(model, _filled(start), peers)
+        peers = _filled(end, ours)
+        report_losses(f"{name}, {checkpoint}", losses, theirs)
+        report_weights(model, _filled(start, ours), peers)
         if updates == total:
             dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
             found, expected = (score(task, each, dev)[line.metric] for each in (model, peers))
@@ -160,12 +164,12 @@ def _peers_labels(
     return {"labels": np.where(labels == IGNORED, ignored, labels)}
 
 
-def _filled(folder: Path) -> keras.Model:
-    """Our model with the weights of a checkpoint, and with dropout where that has it."""
+def _filled(folder: Path, like: TaskModel) -> TaskModel:
+    """A model like ours with the weights of a checkpoint, and with dropout where that has it."""
     # The pooler, which tags need not, is in no such checkpoint: the same random one every time.
     keras.utils.set_random_seed(0)
     checkpoint = reading.find(folder)
-    model = checkpoint.description.build()
+    model = like.rebuilt(Encoder(checkpoint.encoder))
     checkpoint.fill(model)
     return model
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def finetune(settings: dict[str, Any]) -> Job:
     """One update of a classifier; every batch has another length."""
     import keras
 
-    model = _load(bert_tf.SequenceClassifier, settings)
+    model = _load(lambda encoder: bert_tf.TextClassifier(encoder, None, range(2)), settings)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer=_optimizer(), loss=loss)
     batches = endless(lambda seed: inputs.padded_batch(settings["batch"], 30522, seed), ("labels",))
@@ -90,7 +91,7 @@ def pretrain(settings: dict[str, Any]) -> Job:
     return training(model, endless(lambda seed: inputs.pretraining_batch(*size, seed), targets))
 
 
-def _load(kind: type, settings: dict[str, Any]) -> Any:
+def _load(kind: Callable, settings: dict[str, Any]) -> Any:
     encoder = bert_tf.Encoder(
         reading.find(settings["weights"]).encoder, dtype=POLICIES[settings["precision"]]
     )

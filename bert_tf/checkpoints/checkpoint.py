@@ -19,8 +19,8 @@ from bert_tf.models import EncoderConfig
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Weights named in a report, before it only counts the rest.
 _NAMED = 6
-# The layer of a head that has an output for each label.
-_CLASSIFIER = "classifier"
+# The layers of heads that have an output for each label.
+_CLASSIFIERS = ("classifier", "feature_classifier")
 # The arguments of heads that decide the shapes of their weights, and what these count or name.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
@@ -129,6 +129,33 @@ class Checkpoint:
                 raise UserError(f"{self.folder}: {name} {value} is not what its tensors hold")
         return self
 
+    def weights(self) -> tuple[dict[str, np.ndarray], LoadReport]:
+        """Every weight of the checkpoint under our names, float32, and where each came from.
+
+        No model is built for this. What the checkpoint lacks, such as the pooler of a masked
+        language model, is `new` in the report.
+
+        Raises:
+            UserError: a file is damaged, or a tensor is not of floating-point numbers.
+        """
+        layers = self.encoder.num_hidden_layers
+        rows = self.table.rows(self.description.model, layers)
+        shapes = encoder_shapes(self.encoder, layers)
+        own = self.table.homeless
+        unmapped = [name.removeprefix(own) for name in self.tensors.shapes if name.startswith(own)]
+        weights, used = {}, set()
+        for name in dict.fromkeys((*shapes, *rows, *unmapped)):
+            row = self._source(name, rows)
+            if row is not None:
+                weights[name] = self._array(row, shapes.get(name))
+                used.update(row.theirs)
+        return weights, LoadReport(
+            loaded=tuple(weights),
+            new=tuple(name for name in shapes if name not in weights),
+            ignored=tuple(name for name in self.tensors.shapes if name not in used),
+            notes=self.notes,
+        )
+
     def fill(self, model: keras.Model, labels: Sequence[str] = ()) -> LoadReport:
         """Gives `model` every weight that the checkpoint has for it.
 
@@ -161,7 +188,7 @@ class Checkpoint:
             if row is None:
                 continue
             shape = tuple(variable.shape)
-            by_label = _layer(name) == _CLASSIFIER
+            by_label = _layer(name) in _CLASSIFIERS
             if in_head and why and (by_label or self._shape(row) != shape):
                 resized.add(_layer(name))
                 continue
@@ -231,17 +258,20 @@ class Checkpoint:
         """The array of one weight of ours, of any shape and type; None likewise."""
         try:
             return row.read(self.tensors.read)
+        except UserError:
+            raise
         except ValueError:
             return None
 
-    def _array(self, row: Row, shape: tuple[int, ...]) -> np.ndarray:
-        """The float32 array of one weight of ours, which must have `shape`."""
+    def _array(self, row: Row, shape: tuple[int, ...] | None) -> np.ndarray:
+        """The float32 array of one weight of ours, which must have `shape`; None takes any."""
         array = self._read(row)
-        if array is None or array.shape != shape:
+        if array is None or shape not in (None, array.shape):
             theirs = self.tensors.shapes[row.theirs[0]] if array is None else array.shape
+            ours = shape or ()
             raise UserError(
                 f"weight {row.theirs[0]} of the checkpoint has shape {list(theirs)}, the model's "
-                f"{row.ours} {list(shape)}; " + names.likely_cause(row.ours, tuple(theirs), shape)
+                f"{row.ours} {list(ours)}; " + names.likely_cause(row.ours, tuple(theirs), ours)
             )
         if array.dtype.name not in _FLOATS:
             raise UserError(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +16,6 @@ from bert_tf.checkpoints.description import ENCODER, Description, describe, voca
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.errors import UserError
-from bert_tf.models import MultipleChoice, SequenceClassifier
 from bert_tf.progress import say, warn
 from bert_tf.text import Tokenizer
 
@@ -27,6 +26,8 @@ _FORMATS: dict[str, ModuleType] = {
     "model_garden": model_garden,
 }
 
+# The task models whose head reads the pooled output.
+_POOLING = ("TextClassifier", "TextRegressor", "MultipleChoice")
 # The fields of the encoder that change its numbers.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
@@ -40,11 +41,8 @@ def convert(source: str | os.PathLike, destination: str | os.PathLike, to: str) 
         UserError: `source` cannot be read, or `destination` exists or cannot be written.
     """
     checkpoint = reading.find(source)
-    model = checkpoint.description.build()
-    report = checkpoint.fill(model)
-    variables = weight_names(model)
     # What the source lacks, such as the pooler of a masked language model, is not made up.
-    weights = {name: variables[name].numpy() for name in report.loaded}
+    weights, report = checkpoint.weights()
     said = [f"{source}: {len(weights)} weights read"]
     said += [f"it has no {listed(report.new)}"] if report.new else []
     said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
@@ -63,22 +61,22 @@ def save(
     folder: str | os.PathLike,
     to: str = "bert_tf",
     tokenizer: Tokenizer | None = None,
-    labels: Sequence[str] = (),
 ) -> None:
-    """Writes `model`, an `Encoder` or a task model, as the new `folder` of format `to`.
+    """Writes `model` as the new `folder` of format `to`.
 
     Args:
-        model: what to write.
+        model: an `Encoder`, a `PreTrainer` or a task model.
         folder: the folder; it must not exist yet.
         to: "bert_tf", "huggingface", "tf1" or "model_garden".
-        tokenizer: its tokenizer, written too.
-        labels: names of its classes in the order of the logits.
+        tokenizer: the tokenizer to write; None writes that of a task model.
 
     Raises:
         UserError: an unknown format, a model that is not of bert_tf, or a folder that exists or
             cannot be written.
     """
-    description = describe(model, tokenizer, labels)
+    if tokenizer is None and getattr(model, "has_tokenizer", False):
+        tokenizer = model.tokenizer
+    description = describe(model, tokenizer)
     weights = {name: variable.numpy() for name, variable in weight_names(model).items()}
     vocabulary = None if tokenizer is None else tokenizer.vocabulary
     _write(Path(folder), to, weights, description, vocabulary)
@@ -136,5 +134,4 @@ def _supplement(
 
 def _pools(description: Description) -> bool:
     """Whether a model computes something from a text as a whole, and not only from its tokens."""
-    models = (ENCODER, SequenceClassifier.__name__, MultipleChoice.__name__)
-    return description.model in models or description.head.get("next_sentence", False)
+    return description.model in (ENCODER, *_POOLING) or description.head.get("next_sentence", False)

@@ -2,24 +2,17 @@
 
 import dataclasses
 import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 
-from bert_tf import models
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
 
 ENCODER = Encoder.__name__
-_TASK_MODELS = {
-    name: each
-    for name, each in vars(models).items()
-    if isinstance(each, type) and issubclass(each, keras.Model) and each is not Encoder
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +26,8 @@ class Description:
         lower_case: whether the tokenizer lower-cases; None where that is not known.
         vocabulary: SHA-256 of the vocabulary, see `vocabulary_hash`; None likewise.
         labels: names of the classes, in the order of the logits.
+        settings: how a task model turns strings into inputs and outputs into answers, such as
+            `max_length`; {} where that is not known.
     """
 
     model: str
@@ -41,24 +36,14 @@ class Description:
     lower_case: bool | None = None
     vocabulary: str | None = None
     labels: tuple[str, ...] = ()
-
-    def build(self, **encoder_options: Any) -> keras.Model:
-        """The model with new weights; options (dtype, layout) go to its encoder.
-
-        Raises:
-            UserError: the class cannot be made with such arguments.
-        """
-        encoder = Encoder(self.encoder, **encoder_options)
-        if self.model == ENCODER:
-            return encoder
-        try:
-            return _TASK_MODELS[self.model](encoder, **self.head)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"a {self.model} cannot be made of {self.head}: {error}") from None
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
-        return dataclasses.asdict(self) | {"labels": list(self.labels)}
+        fields = dataclasses.asdict(self)
+        # The same bytes on disk, whichever format a checkpoint has come through.
+        ordered = {name: dict(sorted(fields[name].items())) for name in ("head", "settings")}
+        return fields | ordered | {"labels": list(self.labels)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], path: Path) -> "Description":
@@ -67,20 +52,15 @@ class Description:
         Raises:
             UserError: a field is missing, unknown or of the wrong kind.
         """
+        fields = {"settings": {}} | dict(fields)
         wrong = _wrong_field(fields)
         if wrong:
             raise UserError(f"checkpoint description is damaged: {path} ({wrong})")
-        if fields["model"] not in (ENCODER, *_TASK_MODELS):
-            raise UserError(f"{path} names an unknown model {fields['model']!r}")
-        known = set(_arguments(fields["model"]))
-        for name in fields["head"]:
-            if name not in known:
-                raise UserError(f"{path}: {fields['model']} has no argument {name!r}")
         wrong = _wrong_labels(fields["head"], fields["labels"])
         if wrong:
             raise UserError(f"{path}: {wrong}; copy the checkpoint again")
         encoder = encoder_config(fields["encoder"], path)
-        return cls(**dict(fields) | {"encoder": encoder, "labels": tuple(fields["labels"])})
+        return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
     def unsaid(self, said: "Description") -> dict[str, Any]:
         """The fields that differ in `said`, what another format gave back; {} if it said all.
@@ -90,7 +70,7 @@ class Description:
         ours, theirs = self.to_dict(), said.to_dict()
         fields = {
             name: ours[name]
-            for name in ("model", "head", "lower_case", "labels")
+            for name in ("model", "head", "lower_case", "labels", "settings")
             if ours[name] != theirs[name]
         }
         encoder = {
@@ -115,27 +95,40 @@ class Description:
         return Description.from_dict(fields | unsaid | {"encoder": encoder}, path)
 
 
-def describe(model: keras.Model, tokenizer: Any = None, labels: Sequence[str] = ()) -> Description:
+def describe(model: keras.Model, tokenizer: Any = None) -> Description:
     """The description of a model, with its `bert_tf.Tokenizer` where there is one.
 
     Raises:
-        UserError: `model` is not one of bert_tf, or has another number of classes than labels.
+        UserError: `model` is not one of bert_tf, or does not know its classes yet.
     """
-    kind = type(model).__name__
-    if kind not in (ENCODER, *_TASK_MODELS):
-        raise UserError(f"no format has a place for a {kind}; give a model of bert_tf")
-    head = {} if kind == ENCODER else dict(model.head)
-    wrong = _wrong_labels(head, labels)
-    if wrong:
-        raise UserError(f"{wrong}; name each class, in the order of the logits")
+    if isinstance(model, Encoder):
+        head, encoder = {}, model.config
+    elif isinstance(getattr(model, "encoder", None), Encoder):
+        head, encoder = dict(model.head), model.encoder.config
+    else:
+        raise UserError(
+            f"no format has a place for a {type(model).__name__}; give a model of bert_tf"
+        )
+    if head.get("num_classes", 0) is None:
+        raise UserError(f"this {type(model).__name__} has no labels yet; train it first with fit")
     return Description(
-        model=kind,
+        model=type(model).__name__,
         head=head,
-        encoder=model.config if kind == ENCODER else model.encoder.config,
+        encoder=encoder,
         lower_case=None if tokenizer is None else tokenizer.lower_case,
         vocabulary=None if tokenizer is None else vocabulary_hash(tokenizer.vocabulary),
-        labels=tuple(labels),
+        labels=tuple(getattr(model, "labels", ())),
+        settings=dict(getattr(model, "settings", {})),
     )
+
+
+def classifier_or_regressor(
+    outputs: int, dropout: float | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The model of texts that has so many outputs, and its head: a single output is a number."""
+    if outputs == 1:
+        return "TextRegressor", {"dropout": dropout}
+    return "TextClassifier", {"num_classes": outputs, "dropout": dropout}
 
 
 def vocabulary_hash(vocabulary: Sequence[str]) -> str:
@@ -145,18 +138,10 @@ def vocabulary_hash(vocabulary: Sequence[str]) -> str:
 
 def _wrong_labels(head: Mapping[str, Any], labels: Sequence[str]) -> str | None:
     """What is wrong with the number of labels; None if nothing is, or there are none."""
-    classes = head.get("num_classes")
-    if not labels or type(classes) is not int or len(labels) == classes:
+    classes = head.get("num_classes", len(labels))
+    if not labels or len(labels) == classes:
         return None
-    return f"the number of labels is {len(labels)}, but num_classes is {classes}"
-
-
-def _arguments(model: str) -> list[str]:
-    """The names of what a model class takes for its head."""
-    if model == ENCODER:
-        return []
-    given = ("self", "encoder", "kwargs")
-    return [n for n in inspect.signature(_TASK_MODELS[model].__init__).parameters if n not in given]
+    return f"the number of labels is {len(labels)}, but num_classes is {classes!r}"
 
 
 def _wrong_field(fields: Mapping[str, Any]) -> str | None:
@@ -168,6 +153,7 @@ def _wrong_field(fields: Mapping[str, Any]) -> str | None:
         "lower_case": bool | None,
         "vocabulary": str | None,
         "labels": list,
+        "settings": dict,
     }
     for name in kinds.keys() ^ fields.keys():
         return f"{name} is missing" if name in kinds else f"unknown key {name!r}"

@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.checkpoints import plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TURNED, Row, Table, layer_norm, linear
-from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
@@ -63,8 +63,9 @@ TABLE = Table(
             Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
             *_head("next_sentence", "cls/seq_relationship/"),
         ),
-        "SequenceClassifier": _head("classifier", ""),
-        "SpanClassifier": _head("span", "cls/squad/"),
+        "TextClassifier": _head("classifier", ""),
+        "TextRegressor": _head("classifier", ""),
+        "QuestionAnswerer": _head("span", "cls/squad/"),
         # google-research has no such tasks; repositories built on it call their heads this.
         "TokenClassifier": _head("classifier", ""),
         "MultipleChoice": _head("choice", ""),
@@ -163,8 +164,7 @@ def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
     if "cls/predictions/output_bias" in tensors.shapes:
         return "PreTrainer", {"next_sentence": "cls/seq_relationship/output_bias" in tensors.shapes}
     if "cls/squad/output_bias" in tensors.shapes:
-        return "SpanClassifier", {}
+        return "QuestionAnswerer", {}
     if len(tensors.shapes.get("output_bias", ())) == 1:
-        classes = tensors.shapes["output_bias"][0]
-        return "SequenceClassifier", {"num_classes": classes, "dropout": None}
+        return classifier_or_regressor(tensors.shapes["output_bias"][0])
     return ENCODER, {}

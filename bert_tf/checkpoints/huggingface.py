@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weight_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, layer_norm, linear
-from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
@@ -66,9 +66,10 @@ TABLE = Table(
             Row("masked_lm/output_bias", ("cls.predictions.bias",)),
             *_linear("next_sentence", "cls.seq_relationship."),
         ),
-        "SequenceClassifier": tuple(_linear("classifier", "classifier.")),
+        "TextClassifier": tuple(_linear("classifier", "classifier.")),
+        "TextRegressor": tuple(_linear("classifier", "classifier.")),
         "TokenClassifier": tuple(_linear("classifier", "classifier.")),
-        "SpanClassifier": tuple(_linear("span", "qa_outputs.")),
+        "QuestionAnswerer": tuple(_linear("span", "qa_outputs.")),
         "MultipleChoice": tuple(_linear("choice", "classifier.")),
     },
 )
@@ -79,17 +80,17 @@ _CLASSES = {
     "BertForPreTraining": "PreTrainer",
     "BertForMaskedLM": "PreTrainer",
     "BertLMHeadModel": "PreTrainer",
-    "BertForSequenceClassification": "SequenceClassifier",
+    "BertForSequenceClassification": "TextClassifier",
     "BertForTokenClassification": "TokenClassifier",
-    "BertForQuestionAnswering": "SpanClassifier",
+    "BertForQuestionAnswering": "QuestionAnswerer",
     "BertForMultipleChoice": "MultipleChoice",
 }
 # A tensor of each head -> the class that it is of where the configuration does not tell. Without a
 # pooler, a classifier is one of tokens.
 _HEADS = {
     "cls.predictions.bias": "PreTrainer",
-    "qa_outputs.bias": "SpanClassifier",
-    "classifier.bias": "SequenceClassifier",
+    "qa_outputs.bias": "QuestionAnswerer",
+    "classifier.bias": "TextClassifier",
 }
 _POOLER_BIAS = "pooler.dense.bias"
 _MULTI_LABEL = "multi_label_classification"
@@ -132,7 +133,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     model, head = _model(fields, weights)
     notes = huggingface_tokenizer.differences(folder)
     # Its head's outputs are independent of each other: a softmax over them would mean nothing.
-    if model == "SequenceClassifier" and fields.get("problem_type") == _MULTI_LABEL:
+    if model == "TextClassifier" and fields.get("problem_type") == _MULTI_LABEL:
         model, head = ENCODER, {}
         notes += (
             "warning: it gives any number of labels to a text, which no model of bert_tf does; "
@@ -228,17 +229,18 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     # Nameless, a class that is not of transformers, or one whose head is not among the weights.
     if model is None or not _has_head(model, shapes):
         model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
-        if model == "SequenceClassifier" and _POOLER_BIAS not in shapes:
+        if model == "TextClassifier" and _POOLER_BIAS not in shapes:
             model = "TokenClassifier"
     dropout = fields.get("classifier_dropout")
     dropout = float(dropout) if isinstance(dropout, int | float) else None
     classes = (shapes.get("classifier.bias") or (0,))[0]
+    if model == "TextClassifier":
+        return classifier_or_regressor(classes, dropout)
     return model, {
         ENCODER: {},
         "PreTrainer": {"next_sentence": "cls.seq_relationship.bias" in shapes},
-        "SequenceClassifier": {"num_classes": classes, "dropout": dropout},
         "TokenClassifier": {"num_classes": classes, "dropout": dropout},
-        "SpanClassifier": {},
+        "QuestionAnswerer": {},
         "MultipleChoice": {"dropout": dropout},
     }[model]
 
@@ -273,7 +275,9 @@ def _architecture(description: Description) -> str:
     if description.model == "PreTrainer" and not description.head["next_sentence"]:
         causal = description.encoder.attention == "left_to_right"
         return "BertLMHeadModel" if causal else "BertForMaskedLM"
-    return next((c for c, model in _CLASSES.items() if model == description.model), "BertModel")
+    # The only one of which transformers has no class of its own.
+    model = "TextClassifier" if description.model == "TextRegressor" else description.model
+    return next((c for c, ours in _CLASSES.items() if ours == model), "BertModel")
 
 
 def _config(
@@ -289,11 +293,12 @@ def _config(
         "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
         "classifier_dropout": description.head.get("dropout"),
     }
-    classes = description.head.get("num_classes")
+    is_regressor = description.model == "TextRegressor"
+    classes = 1 if is_regressor else description.head.get("num_classes")
     if classes:
         labels = description.labels or _numbered(classes)
         fields["id2label"] = {str(number): label for number, label in enumerate(labels)}
         fields["label2id"] = {label: number for number, label in enumerate(labels)}
-        if classes == 1 and description.model == "SequenceClassifier":
-            fields["problem_type"] = "regression"
+    if is_regressor:
+        fields["problem_type"] = "regression"
     return dict(sorted(fields.items()))

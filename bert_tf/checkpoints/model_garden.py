@@ -25,7 +25,7 @@ from bert_tf.checkpoints.correspondence import (
     layer_norm,
     linear,
 )
-from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.model_garden_objects import objects
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
@@ -76,8 +76,9 @@ TABLE = Table(
             Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
             *linear("next_sentence", "next_sentence/logits/"),
         ),
-        "SequenceClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
-        "SpanClassifier": tuple(linear("span", "span_labeling/logits/")),
+        "TextClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
+        "TextRegressor": tuple(linear("classifier", "sentence_prediction/logits/")),
+        "QuestionAnswerer": tuple(linear("span", "span_labeling/logits/")),
         "TokenClassifier": tuple(linear("classifier", "token_classifier/logits/")),
     },
 )
@@ -238,10 +239,11 @@ def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
     if "cls/predictions/output_bias/bias" in shapes:
         return "PreTrainer", {"next_sentence": "next_sentence/logits/bias" in shapes}
     if "span_labeling/logits/bias" in shapes:
-        return "SpanClassifier", {}
-    heads = {"sentence_prediction": "SequenceClassifier", "token_classifier": "TokenClassifier"}
-    for name, model in heads.items():
-        shape = shapes.get(f"{name}/logits/bias", ())
-        if len(shape) == 1:
-            return model, {"num_classes": shape[0], "dropout": None}
+        return "QuestionAnswerer", {}
+    (outputs,) = shapes.get("sentence_prediction/logits/bias", ())[:1] or (0,)
+    if outputs:
+        return classifier_or_regressor(outputs)
+    (classes,) = shapes.get("token_classifier/logits/bias", ())[:1] or (0,)
+    if classes:
+        return "TokenClassifier", {"num_classes": classes, "dropout": None}
     return ENCODER, {}

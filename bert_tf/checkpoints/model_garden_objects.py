@@ -59,10 +59,10 @@ def objects(named: dict[str, np.ndarray], description: Description) -> tf.Module
                 setattr(root, "next_sentence.pooler_dense", pooler)
                 head = node(dense=pooler, out_proj=owner.layer("next_sentence/logits/"))
                 root.model.classification_heads = node(**{"0": head})
-        case "SequenceClassifier":
+        case "TextClassifier" | "TextRegressor":
             head = node(out_proj=owner.layer("sentence_prediction/logits/"))
             root.model = node(_network=encoder, classifier=head)
-        case "SpanClassifier":
+        case "QuestionAnswerer":
             head = node(**{"layer_with_weights-0": owner.layer("span_labeling/logits/")})
             root.model = node(_network=encoder, span_labeling=head)
         case "TokenClassifier":

@@ -26,7 +26,7 @@ CHECKPOINTS = "checkpoints"
 # Every weight is under our own name.
 TABLE = Table(encoder=(), heads={}, homeless="")
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def write(folder: Path, model: keras.Model, description: Description) -> None:

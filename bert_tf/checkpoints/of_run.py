@@ -4,15 +4,18 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from bert_tf import config as configuration
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.state import KEPT, STATE_FILE, damage, read_state
+from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.progress import warn
 
 # What a run folder has from its start.
 RUN_FILE = "config.yaml"
-# And at its end.
-_METRICS_FILE = "metrics.json"
+# And at its end; of a search also the configuration of its best trial.
+METRICS_FILE = "metrics.json"
+BEST_FILE = "best.yaml"
 
 # Where the runs of a search are in it.
 _TRIALS = "trials"
@@ -68,6 +71,19 @@ def kept(run: Path) -> Path:
     return _named_by(last) if _has_state(last) else last
 
 
+def run_of(checkpoint: Path) -> Path | None:
+    """The run folder that a folder is a checkpoint of; None where there is none."""
+    above = checkpoint.absolute().parent
+    is_ours = above.name == native.CHECKPOINTS and (checkpoint / native.DESCRIPTION_FILE).is_file()
+    return above.parent if is_ours and (above.parent / RUN_FILE).is_file() else None
+
+
+def trained_with(run: Path) -> RunConfig:
+    """What the weights that a run keeps were trained with: of a search, the best trial's."""
+    best = run / BEST_FILE
+    return configuration.load(best if best.exists() else run / RUN_FILE)
+
+
 def check(checkpoint: Path) -> None:
     """Raises UserError where a checkpoint is damaged; one without a state does not tell."""
     problem = _problem(checkpoint)
@@ -93,7 +109,7 @@ def without_checkpoint(run: Path) -> UserError:
             f"{run} has no checkpoint yet; finish its search, or name one of the trials under "
             f"{run / _TRIALS}"
         )
-    if (run / _METRICS_FILE).is_file():
+    if (run / METRICS_FILE).is_file():
         return UserError(
             f"{run} has no checkpoint any more; put it back, or train again with the command that "
             "made the run"

@@ -19,8 +19,9 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     Raises:
         UserError: the file is missing, or is not a JSON object.
     """
+    text = read_text(path, what)
     try:
-        fields = json.loads(read_text(path, what), parse_int=_whole_number)
+        fields = json.loads(text, parse_int=_whole_number)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"

@@ -26,14 +26,16 @@ def find(path: str | Path) -> Checkpoint:
     Args:
         path: a run folder; a folder of ours, of Hugging Face, of google-research or of Model
             Garden; a SavedModel of TF Hub; one file of these; a prefix such as
-            "model.ckpt-1000"; or "hf://org/name".
+            "model.ckpt-1000"; or a name on the Hugging Face Hub such as
+            "google-bert/bert-base-uncased", also as "hf://org/name@revision". A path that exists
+            wins over a name.
 
     Raises:
         UserError: there is nothing at `path`, nothing that is a checkpoint, or its files cannot be
             read, are damaged or do not belong together.
     """
     if download.is_address(path):
-        path = download.fetch(str(path))
+        return _found(download.fetch(str(path)))
     path = Path(path)
     try:
         return _found(path)
@@ -50,8 +52,11 @@ def _found(path: Path) -> Checkpoint:
         return _tensorflow(prefix)
     if path.is_file():
         return _in_folder(path.parent)
+    if download.is_name(path):
+        return _in_folder(download.fetch(str(path)))
     raise UserError(
-        f"checkpoint not found: {path}; give a folder, or hf://org/name to download one"
+        f"checkpoint not found: {path}; give a folder, or a name on the Hugging Face Hub such as "
+        "google-bert/bert-base-uncased"
     )
 
 

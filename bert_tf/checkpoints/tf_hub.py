@@ -49,7 +49,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
-    """What `python -m export --kind hub` wrote."""
+    """What `bert-tf export --kind hub` wrote."""
     nodes = tf_files.read_object_graph(prefix, file).nodes
     try:
         names = {

@@ -8,7 +8,7 @@ at its step at once.
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -84,8 +84,11 @@ class TrainingRows(Protocol):
     @property
     def lengths(self) -> np.ndarray: ...
 
-    def take(self, rows: np.ndarray) -> tuple[Any, Any]:
-        """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...]."""
+    def take(self, rows: np.ndarray) -> tuple:
+        """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...].
+
+        Where rows count differently, their weights follow.
+        """
 
 
 def training_batches(
@@ -97,8 +100,9 @@ def training_batches(
     parts: int = 1,
     length: int | None = None,
     group_by_length: bool = True,
+    shuffle: bool = True,
 ) -> tf.data.Dataset:
-    """Endless batches of (inputs, targets) from step `start` on.
+    """Endless batches of (inputs, targets), or (inputs, targets, weights), from step `start` on.
 
     Args:
         examples: the rows.
@@ -109,6 +113,7 @@ def training_batches(
         parts: how many parts there are.
         length: tokens that every row is padded to; None pads to the longest of the batch.
         group_by_length: whether the rows of a batch are of similar length.
+        shuffle: False takes the rows in their order, again and again.
 
     Raises:
         UserError: there are fewer than `batch_size` rows.
@@ -118,7 +123,10 @@ def training_batches(
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)
-    order = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
+    if shuffle:
+        order = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
+    else:
+        order = OrderedBatches(len(examples.lengths), batch_size)
     mine = batch_size // parts
     form = examples.take(np.zeros(mine, np.int64))
     arrays = tf.nest.flatten(form)
@@ -127,7 +135,7 @@ def training_batches(
     def batch(step: np.ndarray) -> list[np.ndarray]:
         return tf.nest.flatten(examples.take(order.rows(int(step))[part::parts]))
 
-    def shaped(*arrays_now: tf.Tensor) -> tuple[Any, Any]:
+    def shaped(*arrays_now: tf.Tensor) -> tuple:
         known = [
             tf.ensure_shape(each, [mine, *(like.shape[1:] if length else [None] * (like.ndim - 1))])
             for each, like in zip(arrays_now, arrays, strict=True)
@@ -136,6 +144,22 @@ def training_batches(
 
     steps = tf.data.Dataset.counter(start)
     return map_until_exit(steps, batch, dtypes).map(shaped).prefetch(tf.data.AUTOTUNE)
+
+
+class OrderedBatches:
+    """The rows in their order, without end: after the last comes the first.
+
+    Args:
+        count: how many rows there are.
+        batch_size: rows of a batch.
+    """
+
+    def __init__(self, count: int, batch_size: int):
+        self._count, self._batch_size = count, batch_size
+
+    def rows(self, step: int) -> np.ndarray:
+        """int64 [batch]: the rows of batch `step`."""
+        return (step * self._batch_size + np.arange(self._batch_size)) % self._count
 
 
 class ShuffledBatches:

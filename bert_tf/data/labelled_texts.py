@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +32,7 @@ class LabelledTexts:
         place: what the places are numbers of: "line" or "row".
         classes: all labels there may be, in the order of the logits, where the format says so.
         benchmark: the task of GLUE that the rows are of (see `bert_tf.data.glue`), or "".
+        path: the file, or of TFDS the name and the split; None where they were read from neither.
     """
 
     source: str
@@ -40,6 +42,7 @@ class LabelledTexts:
     place: str = "line"
     classes: tuple[str, ...] = ()
     benchmark: str = ""
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.places:

@@ -49,8 +49,9 @@ class RecordFormat:
             UserError: it is not a pre-training example; names the features that are missing.
         """
         where = f"{file.path}, record 1"
+        (record,) = file.read(0, 1)
         try:
-            features = tf.train.Example.FromString(file.read(0, 1)[0]).features.feature
+            features = tf.train.Example.FromString(record).features.feature
         except (ValueError, RuntimeError, TypeError) as error:
             raise UserError(f"{where} is not a tf.train.Example ({error})") from None
         except Exception as error:  # protobuf's own, whose class differs between its versions

@@ -22,10 +22,12 @@ class TaggedWindows:
     Attributes:
         encoded: the packed windows.
         labels: int32 [tokens], windows laid end to end; -1 at tokens that have none.
+        weights: float32 [tokens], how much each label counts; None where all count alike.
     """
 
     encoded: EncodedRows
     labels: np.ndarray
+    weights: np.ndarray | None = None
 
     @classmethod
     def cut(
@@ -33,33 +35,46 @@ class TaggedWindows:
         texts: Sequence[Sequence[str]],
         labels: Sequence[Sequence[int]],
         preprocess: WordPreprocessor,
+        weights: Sequence[Sequence[float]] | None = None,
     ) -> "TaggedWindows":
-        """All windows of texts given as words, with a label for each word."""
+        """All windows of texts given as words, with a label and perhaps a weight for each word."""
         of_tokens: list[np.ndarray] = []
+        weights_of_tokens: list[np.ndarray] = []
 
         def features() -> Iterator[Mapping[str, tf.Tensor]]:
             for first in range(0, len(texts), _CHUNK):
                 chunk = slice(first, first + _CHUNK)
                 windows = preprocess(ragged(texts[chunk]))
-                of_tokens.append(_labels(windows, labels[chunk]))
+                of_tokens.append(_of_tokens(windows, labels[chunk], np.int32, _IGNORED))
+                if weights is not None:
+                    found = _of_tokens(windows, weights[chunk], np.float32, 0.0)
+                    weights_of_tokens.append(found)
                 yield windows.features
 
         encoded = EncodedRows.gather(features())
-        return cls(encoded, np.concatenate(of_tokens))
+        joined = np.concatenate(weights_of_tokens) if weights_of_tokens else None
+        return cls(encoded, np.concatenate(of_tokens), joined)
 
     @property
     def lengths(self) -> np.ndarray:
         """int64 [windows]: tokens of each."""
         return self.encoded.lengths
 
-    def take(self, rows: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The encoder's inputs, and labels, all int32 [batch, seq_len]."""
+    def take(self, rows: np.ndarray) -> tuple:
+        """The encoder's inputs, and labels, all int32 [batch, seq_len]; and weights, float32
+        [batch, seq_len], where there are.
+        """
         inputs = self.encoded.take(rows)
         mask = inputs["input_mask"].astype(bool)
-        labels = np.full(mask.shape, _IGNORED, np.int32)
         starts = self.encoded.starts
-        labels[mask] = np.concatenate([self.labels[starts[row] : starts[row + 1]] for row in rows])
-        return inputs, labels
+
+        def padded(values: np.ndarray, padding: float) -> np.ndarray:
+            found = np.full(mask.shape, padding, values.dtype)
+            found[mask] = np.concatenate([values[starts[row] : starts[row + 1]] for row in rows])
+            return found
+
+        weights = () if self.weights is None else (padded(self.weights, 0.0),)
+        return inputs, padded(self.labels, _IGNORED), *weights
 
 
 def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
@@ -68,10 +83,12 @@ def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_lengths(words, [len(text) for text in texts])
 
 
-def _labels(windows: WordWindows, labels: Sequence[Sequence[int]]) -> np.ndarray:
-    """int32 [tokens]: the label of each token of the windows, padding left out."""
-    flat = np.array([label for of_text in labels for label in of_text] + [_IGNORED], np.int32)
-    first_words = np.cumsum([0, *(len(of_text) for of_text in labels)])
+def _of_tokens(
+    windows: WordWindows, values: Sequence[Sequence[float]], dtype: type, missing: float
+) -> np.ndarray:
+    """[tokens]: what each word has, at its token; `missing` at tokens that tag no word."""
+    flat = np.array([value for of_text in values for value in of_text] + [missing], dtype)
+    first_words = np.cumsum([0, *(len(of_text) for of_text in values)])
     words = windows.words.numpy()
     places = np.where(words < 0, -1, first_words[windows.rows.numpy()][:, None] + words)
     return flat[places][windows.features["input_mask"].numpy().astype(bool)]

@@ -86,8 +86,8 @@ def read(path: Path, data: ClassificationData, needs_labels: bool = False) -> La
     if needs_labels and rows.labels is None:
         raise UserError(f"{rows.source} has no labels")
     if needs_labels or any(label.strip() for label in rows.labels or ()):
-        return rows
-    return dataclasses.replace(rows, labels=None)
+        return dataclasses.replace(rows, path=path)
+    return dataclasses.replace(rows, path=path, labels=None)
 
 
 def _read_table(

@@ -105,6 +105,8 @@ class TokenShards:
                 for array in ARRAYS:
                     self._check_size(shard, array)
             self.vocabulary = self._read_vocabulary(manifest["vocab_sha256"])
+        except UserError:
+            raise
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise UserError(
                 f"{path} is damaged ({error!r}); make it again with `bert-tf pretrain-data`"

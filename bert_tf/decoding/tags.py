@@ -41,7 +41,7 @@ class WordTagger:
     >>> labels, scores = tagger(tokenize_words(words, tokenizer))
 
     Args:
-        model: a `TokenClassifier` or `FeatureTagger`, or any model of their inputs and outputs.
+        model: a `TokenClassifier`, or any model of its inputs and outputs.
         preprocess: makes the windows.
     """
 

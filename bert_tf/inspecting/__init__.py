@@ -17,15 +17,33 @@ from bert_tf.inspecting.questions import QuestionPictures
 from bert_tf.inspecting.subject import Subject
 from bert_tf.inspecting.tags import TagPictures
 from bert_tf.inspecting.texts import ClassificationPictures, RegressionPictures
+from bert_tf.models import Encoder
 from bert_tf.predict.rows import Row
 from bert_tf.progress import Progress, say
+from bert_tf.tasks import (
+    MultipleChoice,
+    QuestionAnswerer,
+    TextClassifier,
+    TextRegressor,
+    TokenClassifier,
+)
 
-_PICTURES: dict[str, type[Pictures]] = {
-    "classification": ClassificationPictures,
-    "regression": RegressionPictures,
-    "multiple_choice": ChoicePictures,
-    "question_answering": QuestionPictures,
-    "token_classification": TagPictures,
+_PICTURES: dict[type, type[Pictures]] = {
+    Encoder: EncoderPictures,
+    TextClassifier: ClassificationPictures,
+    TextRegressor: RegressionPictures,
+    MultipleChoice: ChoicePictures,
+    QuestionAnswerer: QuestionPictures,
+    TokenClassifier: TagPictures,
+}
+# What the models are called on the page.
+_NAMES: dict[type, str] = {
+    Encoder: "Encoder",
+    TextClassifier: "Classification",
+    TextRegressor: "Regression",
+    MultipleChoice: "Multiple choice",
+    QuestionAnswerer: "Question answering",
+    TokenClassifier: "Token classification",
 }
 _PAGE = "inspect.html"
 
@@ -39,7 +57,8 @@ def inspect(
     """Writes a page about a run, or about an encoder.
 
     Args:
-        path: a run folder, or a checkpoint as for `Encoder.from_checkpoint` with its vocabulary.
+        path: a run folder, a `.keras` file, or a checkpoint of any format with its vocabulary; the
+            dev data are those of a run.
         rows: the texts to look at, each by the names of the model's inputs as `bert-tf predict`
             has them: text; text_a, text_b; question, context; context, choices.
         out: the page, which ends in .html; None is `inspect.html` in the run folder.
@@ -53,10 +72,11 @@ def inspect(
     """
     subject = Subject.load(path)
     out = _place(subject, out)
-    pictures = _PICTURES[subject.task_name](subject) if subject.task else EncoderPictures(subject)
+    pictures = _PICTURES[type(subject.model)](subject)
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
-        raise UserError(f"{path} has no dev data to show; give --text")
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in pictures.accepted[0])
+        raise UserError(f"{path} has no dev data to show; give {options}")
     looks: list[Look] = []
     with Progress("looking at texts", len(rows), unit="texts") as progress:
         for row in rows:
@@ -84,8 +104,10 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
 def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> list[Html]:
     """What there is about the dev data, or why there is nothing."""
     subject = pictures.subject
-    if subject.task is None:
+    if isinstance(subject.model, Encoder):
         return [section(part) for part in pictures.dev(rows, marks)]
+    if subject.task is None:
+        return []
     heading = tag("h2", "On the dev data")
     try:
         parts = [section(part) for part in pictures.dev(rows, marks)]
@@ -96,9 +118,8 @@ def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> list[Html]:
 
 def _intro(subject: Subject) -> str:
     config = subject.encoder.config
-    what = subject.task_name.replace("_", " ") if subject.task else "encoder"
     return (
-        f"{what[0].upper()}{what[1:]}; {config.num_hidden_layers} layers of width "
+        f"{_NAMES[type(subject.model)]}; {config.num_hidden_layers} layers of width "
         f"{config.hidden_size} with {config.num_attention_heads} heads, computed in float32. "
         f"From {subject.path}."
     )

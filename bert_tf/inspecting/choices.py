@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.choices import Choices
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section, SeenInput
@@ -12,11 +13,8 @@ from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.predict.rows import Row
-from bert_tf.tasks.multiple_choice import EncodedChoices
-from bert_tf.tasks.predicting import predict_rows
 from bert_tf.text import Preprocessor
 
-_BATCH = 16
 _RIGHT_OR_NOT = ("another choice", "the right choice")
 _NOTE = (
     "Each point is a context of the dev data with one of its choices, seen by the vector that is "
@@ -57,19 +55,14 @@ class ChoicePictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`."""
         subject = self.subject
-        data: EncodedChoices = subject.task.read(subject.dev_path())
-        chosen = sections.draw(len(data.lengths), rows)
-        logits = predict_rows(
-            subject.model, lambda rows: data.inputs(chosen[rows]), data.lengths[chosen], _BATCH
-        )
-        pairs = (chosen[:, None] * data.choices + np.arange(data.choices)).ravel()
-
-        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
-            return data.encoded.take(pairs[rows])
-
-        vectors = row_vectors(subject.encoder, pooled, inputs_of, data.encoded.lengths[pairs])
-        texts = [subject.read_back(inputs_of(np.array([i]))) for i in range(len(pairs))]
-        labels = data.labels[chosen]
+        everything: list[Choices] = subject.task.read(subject.dev_path())
+        rows_taken = [everything[i] for i in sections.draw(len(everything), rows)]
+        logits = subject.model.infer(rows_taken)
+        data = subject.model.examples(rows_taken)
+        encoded, labels = data.encoded, data.labels
+        vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
+        count = len(encoded.lengths)
+        texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(count)]
         is_right = (np.arange(data.choices) == labels[:, None]).ravel().astype(int).tolist()
         names = [f"choice {i}" for i in range(1, data.choices + 1)]
         probabilities = tf.nn.softmax(logits).numpy()

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data.squad import Question
 from bert_tf.decoding.chunks import map_in_chunks
-from bert_tf.decoding.spans import Answers, SpanRules, decode
+from bert_tf.decoding.spans import Answers, decode
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.context import SpanShares, context_picture
 from bert_tf.inspecting.importance import Importances, Inputs
@@ -20,7 +20,7 @@ from bert_tf.inspecting.projection import mean, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.metrics.squad import answer_metrics
 from bert_tf.predict.rows import Row
-from bert_tf.text import QuestionWindows, WindowPreprocessor
+from bert_tf.text import QuestionWindows
 
 # Best answers that are told.
 _TOLD = 5
@@ -57,20 +57,14 @@ class _Place(NamedTuple):
 
 
 class QuestionPictures(Pictures):
-    """Pictures of a `SpanClassifier`."""
+    """Pictures of a `QuestionAnswerer`."""
 
     accepted = (("question", "context"),)
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
-        data = subject.task.data
-        self._windows = WindowPreprocessor(
-            subject.tokenizer, subject.max_length, data.stride, data.max_question_length
-        )
-        threshold = data.null_threshold
-        if threshold is None:
-            threshold = (subject.run.read_metrics() or {}).get("null_threshold", 0.0)
-        self._rules = SpanRules(data.n_best, data.max_answer_length, data.unanswerable, threshold)
+        self._windows = subject.model.windows()
+        self._rules = subject.model.rules()
 
     def look(self, row: Row) -> Look:
         """See `Pictures`; of a long context the window with the answer is looked into."""
@@ -93,7 +87,7 @@ class QuestionPictures(Pictures):
         subject = self.subject
         everything: list[Question] = subject.task.read(subject.dev_path())
         data = [everything[i] for i in sections.draw(len(everything), rows)]
-        predictions = subject.task.predict(subject.model, data)
+        predictions = subject.model.infer(data)
         texts = predictions.texts()
         grades = [_grade(*each) for each in zip(data, texts, strict=True)]
         told = [

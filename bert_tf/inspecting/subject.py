@@ -5,19 +5,19 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.inspecting.attention import attention_maps, shown_places
 from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
-from bert_tf.tasks import TASKS, Task
+from bert_tf.progress import say
+from bert_tf.tasks import TASKS, Task, TaskModel, load, loading
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.scoring import trained
-from bert_tf.training.setup import make_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Subject:
     Attributes:
         path: as the user named it.
         run: its folder; None where it is no run.
-        task: its task; None where there is an encoder only.
-        model: the task's model, or the encoder.
+        task: reads the data of its run; None where it is no run of a task.
+        model: a task model, or the encoder.
         encoder: the encoder in it.
         tokenizer: its tokenizer.
     """
@@ -38,15 +38,13 @@ class Subject:
     path: str
     run: RunFolder | None
     task: Task | None
-    model: keras.Model
+    model: TaskModel | Encoder
     encoder: Encoder
     tokenizer: Tokenizer
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Subject":
-        """What is at `path`: a run folder, or a checkpoint of any format with its vocabulary.
-
-        Of a run of pre-training, and of any checkpoint that is no run, it is the encoder.
+        """What is at `path`: what `bert_tf.load` opens, or the encoder of any other checkpoint.
 
         Raises:
             UserError: there is nothing of the kind, or it is damaged.
@@ -54,23 +52,21 @@ class Subject:
         # Path.is_file raises an error for a name that is too long; the reader explains it.
         is_run = os.path.isfile(Path(path) / CONFIG_FILE)
         run = RunFolder.open(path) if is_run else None
-        if run is None or run.config.task not in TASKS:
-            encoder = Encoder.from_checkpoint(path)
-            return cls(str(path), run, None, encoder, encoder, Tokenizer.from_checkpoint(path))
-        task, model = trained(run, "float32")
-        return cls(str(path), run, task, model, model.encoder, make_tokenizer(run))
-
-    @property
-    def task_name(self) -> str:
-        """The task, as configurations call it."""
-        return self.task.config.task
+        if run is not None and run.config.task in TASKS:
+            task, model = trained(run, "float32")
+            return cls(str(path), run, task, model, model.encoder, model.tokenizer)
+        checkpoint = loading.find(path)
+        if checkpoint.description.model in loading.TASK_MODELS:
+            model = load(path, dtype="float32")
+            return cls(str(path), run, None, model, model.encoder, model.tokenizer)
+        tokenizer, encoder = tokenizer_of(checkpoint), Encoder(checkpoint.encoder)
+        say(f"{path}: {checkpoint.fill(encoder)}")
+        return cls(str(path), run, None, encoder, encoder, tokenizer)
 
     @property
     def max_length(self) -> int:
         """Most tokens of an input."""
-        if self.task is not None:
-            return self.task.config.train.max_length
-        return self.encoder.config.max_position_embeddings
+        return getattr(self.model, "max_length", self.encoder.config.max_position_embeddings)
 
     def _blank(self, inputs: Inputs) -> Inputs:
         """Inputs with [MASK] for every piece."""

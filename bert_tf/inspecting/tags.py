@@ -18,8 +18,8 @@ from bert_tf.inspecting.markup import Html, figures, tag
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.predict.rows import Row
-from bert_tf.tasks.token_classification import TaggedTexts
-from bert_tf.text import WordPreprocessor, WordWindows, tokenize_words
+from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.text import WordWindows, tokenize_words
 from bert_tf.text.word_splitting import split_words
 
 # Words of a text whose tags are explained.
@@ -51,17 +51,14 @@ class _Words(NamedTuple):
 
 
 class TagPictures(Pictures):
-    """Pictures of a `TokenClassifier` or `FeatureTagger`."""
+    """Pictures of a `TokenClassifier`."""
 
     accepted = (("text",),)
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
-        settings = subject.task.config
-        self._labels = subject.task.labels
-        self._preprocess = WordPreprocessor(
-            subject.tokenizer, subject.max_length, settings.data.stride
-        )
+        self._labels = subject.model.labels
+        self._preprocess = subject.model.windows()
 
     def look(self, row: Row) -> Look:
         """See `Pictures`; the words of interest are those with a tag, or else the likeliest one."""
@@ -90,7 +87,7 @@ class TagPictures(Pictures):
         subject = self.subject
         whole: TaggedTexts = subject.task.read(subject.dev_path())
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
-        logits = subject.task.predict(subject.model, data)
+        logits = subject.model.infer(data)
         tags = [tag for sentence in data.sentences for tag in sentence.tags]
         words = [word for sentence in data.sentences for word in sentence.words]
         kinds = [parse(label).type or OUTSIDE for label in self._labels]

@@ -1,5 +1,6 @@
 """Pictures of a classifier, and of a regression, of texts or pairs of texts."""
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.text_files import text_columns
+from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Look, Mark, Section
@@ -17,11 +18,8 @@ from bert_tf.inspecting.projection import pooled, row_vectors
 from bert_tf.inspecting.subject import Subject
 from bert_tf.metrics.regression import regression_metrics
 from bert_tf.predict.rows import Row
-from bert_tf.tasks.predicting import predict_rows
-from bert_tf.tasks.texts import EncodedTexts
 from bert_tf.text import Preprocessor
 
-_BATCH = 64
 _NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
 
 
@@ -46,8 +44,7 @@ class TextPictures(Pictures):
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
-        pair = len(text_columns(subject.task.data)) == 2
-        self.accepted = (("text_a", "text_b"),) if pair else (("text",),)
+        self.accepted = (subject.model.input_names,)
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
 
     def look(self, row: Row) -> Look:
@@ -66,17 +63,20 @@ class TextPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`."""
         subject = self.subject
-        data: EncodedTexts = subject.task.read(subject.dev_path())
-        chosen = sections.draw(len(data.lengths), rows)
-        lengths = data.lengths[chosen]
-
-        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
-            return data.encoded.take(chosen[rows])
-
-        outputs = predict_rows(subject.model, inputs_of, lengths, _BATCH)
-        vectors = row_vectors(subject.encoder, pooled, inputs_of, lengths)
-        texts = [subject.read_back(inputs_of(np.array([i]))) for i in range(len(chosen))]
-        return self.of_dev(DevRows(outputs, data.targets[chosen], vectors, texts), marks)
+        everything: LabelledTexts = subject.task.read(subject.dev_path())
+        chosen = sections.draw(len(everything), rows)
+        columns = tuple([column[i] for i in chosen] for column in everything.columns)
+        data = dataclasses.replace(
+            everything,
+            columns=columns,
+            labels=[everything.labels[i] for i in chosen],
+            places=chosen.tolist(),
+        )
+        encoded = subject.model.encoded(columns)
+        outputs = subject.model.infer(data)
+        vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
+        texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(len(chosen))]
+        return self.of_dev(DevRows(outputs, subject.model.targets(data), vectors, texts), marks)
 
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
@@ -92,7 +92,7 @@ class ClassificationPictures(TextPictures):
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
         """See `TextPictures`."""
-        subject, names = self.subject, self.subject.task.labels
+        subject, names = self.subject, self.subject.model.labels
         best = int(tf.argmax(output[0]))
         explained = subject.explain(
             [f"the log-odds of {names[best]}"],
@@ -103,7 +103,7 @@ class ClassificationPictures(TextPictures):
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
         """See `TextPictures`."""
-        names = self.subject.task.labels
+        names = self.subject.model.labels
         return [
             *sections.by_label(
                 rows.vectors, rows.texts, rows.targets.tolist(), names, marks, _NOTE

@@ -145,10 +145,10 @@ class Encoder(keras.Model):
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises UserError: a SavedModel of an encoder is made by `export.save`."""
+        """Raises UserError: a SavedModel of an encoder is made of its checkpoint."""
         raise UserError(
-            "use export.save(encoder, tokenizer, folder, kind=...) of bert_tf: embedding takes "
-            "strings and gives vectors, hub is a preprocessor and an encoder for TF Hub"
+            "export a checkpoint of the encoder with bert-tf export CHECKPOINT --out DIR --kind "
+            "embedding (strings to vectors) or --kind hub (preprocessor and encoder for TF Hub)"
         )
 
     def _lock_state(self) -> None:

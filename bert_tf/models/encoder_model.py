@@ -92,6 +92,10 @@ class EncoderModel(keras.Model):
         if self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 
+    def rebuilt(self, encoder: Encoder) -> "EncoderModel":
+        """The same model with new weights, around another encoder."""
+        return type(self)(encoder, **self.head)
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Keras's; see `call`."""
         return super().__call__(ids_of(inputs), *args, **kwargs)
@@ -102,15 +106,15 @@ class EncoderModel(keras.Model):
             return super().fit(*args, **kwargs)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `export`, a SavedModel that takes ids; `export.save` makes one of strings.
+        """Keras's `export`, a SavedModel that takes ids.
 
         Raises:
             UserError: there is no `input_signature`: Keras finds none by itself.
         """
         if "input_signature" not in kwargs:
             raise UserError(
-                "to serve strings, use export.save(model, tokenizer, folder) of bert_tf; to serve "
-                "ids, give an input_signature"
+                "a model of ids is exported with an input_signature; to serve strings, export a "
+                "checkpoint of it with bert-tf export"
             )
         super().export(*args, **kwargs)
 

@@ -99,7 +99,7 @@ class PreTrainer(WeightedModel):
         logits = self.masked_lm(tokens, table, training=training)
         return tf.reshape(logits, tf.concat([shape, [self.encoder.config.vocab_size]], axis=0))
 
-    def targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
+    def loss_targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
         """Tokens at the masked positions with their weights; pairs all weigh 1."""
         targets = {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
         if self.next_sentence is not None:

@@ -74,7 +74,7 @@ class WeightedModel(EncoderModel):
                 "give compile neither loss nor metrics"
             )
 
-    def targets(self, y: Any) -> Mapping[str, Targets]:
+    def loss_targets(self, y: Any) -> Mapping[str, Targets]:
         """The targets of each head, from what `fit` was given; a subclass says them."""
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class WeightedModel(EncoderModel):
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """Rows, and each head's sum of weights."""
         return super().replica_sums(y) | {
-            name: tf.reduce_sum(target.weights) for name, target in self.targets(y).items()
+            name: tf.reduce_sum(target.weights) for name, target in self.loss_targets(y).items()
         }
 
     def part_loss(
@@ -94,15 +94,14 @@ class WeightedModel(EncoderModel):
         """The sum of weighted losses of some rows over the weights of the whole batch.
 
         Updates each head's mean loss with them, as Keras's own losses do that are called by name.
+        `sample_weight`, [batch] or of the shape of a head's labels, multiplies the losses; as in
+        Keras, what they are divided by stays.
         """
-        if sample_weight is not None:
-            raise UserError(
-                f"a {type(self).__name__} takes no sample_weight and no class_weight; "
-                "its targets have their weights"
-            )
         logits, heads = self.logits(y_pred), []
-        for name, (labels, weights) in self.targets(y).items():
+        for name, (labels, weights) in self.loss_targets(y).items():
             losses = cross_entropy(labels, logits[name])
+            if sample_weight is not None:
+                losses *= _for_each(sample_weight, losses)
             if name in self._head_losses:
                 self._head_losses[name].update_state(losses, sample_weight=weights)
             heads.append(tf.reduce_sum(weights * losses) / (sums[name] + _EPSILON))
@@ -115,8 +114,16 @@ class WeightedModel(EncoderModel):
     ) -> dict[str, tf.Tensor]:
         """Updates each head's accuracy, weighted by its targets; all metrics so far."""
         logits = self.logits(y_pred)
-        for name, (labels, weights) in self.targets(y).items():
+        for name, (labels, weights) in self.loss_targets(y).items():
             best = tf.argmax(logits[name], axis=-1, output_type=labels.dtype)
             right = tf.equal(best, labels)
             self._head_accuracies[name].update_state(right, sample_weight=weights)
         return self.get_metrics_result()
+
+
+def _for_each(sample_weight: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
+    """Weights [batch, ...] with as many axes as the losses [batch, ..., predictions] have."""
+    weights = tf.cast(sample_weight, losses.dtype)
+    for _ in range(losses.shape.rank - weights.shape.rank):
+        weights = weights[..., tf.newaxis]
+    return weights

@@ -1,4 +1,4 @@
-"""`bert-tf predict`: asks a SavedModel about many texts.
+"""`bert-tf predict`: asks a SavedModel, a run or a checkpoint about many texts.
 
 It knows nothing of the task: the signature says what goes in, and whatever comes out becomes one
 JSON object for each input, in the order of the inputs. The input is worked on in blocks, so that it
@@ -14,16 +14,15 @@ from typing import TextIO
 from bert_tf.atomic import atomic_path, is_stream
 from bert_tf.errors import UserError
 from bert_tf.predict.answers import answers
-from bert_tf.predict.model import Model
 from bert_tf.predict.rows import Block, checked_lines, read_blocks
 from bert_tf.progress import Progress
 from bert_tf.refusals import explained
-
-_BATCH = 32
+from bert_tf.tasks import load
+from bert_tf.tasks.asking import Answers, batches
 
 
 def run(
-    saved_model: str,
+    path: str,
     texts: Sequence[str],
     input_file: str | None,
     output_file: str | None,
@@ -32,7 +31,7 @@ def run(
     """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
 
     Args:
-        saved_model: folder made by an export.
+        path: what `bert_tf.load` opens.
         texts: texts, for a signature of one text.
         input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
             text; "-" is standard input.
@@ -40,22 +39,23 @@ def run(
         signature: how the model is asked.
 
     Raises:
-        UserError: no SavedModel or signature there, or a line that does not fit its inputs.
+        UserError: no model or signature there, or a line that does not fit its inputs.
     """
-    model = Model.load(saved_model, signature)
+    model = load(path)
+    ranks = model.ranks(signature)
     if input_file:
-        lines = checked_lines(input_file, model.ranks)
-        blocks = read_blocks(input_file, model.ranks)
+        lines = checked_lines(input_file, ranks)
+        blocks = read_blocks(input_file, ranks)
     else:
-        if not model.takes_one_text:
+        if list(ranks.values()) != [1]:
             raise UserError(
-                f"{saved_model}: signature {signature} takes {' and '.join(model.ranks)}; give "
-                "them as JSON lines by --input"
+                f"{path}: signature {signature} takes {' and '.join(ranks)}; give them as JSON "
+                "lines by --input"
             )
         lines = len(texts)
-        (name,) = model.ranks
+        (name,) = ranks
         blocks = iter([Block([{name: text} for text in texts], lines)])
-    answered = _answer(model, blocks, lines)
+    answered = _answer(model, signature, blocks, lines)
     with _output(output_file) as handle:
         for written in answered:
             handle.writelines(written)
@@ -63,44 +63,42 @@ def run(
             handle.flush()
 
 
-def _answer(model: Model, blocks: Iterator[Block], lines: int | None) -> Iterator[list[str]]:
+def _answer(
+    model: Answers, signature: str, blocks: Iterator[Block], lines: int | None
+) -> Iterator[list[str]]:
     """The JSON lines of each block; batches hold rows of similar length.
 
-    Where the number of lines is not known, progress is told of the lines read so far.
+    Where the number of lines is not known, progress is shown of the lines read so far.
     """
     done = 0
     if lines is not None:
         with Progress("answering", lines, unit="rows") as progress:
             for block in blocks:
-                yield _answer_block(model, block, done, progress)
+                yield _answer_block(model, signature, block, done, progress)
                 done = block.last_line
         return
     for block in blocks:
         with Progress("answering", block.last_line, start=done, unit="rows") as progress:
-            written = _answer_block(model, block, done, progress)
+            written = _answer_block(model, signature, block, done, progress)
         done = block.last_line
         yield written
 
 
-def _answer_block(model: Model, block: Block, done: int, progress: Progress) -> list[str]:
+def _answer_block(
+    model: Answers, signature: str, block: Block, done: int, progress: Progress
+) -> list[str]:
     """The JSON lines of one block, before which so many lines are done."""
-    rows = block.rows
-    order = sorted(range(len(rows)), key=lambda i: -_length(rows[i]))
+    rows, ranks = block.rows, model.ranks(signature)
     written = [""] * len(rows)
-    for start in range(0, len(order), _BATCH):
-        chosen = order[start : start + _BATCH]
-        for i, answer in zip(chosen, answers(model, [rows[i] for i in chosen]), strict=True):
+    for chosen, outputs in batches(model, signature, rows, verbose=0):
+        answered = answers(outputs, [rows[i] for i in chosen], ranks)
+        for i, answer in zip(chosen, answered, strict=True):
             written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
         done += len(chosen)
         progress.update(done, line=True)
     if done < block.last_line:  # blank lines
         progress.update(block.last_line, line=True)
     return written
-
-
-def _length(row: dict[str, str | list[str]]) -> int:
-    """The characters of all texts in a row."""
-    return sum(len(v) if isinstance(v, str) else sum(map(len, v)) for v in row.values())
 
 
 @contextlib.contextmanager

@@ -6,24 +6,49 @@ from typing import Any
 import numpy as np
 
 from bert_tf.json_values import as_json
-from bert_tf.predict.model import Model
 from bert_tf.predict.rows import Row
+from bert_tf.tasks.asking import Outputs
+from bert_tf.tasks.inputs import characters
+
+# Outputs that are offsets into a text.
+_OFFSETS = ("start", "end", "starts", "ends")
 
 
-def answers(model: Model, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """The answer to each row of a batch, its outputs sorted by name.
+def answers(
+    outputs: Outputs, rows: Sequence[Row], ranks: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """The answer to each row of a batch, its outputs sorted by name; offsets are characters.
 
     A batch is as wide as the longest list in it. Here a list ends where the row's own does, so that
     an answer does not depend on the rows that happened to be asked with it.
+
+    Args:
+        outputs: what the model answers, each [batch, ...].
+        rows: what was asked.
+        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
     """
-    outputs = model(rows)
-    lists = [name for name, rank in model.ranks.items() if rank == 2]
+    lists = [name for name, rank in ranks.items() if rank == 2]
     widths = {name: max(len(row[name]) for row in rows) for name in lists}
     for i, row in enumerate(rows):
         answer = {name: outputs[name][i] for name in sorted(outputs)}
         # Outputs as wide as an input have an entry for each of its entries.
         own = {width: len(row[name]) for name, width in widths.items()}
-        yield {name: as_json(value) for name, value in _unpadded(answer, own).items()}
+        found = {name: as_json(value) for name, value in _unpadded(answer, own).items()}
+        yield _in_characters(found, row)
+
+
+def _in_characters(answer: dict[str, Any], row: Row) -> dict[str, Any]:
+    """An answer whose byte offsets are turned into offsets in characters of the row's text."""
+    if not any(name in answer for name in _OFFSETS):
+        return answer
+    source = next((row[name] for name in ("context", "text") if name in row), None)
+    character = characters(" ".join(row["words"]) if source is None else source)
+    converted = {
+        name: [character(each) for each in value] if isinstance(value, list) else character(value)
+        for name, value in answer.items()
+        if name in _OFFSETS
+    }
+    return answer | converted
 
 
 def _unpadded(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[str, Any]:

@@ -1,47 +1,44 @@
-"""What every task family does; `bert_tf.training.finetuning` asks for nothing else."""
+"""What the configuration of a run adds to a task model: its files, and how predictions are written.
+
+`bert_tf.training.finetuning` requires nothing else of a family.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from bert_tf.config import FinetuningData, RunConfig
-from bert_tf.data.batching import TrainingRows
 from bert_tf.models import Encoder
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
 Metrics = Mapping[str, float]
 
 
 class Task(ABC):
-    """Reads the data of one task, builds its model and scores it.
+    """Reads the files of one task, and makes its model.
 
     Args:
         config: the run's configuration.
-        tokenizer: its tokenizer.
         labels: names of the classes of a trained model; None finds them in the training data.
 
     Attributes:
         labels: names of the classes in the order of the logits; none where there are no classes.
     """
 
-    # The metric that tells the best of several runs, the highest being best; see `best_metric_of`.
+    # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
     best_metric: str
 
-    def __init__(
-        self, config: RunConfig, tokenizer: Tokenizer, labels: Sequence[str] | None = None
-    ):
+    def __init__(self, config: RunConfig, labels: Sequence[str] | None = None):
         self.config = config
         self.data: FinetuningData = config.data
-        self.tokenizer = tokenizer
         self.labels = tuple(labels or ())
         self.best_metric = self.best_metric_of(config)
 
     @classmethod
     def best_metric_of(cls, config: RunConfig) -> str:
-        """The metric that tells the best of several runs of `config`."""
+        """The metric that decides which of several runs of `config` is best."""
         return cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
@@ -76,45 +73,40 @@ class Task(ABC):
         return name.startswith(("dev", "test"))
 
     @abstractmethod
-    def train_examples(self) -> TrainingRows:
-        """The training data, ready for the model; finds `labels` where they are not given.
+    def training_rows(self) -> Any:
+        """The rows to train on; finds `labels` where they are not given.
 
         Raises:
             UserError: a file or row that cannot be used, with its name and line.
         """
 
     @abstractmethod
-    def model(self, encoder: Encoder) -> keras.Model:
-        """The model on top of `encoder`, not compiled."""
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TaskModel:
+        """The model on top of `encoder`, with the settings of the configuration, not compiled."""
 
-    @abstractmethod
-    def compile(self, model: keras.Model, **options: Any) -> None:
+    def check_settings(self, tokenizer: Tokenizer) -> None:
+        """Raises UserError where `model` would, because of the settings, before data are read."""
+        del tokenizer
+
+    def compile(self, model: TaskModel, **options: Any) -> None:
         """Compiles `model` with the task's loss; `options` (optimizer, …) go to its `compile`."""
+        model.compile(**options)
 
     @abstractmethod
     def read(self, path: Path) -> Any:
-        """The labelled data of one file, to predict and score.
+        """The rows of one file, to predict and score; other than the dev files', they may have no
+        targets.
 
         Raises:
-            UserError: as `train_examples`, and a label that training did not have.
+            UserError: as `training_rows`, and a label that training did not have.
         """
 
-    def remember(self, metrics: Metrics) -> None:
-        """Takes over what a finished run found on its dev data; by default there is nothing.
-
-        Args:
-            metrics: what `score` gave there.
-        """
-        del metrics
+    def score(self, model: TaskModel, predictions: Any, rows: Any) -> dict[str, float]:
+        """The official metrics of predictions for `rows`."""
+        return model.official_metrics(predictions, rows)
 
     @abstractmethod
-    def predict(self, model: keras.Model, data: Any) -> Any:
-        """Predictions for what `read` gave, in its order."""
-
-    @abstractmethod
-    def score(self, predictions: Any, data: Any) -> dict[str, float]:
-        """The official metrics of predictions."""
-
-    @abstractmethod
-    def write_predictions(self, predictions: Any, data: Any, folder: Path, name: str) -> None:
+    def write_predictions(
+        self, model: TaskModel, predictions: Any, rows: Any, folder: Path, name: str
+    ) -> None:
         """Writes predictions in the benchmark's own format, as `folder`/`name` with its ending."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 # A character that is in no word of cleaned text, since cleaning deletes it: a word that holds it is
 # therefore [UNK].
@@ -260,6 +259,8 @@ def _kinds_of_the_op() -> np.ndarray:
 
     Found by asking it: x?x is one unknown word, two words, or three.
     """
+    import tensorflow_text as tf_text
+
     with tf.init_scope(), tf.device("/CPU:0"):
         op = tf_text.FastWordpieceTokenizer(["[UNK]", "x"])
         words = op.tokenize(tf.constant([f"x{chr(each)}x" for each in _CODE_POINTS]))

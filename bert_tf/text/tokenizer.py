@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
 from bert_tf.text import characters, cleaning, preparing, vocabulary
@@ -174,6 +173,8 @@ class Tokenizer:
         return _traced(self._tokenize_with_offsets_ops)
 
     def _wordpiece_ops(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
+        import tensorflow_text as tf_text
+
         op = tf_text.FastWordpieceTokenizer(
             model_buffer=tf.constant(self._model), token_out_type=tf.int32
         )
@@ -246,6 +247,8 @@ def _over_flat(function: Callable, texts: Any) -> list:
 
 def _wordpiece_model(pieces: Sequence[str], unk_id: int) -> np.ndarray:
     """The automaton of the WordPiece op: uint8 [bytes]."""
+    import tensorflow_text as tf_text
+
     with tf.init_scope(), tf.device("/CPU:0"):
         try:
             op = tf_text.FastWordpieceTokenizer(

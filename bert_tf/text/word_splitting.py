@@ -7,7 +7,6 @@ BERT's own words end at every punctuation mark; people who tag entities keep "U.
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from bert_tf.text.rows import owners, positions, splits_of
 from bert_tf.text.tokenizer import Tokenizer
@@ -92,6 +91,8 @@ def _continues_word(tokenizer: Tokenizer) -> list[bool]:
 
 def _compound_starts(texts: tf.Tensor, text_starts: tf.Tensor) -> tf.Tensor:
     """int32 [compounds], ascending: where they start in all texts laid end to end."""
+    import tensorflow_text as tf_text
+
     with tf.device("/CPU:0"):
         # The op takes NUL, which the tokenizer drops, for the end of a text; so is U+0001 dropped.
         texts = tf.strings.regex_replace(texts, r"\x00", "\x01")

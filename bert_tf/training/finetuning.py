@@ -13,6 +13,7 @@ from bert_tf.checkpoints.description import describe
 from bert_tf.config import RunConfig
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
+from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import TASKS, Task
 from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
@@ -60,7 +61,8 @@ def _search(run: RunFolder, team: Team) -> dict[str, float]:
     config, tokenizer = run.config, setup.make_tokenizer(run)
     sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
     for trial in trials:
-        task = TASKS[config.task](trial, tokenizer)
+        task = TASKS[config.task](trial)
+        task.check_settings(tokenizer)
         setup.check_lengths(trial.train, sizes)
         depth.check(sizes.num_hidden_layers, trial.train)
     # Data and metric are the same of all.
@@ -106,27 +108,30 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
-    task = TASKS[config.task](config, tokenizer)
-    examples = task.train_examples()
-    _check_batches(task, examples, trials)
-    steps = setup.total_updates(settings, len(examples.lengths))
+    task = TASKS[config.task](config)
+    task.check_settings(tokenizer)
+    rows = task.training_rows()
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
-    # They are for when all is done; what is wrong with them is told before.
+    # They are for when all is done; what is wrong with them is reported before.
     for path in task.test_files().values():
         task.read(path)
     with team.strategy.scope():
         encoder = setup.make_encoder(config, tokenizer)
-        model = task.model(encoder)
+        model = task.model(encoder, tokenizer)
+    examples = model.examples(rows)
+    _check_batches(task, examples, trials)
+    steps = setup.total_updates(settings, len(examples.lengths))
+    with team.strategy.scope():
         setup.load_initial_weights(config, model, task.labels)
         depth.freeze(encoder, settings)
         task.compile(
             model,
-            optimizer=setup.make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
+            optimizer=make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
             accumulation_steps=settings.accumulation_steps,
         )
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
-    description = describe(model, tokenizer, task.labels)
+    description = describe(model, tokenizer)
     train(
         run,
         model,
@@ -195,9 +200,10 @@ def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[RunConfi
 
 def _predict_tests(run: RunFolder) -> None:
     """Writes predictions for the test files, where there are any."""
-    if not TASKS[run.config.task](run.config, setup.make_tokenizer(run)).test_files():
+    if not TASKS[run.config.task](run.config).test_files():
         return
     task, model = trained(run)
     for ending, path in task.test_files().items():
-        data = task.read(path)
-        task.write_predictions(task.predict(model, data), data, run.predictions, f"test{ending}")
+        rows = task.read(path)
+        found = model.infer(rows)
+        task.write_predictions(model, found, rows, run.predictions, f"test{ending}")

@@ -22,6 +22,7 @@ from bert_tf.data.token_shards import MANIFEST
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
 from bert_tf.models import PreTrainer
+from bert_tf.optimization import make_optimizer
 from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint, setup
@@ -71,7 +72,7 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
     with team.strategy.scope():
         setup.load_initial_weights(config, model)
         model.compile(
-            optimizer=setup.make_optimizer(settings, steps),
+            optimizer=make_optimizer(settings, steps),
             accumulation_steps=settings.accumulation_steps,
         )
     evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from bert_tf import config as configuration
 from bert_tf.atomic import clear_unfinished, locked, make_folder, write_text
+from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.native import CHECKPOINTS
-from bert_tf.checkpoints.of_run import step_folders
+from bert_tf.checkpoints.of_run import BEST_FILE, METRICS_FILE, step_folders
+from bert_tf.checkpoints.of_run import RUN_FILE as CONFIG_FILE
 from bert_tf.config import RunConfig
 from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
@@ -20,11 +22,8 @@ from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import settle, with_casing_of
 
-CONFIG_FILE = "config.yaml"
 VOCABULARY_FILE = "vocab.txt"
-METRICS_FILE = "metrics.json"
-# Of a search: the configuration of its best trial, a line for each trial, and one for each setting.
-BEST_FILE = "best.yaml"
+# Of a search: a line for each trial, and one for each setting.
 SEARCH_FILE = "search.tsv"
 SUMMARY_FILE = "summary.tsv"
 # Of a trial of a search whose loss is no longer a number: what was seen, and where.
@@ -181,8 +180,7 @@ class RunFolder:
     @property
     def trained_with(self) -> RunConfig:
         """What the weights that it keeps were trained with: of a search, the best trial's."""
-        best = self.path / BEST_FILE
-        return configuration.load(best) if best.exists() else self.config
+        return of_run.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float]) -> None:
         """Writes the final metrics, by which a run is known to be finished, and says them."""

@@ -4,14 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import keras
-
-from bert_tf.checkpoints import reading
-from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.progress import say
-from bert_tf.tasks import TASKS, Task
+from bert_tf.tasks import TASKS, Task, TaskModel, load
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.run_folder import RunFolder
 
@@ -50,7 +46,7 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     return metrics
 
 
-def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.Model]:
+def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, TaskModel]:
     """The task of a run, and its model as trained so far.
 
     Args:
@@ -61,30 +57,24 @@ def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, keras.M
     Raises:
         UserError: there is no checkpoint, or its vocabulary is not the one it was trained with.
     """
-    checkpoint = reading.find(run.path)
-    tokenizer = tokenizer_of(checkpoint)
     config = run.trained_with
-    task = TASKS[config.task](config, tokenizer, checkpoint.description.labels)
-    task.remember(run.read_metrics() or {})
-    policy = POLICIES[precision or config.train.precision]
-    model = checkpoint.description.build(dtype=policy)
-    checkpoint.fill(model)
-    return task, model
+    model = load(run.path, dtype=POLICIES[precision or config.train.precision])
+    return TASKS[config.task](config, model.labels), model
 
 
 def score(
     task: Task,
-    model: keras.Model,
+    model: TaskModel,
     files: dict[str, Any],
     folder: Path | None = None,
     name: str = "",
 ) -> dict[str, float]:
-    """The metrics of the data of each file; with a folder, predictions are written there too."""
+    """The metrics of the rows of each file; with a folder, predictions are written there too."""
     metrics = {}
-    for ending, data in files.items():
-        predictions = task.predict(model, data)
+    for ending, rows in files.items():
+        predictions = model.infer(rows)
         if folder is not None:
-            task.write_predictions(predictions, data, folder, name + ending)
-        scores = task.score(predictions, data)
+            task.write_predictions(model, predictions, rows, folder, name + ending)
+        scores = task.score(model, predictions, rows)
         metrics |= {metric + ending: value for metric, value in scores.items()}
     return metrics

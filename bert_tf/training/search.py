@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bert_tf.atomic import atomic_path, remove_folder, write_text
 from bert_tf.checkpoints import of_run
+from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config import RunConfig
 from bert_tf.data.json_files import read_json, value_at
 from bert_tf.errors import UserError
@@ -23,7 +24,6 @@ from bert_tf.progress import say, warn
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import (
-    BEST_FILE,
     DIVERGED_FILE,
     SEARCH_FILE,
     SUMMARY_FILE,

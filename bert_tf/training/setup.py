@@ -1,6 +1,6 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
@@ -11,8 +11,6 @@ from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
-from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
-from bert_tf.optimization.base import BertOptimizer
 from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
@@ -106,32 +104,6 @@ def total_updates(settings: TrainConfig, rows: int) -> int:
     if settings.steps:
         return settings.steps
     return max(1, round(settings.epochs * (rows // settings.batch_size)))
-
-
-def make_optimizer(
-    settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
-) -> BertOptimizer:
-    """The optimizer with BERT's schedule over `total_steps` updates.
-
-    Args:
-        settings: which optimizer, and its settings.
-        total_steps: updates of the whole run.
-        rate_factors: as for `BertOptimizer`.
-    """
-    warmup = round(total_steps * settings.warmup_fraction)
-    schedule = WarmupLinearDecay(
-        settings.learning_rate, total_steps, warmup, settings.decay_after_warmup
-    )
-    options = {
-        "epsilon": settings.adam_epsilon,
-        "weight_decay": settings.weight_decay,
-        "clip_norm": settings.gradient_clip,
-        "rate_factors": rate_factors,
-        "skip_nonfinite": settings.skip_nonfinite,
-    }
-    if settings.optimizer == "lamb":
-        return LAMB(schedule, **options)
-    return AdamW(schedule, bias_correction=settings.bias_correction, **options)
 
 
 def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:

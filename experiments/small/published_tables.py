@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import config as configuration
-from bert_tf.models.feature_tagger import FEATURES
 from bert_tf.tasks.squad_ensemble import metrics_file
+from bert_tf.tasks.token_classification.model import FEATURES
 from bert_tf.training.run_folder import METRICS_FILE
 from experiments.small.job import Job, Sources
 from experiments.small.tasks import finetune_job

@@ -1,6 +1,5 @@
 """Both sides of `same_updates` drop the same."""
 
-import functools
 from unittest import mock
 
 import keras
@@ -12,7 +11,8 @@ from benchmarks.quality import drawn_dropout
 from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from bert_tf.checkpoints import reading
 from bert_tf.layers.dropout import Dropout
-from bert_tf.models import Encoder, SequenceClassifier, SpanClassifier, TokenClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import QuestionAnswerer, TextClassifier, TokenClassifier, loading
 from tests import tiny
 
 RATE = 0.4
@@ -24,6 +24,10 @@ INPUTS = {
 }
 
 
+def classifier(encoder):
+    return TextClassifier(encoder, None, range(2))
+
+
 def model_of(kind):
     keras.utils.set_random_seed(0)
     rates = {"hidden_dropout_prob": RATE, "attention_probs_dropout_prob": RATE}
@@ -32,7 +36,11 @@ def model_of(kind):
 
 @pytest.mark.parametrize(
     "kind",
-    [SequenceClassifier, functools.partial(TokenClassifier, num_classes=3), SpanClassifier],
+    [
+        classifier,
+        lambda encoder: TokenClassifier(encoder, None, range(3)),
+        lambda encoder: QuestionAnswerer(encoder, None),
+    ],
 )
 def test_every_dropout_of_a_model_is_known(kind):
     model = model_of(kind)
@@ -41,7 +49,7 @@ def test_every_dropout_of_a_model_is_known(kind):
 
 
 def test_draws_are_the_same_in_another_model_and_differ_between_updates():
-    ours, other = (model_of(SequenceClassifier) for _ in range(2))
+    ours, other = (model_of(classifier) for _ in range(2))
     for model in (ours, other):
         draw_in_ours(model)
     first, second = (ours(INPUTS, training=True).numpy() for _ in range(2))
@@ -51,7 +59,7 @@ def test_draws_are_the_same_in_another_model_and_differ_between_updates():
 
 def test_the_peer_drops_what_ours_drops():
     torch = pytest.importorskip("torch")
-    model = model_of(SequenceClassifier)
+    model = model_of(classifier)
     draw_in_ours(model)
     layers = drawn_dropout._dropouts(model)
     embeddings, attention, mixed, _, last_attention, last_mixed, _, head = layers
@@ -100,7 +108,7 @@ def test_with_the_same_draws_a_model_of_the_peer_gives_the_same(name, tmp_path):
     peer = getattr(transformers, name)._from_config(config, attn_implementation="eager")
     peer.save_pretrained(tmp_path)
     checkpoint = reading.find(tmp_path)
-    model = checkpoint.description.build()
+    model = loading.build(checkpoint, checkpoint.folder)
     checkpoint.fill(model)
     draw_in_ours(model)
     dropout = DrawnDropout(model)

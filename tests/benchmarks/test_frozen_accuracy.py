@@ -13,12 +13,12 @@ from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, MultipleChoice
-from bert_tf.tasks import TASKS
-from bert_tf.text import Tokenizer
+from bert_tf.models import Encoder
+from bert_tf.tasks import TASKS, MultipleChoice
 from bert_tf.training import setup
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny, tiny_questions, tiny_tags
+from tests.tasks.tiny_tasks import model_of
 from tests.tasks.tiny_texts import write_config
 
 
@@ -62,8 +62,9 @@ WRITERS = {
 
 def gold_tags(dev):
     """As an export has them, bytes [texts, longest]; what pads them is a tag too, to be rolled."""
-    longest = max(map(len, dev.tags))
-    rows = [[*tags, *["O"] * (longest - len(tags))] for tags in dev.tags]
+    tags = [each.tags for each in dev.sentences]
+    longest = max(map(len, tags))
+    rows = [[*each, *["O"] * (longest - len(each))] for each in tags]
     return np.array([[tag.encode() for tag in row] for row in rows], object)
 
 
@@ -74,9 +75,21 @@ def gold_answers(dev):
 @pytest.mark.parametrize(
     ("name", "labels", "asked", "gold", "best"),
     [
-        ("texts", ("bad", "good"), {"text"}, lambda dev: np.eye(2)[dev.targets], 1.0),
-        ("STS-B", (), {"text_a", "text_b"}, lambda dev: dev.targets, 1.0),
-        ("SWAG", (), {"context", "choices"}, lambda dev: np.eye(4)[dev.labels], 1.0),
+        (
+            "texts",
+            ("bad", "good"),
+            {"text"},
+            lambda dev: np.eye(2)[dev.class_ids(("bad", "good"))],
+            1.0,
+        ),
+        ("STS-B", (), {"text_a", "text_b"}, lambda dev: dev.numbers(), 1.0),
+        (
+            "SWAG",
+            (),
+            {"context", "choices"},
+            lambda dev: np.eye(4)[[each.label for each in dev]],
+            1.0,
+        ),
         ("tags", tiny_tags.LABELS, {"words"}, gold_tags, 1.0),
         ("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
         ("SQuAD 2.0", (), {"question", "context"}, gold_answers, 100.0),
@@ -86,7 +99,8 @@ def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
     tmp_path, name, labels, asked, gold, best
 ):
     loaded = configuration.load(WRITERS[name](tmp_path))
-    task = TASKS[loaded.task](loaded, Tokenizer(tiny.VOCABULARY, True), labels)
+    task = TASKS[loaded.task](loaded, labels)
+    model = model_of(task)
     (file,) = task.files("dev").values()
     dev = task.read(file)
     inputs = ASKED[loaded.task].inputs(task, file, dev)
@@ -97,7 +111,7 @@ def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
 
     def score(outputs):
         batches = [outputs[:4], outputs[4:]]
-        return ASKED[loaded.task].score(task, dev, batches)[task.best_metric]
+        return ASKED[loaded.task].score(task, model, dev, batches)[task.best_metric]
 
     assert score(outputs) == pytest.approx(best)
     assert score(np.roll(outputs, 1, axis=0)) < best
@@ -109,14 +123,13 @@ def finished(folder, path):
     loaded = configuration.load(path)
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = setup.make_tokenizer(run)
-    task = TASKS[loaded.task](loaded, tokenizer)
-    task.train_examples()
-    model = task.model(setup.make_encoder(loaded, tokenizer))
-    step = step_folder(run.checkpoints, 1)
-    conversion.save(model, step, tokenizer=tokenizer, labels=task.labels)
+    task = TASKS[loaded.task](loaded)
+    task.training_rows()
+    model = task.model(setup.make_encoder(loaded, tokenizer), tokenizer)
+    conversion.save(model, step_folder(run.checkpoints, 1))
     (file,) = task.files("dev").values()
     dev = task.read(file)
-    run.write_metrics(task.score(task.predict(model, dev), dev))
+    run.write_metrics(task.score(model, model.infer(dev), dev))
     return run.path
 
 
@@ -155,7 +168,7 @@ def test_what_was_not_fine_tuned_or_not_finished_is_refused(tmp_path):
     with pytest.raises(UserError, match="is a pretraining run; name a fine-tuned one"):
         frozen_accuracy._compare(run.path)
     run = RunFolder.start(tmp_path / "run", configuration.load(write_swag(tmp_path)))
-    model = MultipleChoice(Encoder(tiny.encoder_config()))
+    model = MultipleChoice(Encoder(tiny.encoder_config()), None)
     conversion.save(model, step_folder(run.checkpoints, 1))
     with pytest.raises(UserError, match="has no metrics.json yet"):
         frozen_accuracy._compare(run.path)

@@ -16,7 +16,8 @@ from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf import config as configuration
 from bert_tf.checkpoints import reading
 from bert_tf.errors import UserError
-from bert_tf.models.token_classifier import IGNORED
+from bert_tf.tasks import loading
+from bert_tf.tasks.token_classification.model import IGNORED
 from tests import tiny
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "quality"
@@ -161,8 +162,9 @@ def test_both_start_with_the_head_that_the_seed_draws_for_the_peer(tmp_path):
         job_file.write_text(json.dumps(job | {"seed": seed, "max_length": 8}))
         start = tmp_path / f"start-{run}"
         quality._begin(job_file, checkpoint, start)
-        model = reading.find(start).description.build()
-        report = reading.find(start).fill(model)
+        checkpoint = reading.find(start)
+        model = loading.build(checkpoint, start)
+        report = checkpoint.fill(model)
         assert {"span/kernel", "span/bias"} <= set(report.loaded)
         assert reading.find(start).read_vocabulary() == tuple(tiny.VOCABULARY)
         heads.append(model.span.kernel.numpy())

@@ -1,10 +1,18 @@
-"""Serving beside the peer: its goals, and equal windows of a long context."""
+"""Serving beside the peer: its goals, equal names of classes, and equal windows of a context."""
+
+import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from benchmarks.serving import exporting
 from benchmarks.serving.__main__ import _best
 from benchmarks.serving.texts import MAX_LENGTH, STRIDE
+from bert_tf.models import Encoder
+from bert_tf.tasks import TextClassifier
+from bert_tf.text import Tokenizer
+from tests import tiny
 
 
 def test_goals_that_are_missed_say_so():
@@ -19,6 +27,25 @@ def test_goals_that_are_missed_say_so():
         ("bert_tf, frozen", "8", "44.0", "2.20", "2.00"),
         ("PyTorch", "1", "20.0", "1.00", ""),
     ]
+
+
+@pytest.mark.parametrize("names", [["LABEL_0", "LABEL_1", "LABEL_2"], ["no", "yes", "maybe"]])
+def test_an_export_names_classes_as_transformers_does(names, tmp_path):
+    """Else no answer would be the peer's."""
+    encoder = Encoder(tiny.encoder_config(max_position_embeddings=MAX_LENGTH["classification"]))
+    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY, True), names)
+    checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
+    model.save_checkpoint(checkpoint, "huggingface")
+    config = checkpoint / "config.json"
+    fields = json.loads(config.read_text())
+    assert list(fields["id2label"].values()) == names
+    # What transformers writes has no section of ours.
+    del fields["bert_tf"]
+    config.write_text(json.dumps(fields))
+    exporting.main(str(checkpoint), str(out), "classification", "float32", "False")
+    answer = tf.saved_model.load(str(out)).signatures["serving_default"]
+    (classes,) = answer(text=tf.constant(["the cat sat"]))["classes"].numpy()
+    assert [name.decode() for name in classes] == names
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def model(request):
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_model_comes_back_with_the_same_bits_outputs_and_description(tmp_path, model, to):
     given = Tokenizer(tiny.PIECES, lower_case=False)
-    conversion.save(model, tmp_path / "out", to, given, tiny.labels_of(model))
+    conversion.save(model, tmp_path / "out", to, given)
 
     back, report = tiny.load(tmp_path / "out")
 
@@ -41,7 +41,7 @@ def test_a_model_comes_back_with_the_same_bits_outputs_and_description(tmp_path,
     assert_same_weights(back, model)
     for found, expected in zip(tiny.outputs(back), tiny.outputs(model), strict=True):
         np.testing.assert_array_equal(found, expected)
-    described = describe(model, given, tiny.labels_of(model))
+    described = describe(model, given)
     found = reading.find(tmp_path / "out")
     assert found.description.unsaid(described) == {}
     assert found.read_vocabulary() == tiny.PIECES
@@ -52,7 +52,7 @@ def test_a_model_comes_back_with_the_same_bits_outputs_and_description(tmp_path,
 def test_ours_converted_to_another_format_and_back_is_the_same_file(tmp_path, kind, through):
     model = tiny.make(kind)
     given = Tokenizer(tiny.PIECES)
-    conversion.save(model, tmp_path / "ours", "bert_tf", given, tiny.labels_of(model))
+    conversion.save(model, tmp_path / "ours", "bert_tf", given)
 
     conversion.convert(tmp_path / "ours", tmp_path / "theirs", through)
     conversion.convert(tmp_path / "theirs", tmp_path / "back", "bert_tf")
@@ -106,8 +106,8 @@ def test_weights_that_the_source_lacks_are_not_made_up(tmp_path, capsys, to):
              "Model Garden will compute with layer_norm_eps 1e-12, where the model has 1e-06",
              "Model Garden has no place for choice"],
         ),
-        ("tf1", "feature_tagger", {}, ["google-research/bert has no place for classifier, lstm_0, "
-                                       "lstm_1"]),
+        ("tf1", "feature_tagger", {}, ["google-research/bert has no place for feature_classifier, "
+                                       "lstm_0, lstm_1"]),
     ],
 )  # fmt: skip
 def test_what_the_formats_own_reader_does_otherwise_is_said(
@@ -121,15 +121,17 @@ def test_what_the_formats_own_reader_does_otherwise_is_said(
 
 def test_a_configuration_holds_no_more_under_our_key_than_the_format_cannot_say(tmp_path):
     model = tiny.make("classifier", hidden_act="gelu_new")
-    conversion.save(model, tmp_path / "tf1", "tf1", labels=tiny.LABELS)
-    conversion.save(model, tmp_path / "huggingface", "huggingface", labels=tiny.LABELS)
+    conversion.save(model, tmp_path / "tf1", "tf1")
+    conversion.save(model, tmp_path / "huggingface", "huggingface")
 
     tf1 = json.loads((tmp_path / "tf1" / "bert_config.json").read_text())
     assert tf1["bert_tf"] == {
         "head": {"num_classes": 3, "dropout": 0.3},
         "labels": list(tiny.LABELS),
+        "settings": {"max_length": 7, "pair": None},
     }
-    assert "bert_tf" not in json.loads((tmp_path / "huggingface" / "config.json").read_text())
+    ours = json.loads((tmp_path / "huggingface" / "config.json").read_text())["bert_tf"]
+    assert ours.keys() == {"settings"}
 
 
 @pytest.mark.parametrize("piece", ["##d", "##D"])
@@ -182,7 +184,7 @@ def test_the_command_converts(tmp_path, capsys):
     assert capsys.readouterr().err == (
         f"{source}: 33 weights read; 82 slots of the optimizer left out\n"
     )
-    assert reading.find(tmp_path / "out").description.model == "SpanClassifier"
+    assert reading.find(tmp_path / "out").description.model == "QuestionAnswerer"
 
 
 def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
@@ -190,6 +192,6 @@ def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
 
     assert cli.main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2
     assert capsys.readouterr().err == (
-        f"bert-tf: error: checkpoint not found: {missing}; give a folder, or hf://org/name to "
-        "download one\n"
+        f"bert-tf: error: checkpoint not found: {missing}; give a folder, or a name "
+        "on the Hugging Face Hub such as google-bert/bert-base-uncased\n"
     )

@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import struct
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectG
 from bert_tf import UserError
 from bert_tf.checkpoints import conversion, native, reading, tensors, tf_files, tokenizer
 from bert_tf.checkpoints.description import describe
+from bert_tf.tasks import loading
 from tests.checkpoints import tiny_models as tiny
 
 HUGGINGFACE = "huggingface_heads/BertForSequenceClassification"
@@ -180,7 +182,7 @@ def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, 
         ({"bert_tf": 3}, "the key bert_tf is damaged"),
         ({"bert_tf": {"encoder": []}}, "the key bert_tf is damaged"),
         ({"bert_tf": {"model": "os"}}, "names an unknown model 'os'"),
-        ({"bert_tf": {"head": {"name": "x"}}}, "SequenceClassifier has no argument 'name'"),
+        ({"bert_tf": {"head": {"name": "x"}}}, "TextClassifier has no argument 'name'"),
         (
             {"bert_tf": {"head": {"num_classes": 10**12}}},
             "labels is 3, but num_classes is 1000000000000",
@@ -198,20 +200,21 @@ def test_a_configuration_that_cannot_be_is_told_with_its_file(copy_of, content, 
     ],
 )
 def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
-    copy_of, fields, told
+    copy_of, monkeypatch, fields, told
 ):
     folder = copy_of("huggingface")
     change(folder / "config.json", **fields)
+    monkeypatch.setattr(loading, "Encoder", mock.Mock(side_effect=AssertionError("built")))
 
     with pytest.raises(UserError, match=told) as error:
-        reading.find(folder)
+        tiny.load(folder)
     one_line(error)
 
 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"format": 2}, "was written by a later bert_tf"),
+        ({"format": 3}, "was written by a later bert_tf"),
         ({"format": None}, "description is damaged: .* .format is no number."),
         ({"labels": [1]}, "a label is not a text"),
         (
@@ -219,7 +222,14 @@ def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
             "number of labels is 2, but num_classes is 3; copy the ch",
         ),
         ({"head": {"num_classes": 3, "lstm_units": 10**9}}, "lstm_units 1000000000 is not what"),
-        ({"head": {"num_classes": "x", "features": "last"}}, "a FeatureTagger cannot be made of"),
+        ({"head": {"num_classes": "x", "features": "last"}}, "num_classes is 'x'; copy the"),
+        ({"head": {"num_classes": "x"}, "labels": []}, "damaged .num_classes is 'x', not what it"),
+        ({"head": {"num_classes": 3, "dropout": "x"}}, "damaged .dropout is 'x', not what it"),
+        ({"settings": {"max_length": 2.5}}, "damaged .max_length is 2.5, not what it should be"),
+        ({"settings": {"max_length": 10**12}}, "longer than the model's 7 positions"),
+        ({"settings": {"stride": "os"}}, "damaged .stride is 'os', not what it should be"),
+        ({"settings": {"dtype": "int8"}}, "TokenClassifier has no argument 'dtype'"),
+        ({"settings": []}, "description is damaged: .* .settings is not what it should be"),
     ],
 )
 def test_our_own_description_is_not_trusted_either(copy_of, fields, told):
@@ -246,7 +256,7 @@ def test_names_of_classes_that_are_none_leave_the_weights_to_tell(copy_of, archi
     folder = copy_of("huggingface")
     change(folder / "config.json", architectures=architectures)
 
-    assert reading.find(folder).description.model == "SequenceClassifier"
+    assert reading.find(folder).description.model == "TextClassifier"
 
 
 @pytest.mark.parametrize(

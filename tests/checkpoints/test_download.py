@@ -77,13 +77,13 @@ def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path)
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        ("GatedRepoError", "asks for an agreement first; log in"),
+        ("GatedRepoError", "requires an agreement first; accept it on the Hub, then"),
         ("RepositoryNotFoundError", "is not on the Hugging Face Hub; check its spelling"),
         ("RevisionNotFoundError", "is not on the Hugging Face Hub"),
         ("LocalEntryNotFoundError", "not in the cache, and the Hugging Face Hub cannot be reached"),
         ("OfflineModeIsEnabled", "not in the cache, and the Hugging Face Hub cannot be reached"),
-        ("HTTPError", r"cannot be fetched \(first line\); try again later"),
-        ("HFValidationError", r"cannot be fetched \(first line\); try again later"),
+        ("HTTPError", r"cannot be downloaded \(first line\); try again later"),
+        ("HFValidationError", r"cannot be downloaded \(first line\); try again later"),
     ],
 )
 def test_what_goes_wrong_is_told_in_one_line(hub, error, told):
@@ -136,5 +136,7 @@ def test_what_its_http_client_raises_is_told_in_one_line(monkeypatch, kind):
     hub, client = pytest.importorskip("huggingface_hub"), pytest.importorskip("httpx2")
     error = getattr(client, kind)("the line is dead")
     monkeypatch.setattr(hub, "snapshot_download", mock.Mock(side_effect=error))
-    with pytest.raises(UserError, match=r"cannot be fetched \(the line is dead\); try again later"):
+    with pytest.raises(
+        UserError, match=r"cannot be downloaded \(the line is dead\); try again later"
+    ):
         reading.find("hf://org/name")

@@ -13,8 +13,8 @@ from tests.checkpoints import tiny_models as tiny
 
 HEADS = {
     "pretraining": "PreTrainer",
-    "classifier": "SequenceClassifier",
-    "squad": "SpanClassifier",
+    "classifier": "TextClassifier",
+    "squad": "QuestionAnswerer",
 }
 SLOTS = {"pretraining": 92, "classifier": 82, "squad": 82}
 
@@ -77,7 +77,7 @@ def test_a_prefix_any_of_its_files_and_the_last_step_of_a_folder_are_found(tmp_p
 
     found = reading.find(tmp_path / name)
     assert found.folder == tmp_path
-    assert found.description.model == "SequenceClassifier"
+    assert found.description.model == "TextClassifier"
     assert set(found.tensors.read(bias)) == {step}
 
 

@@ -21,9 +21,9 @@ CLASSES = {
     "BertForPreTraining": "PreTrainer",
     "BertForMaskedLM": "PreTrainer",
     "BertLMHeadModel": "PreTrainer",
-    "BertForSequenceClassification": "SequenceClassifier",
+    "BertForSequenceClassification": "TextClassifier",
     "BertForTokenClassification": "TokenClassifier",
-    "BertForQuestionAnswering": "SpanClassifier",
+    "BertForQuestionAnswering": "QuestionAnswerer",
     "BertForMultipleChoice": "MultipleChoice",
 }
 WITHOUT_POOLER = {
@@ -67,7 +67,7 @@ def logits(model, expected):
         if "prediction_logits" in expected:
             names["masked_lm"] = "prediction_logits"
         return {names[name]: value for name, value in found.items()}
-    if kind == "SpanClassifier":
+    if kind == "QuestionAnswerer":
         found = model(inputs)
         return {"start_logits": found["start"], "end_logits": found["end"]}
     if kind == "MultipleChoice":
@@ -264,7 +264,7 @@ def test_left_to_right_attention_is_written_as_a_decoder(tmp_path, kind, archite
 def test_labels_and_tokenizer_are_written(tmp_path):
     given = tokenizer.Tokenizer(tiny.PIECES, lower_case=False)
     model = tiny.make("classifier")
-    conversion.save(model, tmp_path / "out", "huggingface", given, tiny.LABELS)
+    conversion.save(model, tmp_path / "out", "huggingface", given)
 
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["id2label"] == {"0": "nay", "1": "yea", "2": "perhaps"}

@@ -16,8 +16,8 @@ from tests.checkpoints import tiny_models as tiny
 HEADS = {
     "encoder": "Encoder",
     "pretrainer": "PreTrainer",
-    "classifier": "SequenceClassifier",
-    "span": "SpanClassifier",
+    "classifier": "TextClassifier",
+    "span": "QuestionAnswerer",
     "tokens": "TokenClassifier",
 }
 NOTES = {

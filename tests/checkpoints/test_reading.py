@@ -1,5 +1,6 @@
 """Finding a checkpoint, filling a model from it, and what is said about it."""
 
+import json
 import shutil
 
 import numpy as np
@@ -10,7 +11,7 @@ from bert_tf.checkpoints import conversion, reading, tokenizer
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.sizes import encoder_shapes
-from bert_tf.models import FeatureTagger, SequenceClassifier
+from bert_tf.tasks import TextClassifier, TokenClassifier
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -83,11 +84,6 @@ def test_a_run_that_has_saved_nothing_yet_is_told(tmp_path):
     told = "has no checkpoint yet; finish its search, or name one of the trials under .*trials$"
     with pytest.raises(UserError, match=told):
         reading.find(tmp_path)
-
-
-def test_labels_of_another_number_than_the_classes_are_refused(tmp_path):
-    with pytest.raises(UserError, match="number of labels is 2, but num_classes is 3; name each"):
-        conversion.save(tiny.make("classifier"), tmp_path / "out", labels=("no", "yes"))
 
 
 def test_the_public_encoder_and_tokenizer_read_any_checkpoint(capsys):
@@ -173,7 +169,7 @@ def test_a_shape_that_does_not_fit_names_the_weight_both_shapes_and_the_cause(ki
 def test_a_head_of_another_number_of_labels_starts_anew(tmp_path, kind, labels):
     source = tiny.make(kind)
     conversion.save(source, tmp_path / "three")
-    model = type(source)(Encoder(source.encoder.config), labels)
+    model = type(source)(Encoder(source.encoder.config), None, range(labels))
     before = tiny.weights(model)
     report = reading.find(tmp_path / "three").fill(model)
 
@@ -194,7 +190,7 @@ def test_a_head_of_another_number_of_labels_starts_anew(tmp_path, kind, labels):
 def test_so_it_does_from_other_formats(folder):
     theirs = reading.find(tiny.FIXTURES / folder)
     labels = theirs.description.head["num_classes"]
-    report = theirs.fill(SequenceClassifier(Encoder(theirs.encoder), labels + 1))
+    report = theirs.fill(TextClassifier(Encoder(theirs.encoder), None, range(labels + 1)))
 
     assert report.resized == ("classifier/kernel", "classifier/bias")
     assert report.why == f"the checkpoint has {labels} labels, the model {labels + 1}"
@@ -205,9 +201,16 @@ def test_only_those_layers_of_a_head_start_anew_that_have_another_size(tmp_path)
     conversion.save(source, tmp_path / "tagger")
     found = reading.find(tmp_path / "tagger")
 
-    more_labels = FeatureTagger(Encoder(source.encoder.config), 5, features="last", lstm_units=4)
-    assert found.fill(more_labels).resized == ("classifier/kernel", "classifier/bias")
-    wider = FeatureTagger(Encoder(source.encoder.config), 3, features="last", lstm_units=6)
+    more_labels = TokenClassifier(
+        Encoder(source.encoder.config), None, range(5), features="last", lstm_units=4
+    )
+    assert found.fill(more_labels).resized == (
+        "feature_classifier/kernel",
+        "feature_classifier/bias",
+    )
+    wider = TokenClassifier(
+        Encoder(source.encoder.config), None, range(3), features="last", lstm_units=6
+    )
     report = found.fill(wider)
     assert len(report.resized) == 2 * 6 + 2
     assert report.why == "the checkpoint has 4 LSTM units, the model 6"
@@ -216,7 +219,9 @@ def test_only_those_layers_of_a_head_start_anew_that_have_another_size(tmp_path)
 def test_a_model_made_as_the_checkpoint_says_is_not_filled_with_a_head_of_another_size(tmp_path):
     conversion.save(tiny.make("classifier"), tmp_path / "ours")
     path = tmp_path / "ours" / "bert_tf.json"
-    path.write_text(path.read_text().replace('"num_classes": 3', '"num_classes": 2'))
+    fields = json.loads(path.read_text())
+    fields["head"]["num_classes"], fields["labels"] = 2, ["no", "yes"]
+    path.write_text(json.dumps(fields))
     with pytest.raises(UserError, match=r"\[8, 3\], .* \[8, 2\]; .* files are not of one model"):
         tiny.load(tmp_path / "ours")
 
@@ -239,7 +244,7 @@ def test_the_shapes_of_an_encoder_are_known_before_it_is_built():
 
 def test_a_classifier_is_taken_by_its_labels(tmp_path):
     theirs = tiny.make("classifier")
-    conversion.save(theirs, tmp_path / "head", labels=tiny.LABELS)
+    conversion.save(theirs, tmp_path / "head")
     found, before = reading.find(tmp_path / "head"), tiny.weights(theirs)
 
     def filled(labels):

@@ -9,15 +9,14 @@ import tensorflow as tf
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.models import (
-    Encoder,
-    EncoderConfig,
-    FeatureTagger,
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.tasks import (
     MultipleChoice,
-    PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
+    QuestionAnswerer,
+    TextClassifier,
+    TextRegressor,
     TokenClassifier,
+    loading,
 )
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -30,12 +29,14 @@ _HEADS = {
     "encoder": lambda encoder: encoder,
     "pretrainer": PreTrainer,
     "masked_lm": lambda encoder: PreTrainer(encoder, next_sentence=False),
-    "classifier": lambda encoder: SequenceClassifier(encoder, 3, dropout=0.3),
-    "regressor": lambda encoder: SequenceClassifier(encoder, 1),
-    "span": SpanClassifier,
-    "tokens": lambda encoder: TokenClassifier(encoder, 3),
-    "choice": MultipleChoice,
-    "feature_tagger": lambda encoder: FeatureTagger(encoder, 3, features="last", lstm_units=4),
+    "classifier": lambda encoder: TextClassifier(encoder, None, LABELS, dropout=0.3),
+    "regressor": lambda encoder: TextRegressor(encoder, None),
+    "span": lambda encoder: QuestionAnswerer(encoder, None, max_length=7, max_question_length=2),
+    "tokens": lambda encoder: TokenClassifier(encoder, None, LABELS),
+    "choice": lambda encoder: MultipleChoice(encoder, None),
+    "feature_tagger": lambda encoder: TokenClassifier(
+        encoder, None, LABELS, features="last", lstm_units=4
+    ),
 }
 KINDS = tuple(_HEADS)
 
@@ -58,13 +59,13 @@ def make(kind: str, **sizes) -> keras.Model:
 
 
 def labels_of(model: keras.Model) -> tuple[str, ...]:
-    return LABELS if getattr(model, "head", {}).get("num_classes") == 3 else ()
+    return getattr(model, "labels", ())
 
 
 def load(path) -> tuple[keras.Model, LoadReport]:
     """The model of a checkpoint, with its weights."""
     checkpoint = reading.find(path)
-    model = checkpoint.description.build()
+    model = loading.build(checkpoint, path)
     return model, checkpoint.fill(model)
 
 

@@ -6,7 +6,8 @@ import tensorflow as tf
 from seqeval.metrics.sequence_labeling import get_entities
 
 from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
-from bert_tf.models import Encoder, EncoderConfig, TokenClassifier
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.tasks import TokenClassifier
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words
 from tests.text.vocabularies import LOWER
 
@@ -32,7 +33,7 @@ def model() -> TokenClassifier:
         max_position_embeddings=32,
         initializer_range=0.5,
     )
-    return TokenClassifier(Encoder(config), num_classes=4)
+    return TokenClassifier(Encoder(config), None, range(4))
 
 
 def test_a_label_is_the_most_probable_one():

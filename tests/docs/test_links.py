@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 import bert_tf
-import export
 from bert_tf import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +93,6 @@ def test_the_notebook_is_shown_and_not_run_again():
 def test_the_reference_has_every_public_name_and_none_that_is_not_there():
     named = re.findall(r"^::: (\S+)$", (DOCS / "api" / "index.md").read_text(), re.MULTILINE)
     public = {f"bert_tf.{name}" for name in bert_tf.__all__}
-    public |= {f"export.{name}" for name in export.__all__}
     assert public <= set(named)
     for name in named:
         module, _, thing = name.rpartition(".")

@@ -1,5 +1,10 @@
-"""What the pages under docs/ tell their readers to do works, from top to bottom, on small data."""
+"""What README.md and the pages under docs/ say to do works, from top to bottom, on small data.
 
+Each block of Python is run by itself: what it uses, it imports. Commands find the files that the
+blocks before them have written.
+"""
+
+import ast
 import contextlib
 import json
 import random
@@ -11,14 +16,18 @@ from pathlib import Path
 import keras
 import pytest
 
+import bert_tf
 from bert_tf import cli
+from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
 from export import __main__ as export_command
 from tests import tiny, tiny_questions, tiny_tags
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+HUB_NAMES = ("google-bert/bert-base-uncased", "google-bert/bert-base-cased")
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 COMMANDS = {"bert-tf": cli.main, "python -m export": export_command.main}
 
@@ -58,6 +67,7 @@ def endings(folder):
 
 # Page -> the folder of its data, and what writes that.
 PAGES = {
+    "../README.md": (".", tiny.write_vocabulary),
     "tasks/classification.md": ("reviews", reviews),
     "tasks/regression.md": ("similarity", similarity),
     "tasks/question_answering.md": ("squad", squad),
@@ -67,8 +77,22 @@ PAGES = {
     "inspect.md": ("reviews", reviews),
     "serving.md": (".", lambda folder: None),
     "checkpoints.md": (".", lambda folder: None),
+    "index.md": (".", lambda folder: None),
 }
-SLOW = [page for page in PAGES if page != "checkpoints.md"]
+SLOW = [page for page in PAGES if page not in ("checkpoints.md", "../README.md")]
+# What the blocks of docs/statements.md call their data.
+DATA = {
+    "texts": ["the cat sat", "a dog ran"] * 2,
+    "labels": ["good", "bad"] * 2,
+    "first": ["the cat", "a dog"],
+    "second": ["sat .", "ran ."],
+    "scores": [1.0, 0.0],
+    "questions": ["where ?"],
+    "contexts": ["the cat sat on the mat ."],
+    "answers": [{"text": "on the mat", "start": 12}],
+    "words": [["the", "cat"], ["a", "dog"]],
+    "tags": [["O", "B-X"], ["O", "B-X"]],
+}
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +100,26 @@ def checkpoint(tmp_path_factory):
     """What stands for BERT-base."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    config = tiny.encoder_config(16, initializer_range=0.02)
+    config = tiny.encoder_config(16, initializer_range=0.02, max_position_embeddings=384)
     folder = tmp_path_factory.mktemp("docs") / "bert-base-uncased"
     conversion.save(PreTrainer(Encoder(config)), folder, "huggingface", tokenizer)
     return folder
+
+
+@pytest.fixture(scope="module")
+def reviews_file(checkpoint):
+    """A trained classifier."""
+    path = checkpoint.parent / "reviews.keras"
+    labels = ["bad", "good"]
+    bert_tf.TextClassifier.from_checkpoint(checkpoint, labels=labels).save(path)
+    return path
+
+
+def link(checkpoint, folder):
+    """Makes the checkpoint stand for the published ones that the pages name."""
+    for name in ("bert-base-uncased", *HUB_NAMES):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(checkpoint)
 
 
 def run_line(line):
@@ -95,10 +135,9 @@ def run_line(line):
 )
 def test_every_step_of_a_page_works(page, checkpoint, tmp_path):
     data, write_data = PAGES[page]
-    (tmp_path / "bert-base-uncased").symlink_to(checkpoint)
+    link(checkpoint, tmp_path)
     (tmp_path / data).mkdir(exist_ok=True)
     write_data(tmp_path / data)
-    names = {}
     with contextlib.chdir(tmp_path):
         for language, title, block in BLOCK.findall((DOCS / page).read_text()):
             if title:
@@ -106,8 +145,47 @@ def test_every_step_of_a_page_works(page, checkpoint, tmp_path):
             elif language == "sh":
                 for line in block.splitlines():
                     run_line(line)
+            elif language == "yaml":
+                Path("block.yaml").write_text(block)
+                configuration.load("block.yaml")
             elif language == "python":
-                exec(compile(block, page, "exec"), names)
+                exec(compile(block, page, "exec"), {})
+
+
+def statements(code):
+    """How many statements a program has, those inside others included."""
+    return sum(isinstance(node, ast.stmt) for node in ast.walk(ast.parse(code)))
+
+
+def jobs():
+    """Job -> (library, code) of each block of docs/statements.md."""
+    _, *parts = re.split("^## ", (DOCS / "statements.md").read_text(), flags=re.MULTILINE)
+    blocks = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+    return {part.splitlines()[0].lower(): dict(blocks.findall(part)) for part in parts}
+
+
+@pytest.mark.parametrize("job", jobs())
+def test_statements_of_ours_run(job, checkpoint, tmp_path, reviews_file):
+    link(checkpoint, tmp_path)
+    (tmp_path / "reviews.keras").symlink_to(reviews_file)
+    with contextlib.chdir(tmp_path):
+        exec(compile(jobs()[job]["bert_tf"], job, "exec"), dict(DATA))
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "statements.md"])
+def test_statements_are_counted(page):
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", page.read_text(), re.MULTILINE)
+    told = {row[0].lower(): row[1:] for row in rows if row[0].lower() in jobs()}
+    assert told.keys() == {job.lower() for job in jobs()}
+    for job, blocks in jobs().items():
+        counted = [
+            str(statements(blocks[name])) if name in blocks else None
+            for name in ("bert_tf", "KerasHub", "transformers")
+        ]
+        assert int(counted[0]) <= 4
+        for cell, count in zip(told[job], counted, strict=True):
+            number = cell.split(",")[0]
+            assert number == count if count else not number.isdecimal(), job
 
 
 def test_every_page_with_something_to_run_is_run():
@@ -116,4 +194,4 @@ def test_every_page_with_something_to_run_is_run():
         for path in DOCS.rglob("*.md")
         if {"sh", "python"} & {language for language, _, _ in BLOCK.findall(path.read_text())}
     }
-    assert pages == PAGES.keys()
+    assert pages | {"../README.md"} == {*PAGES, "statements.md"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import config as configuration
-from bert_tf.models.feature_tagger import FEATURES
+from bert_tf.tasks.token_classification.model import FEATURES
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "ner"
 

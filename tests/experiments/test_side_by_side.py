@@ -8,7 +8,8 @@ import pytest
 from bert_tf import cli
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, SequenceClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import TextClassifier
 from bert_tf.text import Tokenizer
 from experiments.pretraining import side_by_side
 from tests.tiny import VOCABULARY, encoder_config, write_finetuning
@@ -32,7 +33,7 @@ def test_both_are_read_back_whole(ways, tmp_path):
 
     checkpoint = reading.find(tmp_path / "both")
     assert checkpoint.read_vocabulary() == tuple(VOCABULARY)
-    model = SequenceClassifier(Encoder(checkpoint.encoder))
+    model = TextClassifier(Encoder(checkpoint.encoder), None, range(2))
     report = checkpoint.fill(model)
     assert {name.split("/")[-2] for name in report.new} == {"pooler", "classifier"}
     for way, found in zip(

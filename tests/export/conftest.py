@@ -8,33 +8,44 @@ import keras
 import pytest
 import tensorflow as tf
 
-import export
-from bert_tf.models import (
-    Encoder,
+from bert_tf.models import Encoder, PreTrainer
+from bert_tf.tasks import (
     MultipleChoice,
-    PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
+    QuestionAnswerer,
+    TextClassifier,
+    TextRegressor,
     TokenClassifier,
 )
 from bert_tf.text import Tokenizer
+from export.saving import save_kind
 from tests import tiny
 
-# A name -> how its model is made of an encoder, and what `export.save` is told besides.
-FAMILIES = {
-    "classification": (lambda e: SequenceClassifier(e, 3), {"labels": ["no", "yes", "maybe"]}),
-    "pair": (lambda e: SequenceClassifier(e, 2), {"pair": True}),
-    "regression": (lambda e: SequenceClassifier(e, 1), {}),
-    "multiple_choice": (MultipleChoice, {}),
-    "question_answering": (SpanClassifier, {"max_question_length": 8}),
-    "token_classification": (lambda e: TokenClassifier(e, 3), {"labels": ["O", "B-X", "I-X"]}),
-    "mlm": (PreTrainer, {"kind": "mlm"}),
-    "nsp": (PreTrainer, {"kind": "nsp"}),
-    "embedding": (PreTrainer, {"kind": "embedding"}),
-    "hub": (PreTrainer, {"kind": "hub"}),
+
+def _pre_trainer(encoder, tokenizer):
+    return PreTrainer(encoder)
+
+
+# A name -> how its model is made of an encoder and a tokenizer.
+TASKS = {
+    "classification": lambda e, t: TextClassifier(e, t, ["no", "yes", "maybe"]),
+    "pair": lambda e, t: TextClassifier(e, t, [0, 1], pair=True),
+    "regression": TextRegressor,
+    "multiple_choice": MultipleChoice,
+    "question_answering": lambda e, t: QuestionAnswerer(e, t, max_question_length=8),
+    "token_classification": lambda e, t: TokenClassifier(e, t, ["O", "B-X", "I-X"]),
 }
+KINDS = ("mlm", "nsp", "embedding", "hub")
+FAMILIES = {**TASKS, **dict.fromkeys(KINDS, _pre_trainer)}
 
 Exported = Callable[..., Path]
+
+
+def save(family: str, model: keras.Model, tokenizer: Tokenizer, out: Path, **settings) -> Path:
+    """Writes the export of a family."""
+    if family not in TASKS:
+        return save_kind(model, tokenizer, out, family, **settings)
+    model.export(out, **settings)
+    return out
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +59,11 @@ def models(tokenizer) -> Callable[[str], keras.Model]:
     made: dict[object, keras.Model] = {}
 
     def model(family: str) -> keras.Model:
-        make, _ = FAMILIES[family]
+        make = FAMILIES[family]
         if make not in made:
             keras.utils.set_random_seed(7)
             config = tiny.encoder_config(16)
-            made[make] = make(Encoder(config))
+            made[make] = make(Encoder(config), tokenizer)
         return made[make]
 
     return model
@@ -60,15 +71,14 @@ def models(tokenizer) -> Callable[[str], keras.Model]:
 
 @pytest.fixture(scope="session")
 def exported(models, tokenizer, tmp_path_factory) -> Exported:
-    """Gives the folder of a family's export; `settings` go to `export.save` too."""
+    """Gives the folder of a family's export with these settings."""
     written: dict[tuple, Path] = {}
 
     def folder(family: str, **settings) -> Path:
         key = (family, *sorted(settings.items()))
         if key not in written:
             out = tmp_path_factory.mktemp("exported") / family
-            _, own = FAMILIES[family]
-            written[key] = export.save(models(family), tokenizer, out, **own, **settings)
+            written[key] = save(family, models(family), tokenizer, out, **settings)
         return written[key]
 
     return folder

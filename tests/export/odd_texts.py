@@ -46,7 +46,12 @@ def random_text(source: random.Random, longest: int) -> bytes:
     size = source.randint(0, longest)
     if source.random() < 0.3:
         return source.randbytes(size)
-    return "".join(source.choices(_CHARACTERS, k=size)).encode()
+    return random_characters(source, size).encode()
+
+
+def random_characters(source: random.Random, size: int) -> str:
+    """So many characters and words, of which many are odd."""
+    return "".join(source.choices(_CHARACTERS, k=size))
 
 
 def random_rows(source: random.Random, specs: Mapping[str, tf.TensorSpec], count: int) -> Rows:

@@ -18,11 +18,11 @@ CHECKED = [
 
 
 @pytest.fixture
-def signatures(loaded):
+def signatures(loaded, models):
     """Name -> (signature, its inputs, labels) of a family's export."""
 
     def of(family):
-        labels = FAMILIES[family][1].get("labels", ["0", "1"])
+        labels = getattr(models(family), "labels", ())
         return {
             name: (each, each.structured_input_signature[1], [label.encode() for label in labels])
             for name, each in loaded(family).signatures.items()

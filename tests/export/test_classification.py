@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-import export
 from bert_tf import predict
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, SequenceClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import TextClassifier
 from bert_tf.text import Preprocessor
 from tests import tiny
 
@@ -18,15 +18,15 @@ TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
 
 @pytest.fixture(scope="module")
-def model() -> SequenceClassifier:
-    config = tiny.encoder_config()
-    return SequenceClassifier(Encoder(config), num_classes=3)
+def model(tokenizer) -> TextClassifier:
+    return TextClassifier(Encoder(tiny.encoder_config()), tokenizer, ["no", "yes", "maybe"])
 
 
 @pytest.fixture(scope="module")
-def saved(model, tokenizer, tmp_path_factory):
+def saved(model, tmp_path_factory):
     out = tmp_path_factory.mktemp("export") / "model"
-    return export.save(model, tokenizer, out, labels=["no", "yes", "maybe"])
+    model.export(out)
+    return out
 
 
 def test_answers_are_those_of_the_model(saved, model, tokenizer):
@@ -39,12 +39,13 @@ def test_answers_are_those_of_the_model(saved, model, tokenizer):
 
 
 def test_a_pair_model_takes_two_texts(model, tokenizer, tmp_path):
-    out = export.save(model, tokenizer, tmp_path / "pair", pair=True, max_length=16)
-    loaded = tf.saved_model.load(out)
+    of_pairs = TextClassifier(model.encoder, tokenizer, [0, 1, 2], pair=True, max_length=16)
+    of_pairs.export(tmp_path / "pair")
+    loaded = tf.saved_model.load(tmp_path / "pair")
     pair = {"text_a": tf.constant(TEXTS), "text_b": tf.constant(TEXTS[::-1])}
     answers = loaded.signatures["serving_default"](**pair)
     inputs = Preprocessor(tokenizer, max_length=16)((TEXTS, TEXTS[::-1]))
-    np.testing.assert_allclose(answers["probabilities"], tf.nn.softmax(model(inputs)), atol=1e-6)
+    np.testing.assert_allclose(answers["probabilities"], tf.nn.softmax(of_pairs(inputs)), atol=1e-6)
     np.testing.assert_array_equal(loaded.serve(pair)["label"], answers["label"])
     assert set(answers["label"].numpy()) <= {b"0", b"1", b"2"}
 
@@ -91,14 +92,10 @@ def test_predict_writes_json_lines_in_the_order_of_the_input(saved, tmp_path):
 
 def test_mistakes_are_named(saved, model, tokenizer, tmp_path):
     with pytest.raises(UserError, match="exists already"):
-        export.save(model, tokenizer, saved)
-    with pytest.raises(UserError, match="2 labels for a model of 3 classes; give one for"):
-        export.save(model, tokenizer, tmp_path / "x", labels=["a", "b"])
-    with pytest.raises(UserError, match="no SavedModel at"):
+        model.export(saved)
+    with pytest.raises(UserError, match="no checkpoint in .*: expected a run folder"):
         predict.run(str(tmp_path), ["text"], None, None)
-    with pytest.raises(UserError, match="export it first: python -m export .* --out ANOTHER"):
-        predict.run(str(tmp_path), ["text"], None, None)
-    with pytest.raises(UserError, match="make one with python -m export RUN --out .*/nothing$"):
+    with pytest.raises(UserError, match="checkpoint not found: .*/nothing; give a folder"):
         predict.run(str(tmp_path / "nothing"), ["text"], None, None)
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"text": "cat"}\n{"txt": "dog"}\n')

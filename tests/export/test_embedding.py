@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import export
 from bert_tf.errors import UserError
 from bert_tf.text import Preprocessor
 from export.embedding import EmbeddingService
+from export.saving import save_kind
 from export.served_model import ServedModel
 
 TEXTS = ["the cat sat .", "", "a", "fish " * 40]
@@ -44,4 +44,4 @@ def test_a_text_has_the_same_vector_in_any_company(loaded):
 
 def test_an_unknown_pooling_is_refused(models, tokenizer, tmp_path):
     with pytest.raises(UserError, match="unknown pooling 'max'; choose one of cls, mean, pooled"):
-        export.save(models("embedding"), tokenizer, tmp_path / "x", kind="embedding", pooling="max")
+        save_kind(models("embedding"), tokenizer, tmp_path / "x", "embedding", pooling="max")

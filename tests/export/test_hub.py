@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.models.encoder import INPUTS
+from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
 from export import served_model
 from export.hub import HubEncoder
@@ -152,11 +153,18 @@ def test_the_encoder_tells_its_vocabulary_and_casing(encoder, tokenizer):
 def test_bert_tf_reads_the_encoder_back(exported, models, inputs):
     folder = exported("hub") / "encoder"
     checkpoint = reading.find(folder)
-    model = checkpoint.description.build()
+    model = loading.build(checkpoint, checkpoint.folder)
     report = checkpoint.fill(model)
     assert not report.new and not report.ignored
     asked = dict(inputs, masked_lm_positions=np.array([[1], [0], [2]], np.int32))
-    np.testing.assert_array_equal(model(asked)["masked_lm"], models("hub")(asked)["masked_lm"])
+    found, whole = model(asked)["masked_lm"], models("hub")(asked)["masked_lm"]
+    np.testing.assert_allclose(found, whole, atol=1e-5)
+    # The pair has no next sentence head, without which some kernels round differently.
+    same = bert_tf.PreTrainer(bert_tf.Encoder(models("hub").encoder.config), next_sentence=False)
+    weights = weight_names(models("hub"))
+    for name, variable in weight_names(same).items():
+        variable.assign(weights[name])
+    np.testing.assert_array_equal(found, same(asked)["masked_lm"])
     encoder = bert_tf.Encoder.from_checkpoint(folder)
     expected = weight_names(models("hub").encoder)
     for name, value in weight_names(encoder).items():

@@ -11,9 +11,8 @@ import sys
 
 import pytest
 
-import export
 from bert_tf.models import Encoder, EncoderConfig
-from tests.export.conftest import FAMILIES
+from tests.export.conftest import FAMILIES, save
 
 SERVED = [family for family in FAMILIES if family != "hub"]
 # MiB.
@@ -76,9 +75,8 @@ def test_as_many_pieces_as_bytes(exported, family):
 def test_a_model_as_wide_as_base(tokenizer, tmp_path, family):
     """One layer is enough: in serving no layer's memory outlives it."""
     config = EncoderConfig(vocab_size=tokenizer.vocab_size, num_hidden_layers=1)
-    make, options = FAMILIES[family]
-    options = {name: value for name, value in options.items() if name != "max_question_length"}
-    folder = export.save(make(Encoder(config)), tokenizer, tmp_path / family, **options)
+    model = FAMILIES[family](Encoder(config), tokenizer)
+    folder = save(family, model, tokenizer, tmp_path / family)
     words = "the cat sat on the mat. a bird flew over a tree. "
     grown = growth(folder, (words, 1500, 1), (words + "[MASK] ", 12, 150))
     print(f"{family}: {grown} MiB")

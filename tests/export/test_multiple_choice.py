@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-import export
-from bert_tf.models import Encoder, MultipleChoice
+from bert_tf.models import Encoder
+from bert_tf.tasks import MultipleChoice
 from bert_tf.text import Preprocessor
 from tests import tiny
 
@@ -15,14 +15,14 @@ CHOICES = [["on the mat", "fish", ""], ["a bird flew", "the sea " * 40, "good"],
 
 
 @pytest.fixture(scope="module")
-def model() -> MultipleChoice:
-    config = tiny.encoder_config()
-    return MultipleChoice(Encoder(config))
+def model(tokenizer) -> MultipleChoice:
+    return MultipleChoice(Encoder(tiny.encoder_config()), tokenizer, max_length=24)
 
 
 @pytest.fixture(scope="module")
-def ask(model, tokenizer, tmp_path_factory):
-    out = export.save(model, tokenizer, tmp_path_factory.mktemp("export") / "model", max_length=24)
+def ask(model, tmp_path_factory):
+    out = tmp_path_factory.mktemp("export") / "model"
+    model.export(out)
     loaded = tf.saved_model.load(out)
 
     def answer(contexts, choices):

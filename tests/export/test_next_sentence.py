@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import export
 from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
 from bert_tf.text import Preprocessor
 from export.next_sentence import NextSentenceService
+from export.saving import save_kind
 from export.served_model import ServedModel
 from export.service import traced
 
@@ -38,4 +38,4 @@ def test_probabilities_are_the_models_own(models, tokenizer):
 def test_a_model_without_the_head_is_refused(models, tokenizer, tmp_path):
     without = PreTrainer(models("nsp").encoder, next_sentence=False)
     with pytest.raises(UserError, match="pre-trained without next sentences"):
-        export.save(without, tokenizer, tmp_path / "x", kind="nsp")
+        save_kind(without, tokenizer, tmp_path / "x", "nsp")

@@ -16,6 +16,7 @@ from bert_tf import predict
 from bert_tf.cli import main
 from bert_tf.errors import UserError
 from bert_tf.predict import rows as reading
+from bert_tf.tasks import asking
 from tests import tiny
 from tests.export.conftest import FAMILIES
 
@@ -40,12 +41,12 @@ def asked(monkeypatch) -> list[list[int]]:
     seen = []
     answers = predict.answers
 
-    def noted(model, rows):
+    def noted(outputs, rows, ranks):
         seen.append([len(row["text"]) for row in rows])
-        return answers(model, rows)
+        return answers(outputs, rows, ranks)
 
     monkeypatch.setattr(predict, "answers", noted)
-    monkeypatch.setattr(predict, "_BATCH", 4)
+    monkeypatch.setattr(asking, "BATCH", 4)
     return seen
 
 
@@ -169,14 +170,15 @@ def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
 def test_models_that_take_no_texts_are_told(exported, capsys):
     with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
         predict.run(str(exported("multiple_choice")), ["text"], None, None)
-    with pytest.raises(UserError, match="as int32; predict asks models that take texts"):
+    with pytest.raises(UserError, match="as int32; predict asks models that take strings"):
         predict.run(str(exported("hub") / "encoder"), ["text"], None, None)
 
 
 def test_a_text_in_the_place_of_the_model_is_told_in_one_line(capsys):
     assert main(["predict", "the model was forgotten " * 20, "the cat"]) == 2
     told = capsys.readouterr().err
-    assert "(File name too long); name the folder of one" in told and told.count("\n") == 1
+    assert "checkpoint cannot be read" in told
+    assert "(File name too long)" in told and told.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -11,12 +12,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-import export
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, SpanClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import QuestionAnswerer
 from bert_tf.text import Tokenizer
 from export.run import export_run
 from tests import tiny, tiny_questions
@@ -26,10 +27,15 @@ SETTINGS = {"max_length": 24, "stride": 8, "max_question_length": 4}
 
 
 @pytest.fixture(scope="module")
-def model() -> SpanClassifier:
-    keras.utils.set_random_seed(1)
-    config = tiny.encoder_config(initializer_range=0.8)
-    return SpanClassifier(Encoder(config))
+def make() -> Callable[..., QuestionAnswerer]:
+    """Makes the model with settings; its weights are always the same."""
+
+    def made(**settings) -> QuestionAnswerer:
+        keras.utils.set_random_seed(1)
+        encoder = Encoder(tiny.encoder_config(initializer_range=0.8))
+        return QuestionAnswerer(encoder, Tokenizer(tiny.VOCABULARY), **SETTINGS | settings)
+
+    return made
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["v1.1", "v2.0"])
@@ -38,10 +44,10 @@ def unanswerable(request) -> bool:
 
 
 @pytest.fixture(scope="module")
-def saved(model, unanswerable, tmp_path_factory):
+def saved(make, unanswerable, tmp_path_factory):
     out = tmp_path_factory.mktemp("export") / "answerer"
-    tokenizer = Tokenizer(tiny.VOCABULARY)
-    return export.save(model, tokenizer, out, n_best=5, unanswerable=unanswerable, **SETTINGS)
+    make(n_best=5, unanswerable=unanswerable).export(out)
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -151,16 +157,17 @@ def test_where_there_must_be_an_answer_there_is_one(loaded, unanswerable):
         assert answers["answer"][2] != b""
 
 
-def test_the_threshold_is_an_option(model, tmp_path):
-    options = SETTINGS | {"unanswerable": True, "null_threshold": -1e6}
-    out = export.save(model, Tokenizer(tiny.VOCABULARY), tmp_path / "saved", **options)
-    answers = ask(tf.saved_model.load(out), ["cat"] * 3, ["dog", "the cat sat", "on a mat"])
+def test_the_threshold_is_a_setting(make, tmp_path):
+    make(unanswerable=True, null_threshold=-1e6).export(tmp_path / "saved")
+    answers = ask(
+        tf.saved_model.load(tmp_path / "saved"), ["cat"] * 3, ["dog", "the cat sat", "on a mat"]
+    )
     assert answers["answer"].tolist() == [b""] * 3
 
 
-def test_a_window_without_room_is_refused(model, tmp_path):
+def test_a_window_without_room_is_refused(make):
     with pytest.raises(UserError, match="max_length is 32, too short for questions of 64"):
-        export.save(model, Tokenizer(tiny.VOCABULARY), tmp_path / "no")
+        make(max_length=32, max_question_length=64)
 
 
 def test_a_thousand_questions_are_answered_at_once(loaded):
@@ -188,9 +195,9 @@ print((peak_bytes() - before) >> 20)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["!", "a cat ", "中", "x"])
-def test_a_megabyte_takes_bounded_memory(model, tmp_path, part):
+def test_a_megabyte_takes_bounded_memory(make, tmp_path, part):
     out = tmp_path / "saved"
-    export.save(model, Tokenizer(tiny.VOCABULARY), out, n_best=20, **SETTINGS)
+    make(n_best=20).export(out)
     done = subprocess.run(
         [sys.executable, "-c", _MEGABYTE, out, part], capture_output=True, text=True, check=True
     )

@@ -5,26 +5,21 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-import export
 from bert_tf import config as configuration
-from bert_tf.models import Encoder, SequenceClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import TASKS, TextRegressor
 from bert_tf.text import Preprocessor
-from export.texts import TextService
 from tests import tiny
 from tests.tasks.tiny_texts import write_config
 
 TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
 
-@pytest.fixture(scope="module")
-def model() -> SequenceClassifier:
-    config = tiny.encoder_config()
-    return SequenceClassifier(Encoder(config), num_classes=1)
-
-
 @pytest.mark.parametrize("pair", [False, True])
-def test_scores_are_those_of_the_model(model, tokenizer, tmp_path, pair):
-    out = export.save(model, tokenizer, tmp_path / "model", max_length=16, pair=pair)
+def test_scores_are_those_of_the_model(tokenizer, tmp_path, pair):
+    encoder, out = Encoder(tiny.encoder_config()), tmp_path / "model"
+    model = TextRegressor(encoder, tokenizer, pair=pair, max_length=16)
+    model.export(out)
     loaded = tf.saved_model.load(out)
     texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
     names = ("text_a", "text_b") if pair else ("text",)
@@ -48,7 +43,8 @@ def test_scores_are_those_of_the_model(model, tokenizer, tmp_path, pair):
         ("format: rte", True),
     ],
 )
-def test_the_format_tells_whether_an_input_is_a_pair(tmp_path, data, pair):
+def test_the_format_decides_whether_an_input_is_a_pair(tokenizer, tmp_path, data, pair):
     path = write_config(tmp_path, "classification", f"path: ., {data}")
-    options = TextService.options_of(configuration.load(path))
-    assert options == {"max_length": 24, "pair": pair}
+    task = TASKS["classification"](configuration.load(path), ["a", "b"])
+    model = task.model(Encoder(tiny.encoder_config()), tokenizer)
+    assert model.settings == {"max_length": 24, "pair": pair}

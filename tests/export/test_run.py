@@ -3,16 +3,22 @@
 Of a checkpoint alone it says what it assumes, and it warns of weights that were never trained.
 """
 
+import dataclasses
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import bert_tf
 from bert_tf import (
     Encoder,
     MultipleChoice,
     PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
+    QuestionAnswerer,
+    TextClassifier,
+    TextRegressor,
     TokenClassifier,
     Tokenizer,
 )
@@ -22,7 +28,9 @@ from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import write_beside
 from bert_tf.errors import UserError
+from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
+from export import __main__ as command
 from export import run as exporting
 from export.run import export_run
 from tests import tiny, tiny_questions
@@ -37,10 +45,30 @@ def start(path, model, *settings) -> RunFolder:
     return run
 
 
-def alone(folder, model, labels=()):
-    """A checkpoint that is of no run."""
+def classifier(encoder, labels=("bad", "good")):
+    return TextClassifier(encoder, None, labels)
+
+
+def tagger(encoder):
+    return TokenClassifier(encoder, None, ["O", "B-X", "I-X"])
+
+
+def answerer(encoder):
+    return QuestionAnswerer(encoder, None, max_question_length=8)
+
+
+def long_answerer():
+    """One with room for a question of the default length."""
+    return QuestionAnswerer(Encoder(tiny.encoder_config(16, max_position_embeddings=99)), None)
+
+
+def alone(folder, model, settings=None):
+    """A checkpoint that is of no run; with settings {} it is as other programs write it."""
     tokenizer = Tokenizer(tiny.VOCABULARY)
-    native.write(folder, model, describe(model, tokenizer, labels))
+    description = describe(model, tokenizer)
+    if settings is not None:
+        description = dataclasses.replace(description, settings=settings)
+    native.write(folder, model, description)
     write_beside(folder, tokenizer.vocabulary)
     return folder
 
@@ -58,16 +86,23 @@ def without_pooler(folder, model):
 
 
 def options(path, monkeypatch, **settings) -> dict:
-    """What is served, as `export.save` is told."""
-    told = {}
+    """What is served: the settings of a task's model, or the options of another kind."""
+    found = {}
 
-    def save(model, tokenizer, out, labels, **options):
-        told.update(options, labels=labels)
+    def save_task(model, out, **how):
+        found.update(model.settings, labels=model.labels, origin=model.origin, kind="task")
+        if isinstance(model, QuestionAnswerer):
+            found["rules"] = model.rules()
         return out
 
-    monkeypatch.setattr(exporting, "save", save)
+    def save_kind(model, tokenizer, out, kind, **options):
+        found.update(options, kind=kind)
+        return out
+
+    monkeypatch.setattr(exporting, "save_task", save_task)
+    monkeypatch.setattr(exporting, "save_kind", save_kind)
     export_run(path, path / "saved", **settings)
-    return told
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +112,7 @@ def encoder():
 
 def test_a_search_is_served_and_described_as_its_best_trial(tmp_path, encoder):
     path = tiny.write_finetuning(tmp_path)
-    run = start(path, SequenceClassifier(encoder, 2), "train.max_length=[8,16]")
+    run = start(path, classifier(encoder), "train.max_length=[8,16]")
     (run.path / BEST_FILE).write_text(run.config.trials()[1].to_yaml())
     saved = export_run(run.path, tmp_path / "saved", kind="hub")
 
@@ -109,15 +144,17 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
     tmp_path, encoder, monkeypatch, settings, metrics, threshold
 ):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    run = start(path, SpanClassifier(encoder), *settings)
+    task = TASKS["question_answering"](configuration.load(path, settings))
+    run = start(path, task.model(encoder, None), *settings)
     run.write_metrics(metrics)
 
-    assert options(run.path, monkeypatch)["null_threshold"] == threshold
+    assert options(run.path, monkeypatch)["rules"].null_threshold == threshold
 
 
 def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monkeypatch, capsys):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    run = start(path, SpanClassifier(encoder))
+    task = TASKS["question_answering"](configuration.load(path))
+    run = start(path, task.model(encoder, None))
     run.write_metrics({"null_threshold": -1.5})
     whole = options(run.path, monkeypatch)
     step = run.checkpoints / "step-00000001"
@@ -127,44 +164,193 @@ def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monk
     origin, of_run = told.pop("origin"), whole.pop("origin")
     assert told == whole
     assert origin.configuration == of_run.configuration and of_run.metrics
-    # The metrics are of the weights that the run ends with.
-    assert (origin.source, origin.metrics) == (str(step), None)
-    assert "assumed" not in capsys.readouterr().err
+    # It is the one that the run ends with, which the metrics are of.
+    assert (origin.source, origin.metrics) == (str(step), of_run.metrics)
+    news = capsys.readouterr().err
+    assert "assumed" not in news and "warning" not in news
+
+
+def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
+    tmp_path, encoder, monkeypatch, capsys
+):
+    path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
+    task = TASKS["question_answering"](configuration.load(path))
+    model = task.model(encoder, None)
+    run = start(path, model)
+    first = run.checkpoints / "step-00000001"
+    assert options(first, monkeypatch)["rules"].null_threshold == 0
+    said = f"{first} is not finished, so its best null_threshold is not known and 0.0 is taken"
+    assert said in capsys.readouterr().err
+
+    last = run.checkpoints / "step-00000002"
+    last.mkdir()
+    native.write(last, model, describe(model))
+    run.write_metrics({"null_threshold": -1.5})
+    of_last, of_first = (options(each, monkeypatch) for each in (last, first))
+    assert of_last["rules"].null_threshold == -1.5
+    assert of_first["rules"].null_threshold == 0
+    assert (of_first["origin"].source, of_first["origin"].metrics) == (str(first), None)
+    assert of_first["origin"].configuration == of_last["origin"].configuration
+    news = capsys.readouterr().err
+    assert f"{first} is not the checkpoint that its run ends with, so its best null_thr" in news
+    assert "finish" not in news
 
 
 @pytest.mark.parametrize(
-    ("make", "assumed"),
+    ("make", "given", "assumed"),
     [
-        (SequenceClassifier, "assumed: one text; for pairs use export.save(…, pair=True)"),
-        (SpanClassifier, "assumed: every context answers its question"),
-        (lambda e: TokenClassifier(e, 3), "assumed: windows of as many tokens as the model has"),
+        (classifier, {}, "max_length 32 (--max-length), pair false (--pair)"),
+        (classifier, {"max_length": 16}, "pair false (--pair)"),
+        (classifier, {"pair": True}, "max_length 32 (--max-length)"),
+        (tagger, {}, "max_length 32 (--max-length)"),
+        (lambda e: TextRegressor(e, None), {}, "max_length 32 (--max-length), pair false (--pair)"),
+        (lambda e: MultipleChoice(e, None), {}, "max_length 32 (--max-length)"),
+        (
+            lambda _: long_answerer(),
+            {},
+            "max_length 99 (--max-length), unanswerable false (--unanswerable)",
+        ),
     ],
 )
-def test_what_a_checkpoint_does_not_tell_of_its_inputs_is_said(
-    tmp_path, encoder, monkeypatch, capsys, make, assumed
+def test_what_a_checkpoint_does_not_say_of_its_inputs_is_reported(
+    tmp_path, encoder, monkeypatch, capsys, make, given, assumed
 ):
     # A configuration that is not of a run says nothing of it.
     (tmp_path / "config.yaml").write_text("optimizer: adam\n")
-    told = options(alone(tmp_path, make(encoder)), monkeypatch)
-    assert told.keys() == {"kind", "precision", "freeze", "version", "origin", "labels"}
-    assert f"{tmp_path} is of no run folder" in (news := capsys.readouterr().err)
-    assert assumed in news and len(news.splitlines()) == 2
+    found = options(alone(tmp_path, make(encoder), settings={}), monkeypatch, **given)
+    assert found.items() >= given.items()
+    news = capsys.readouterr().err
+    assert f"{tmp_path} does not say how its inputs are made; assumed: {assumed}\n" in news
+    assert len(news.splitlines()) == 2
 
 
-def test_of_vectors_and_choices_nothing_is_assumed(tmp_path, encoder, monkeypatch, capsys):
-    folder = alone(tmp_path, MultipleChoice(encoder))
+def test_what_is_given_of_a_bare_checkpoint_is_served(tmp_path, encoder, monkeypatch, capsys):
+    folder = alone(tmp_path, long_answerer(), settings={})
+    found = options(folder, monkeypatch, unanswerable=True, max_length=80)
+    assert (found["unanswerable"], found["max_length"]) == (True, 80)
+    news = capsys.readouterr().err
+    assert "assumed" not in news
+    assert "its best null_threshold is not known and 0.0 is taken" in news
+
+
+def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monkeypatch):
+    folder = alone(tmp_path, classifier(encoder, [0, 1]))
+    assert options(folder, monkeypatch)["labels"] == ("0", "1")
+    found = options(folder, monkeypatch, labels=["bad", "good"])
+    assert found["labels"] == ("bad", "good")
+    with pytest.raises(UserError, match="3 labels for .*, a model of 2 classes; give one for each"):
+        options(folder, monkeypatch, labels=["bad", "good", "so-so"])
+    (tmp_path / "tags").mkdir()
+    folder = alone(tmp_path / "tags", tagger(encoder))
+    with pytest.raises(UserError, match="2 labels for .*, a model of 3 classes; give one for each"):
+        options(folder, monkeypatch, labels=["O", "B-A"])
+
+
+@pytest.mark.parametrize("kind", ["mlm", "nsp", "embedding", "hub"])
+@pytest.mark.parametrize(
+    "given", [{"labels": ["bad", "good"]}, {"pair": True}, {"unanswerable": True}]
+)
+def test_labels_and_settings_of_tasks_are_for_tasks(tmp_path, encoder, monkeypatch, kind, given):
+    folder = alone(tmp_path, PreTrainer(encoder))
+    said = f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}"
+    with pytest.raises(UserError, match=said):
+        options(folder, monkeypatch, kind=kind, **given)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda e: TextRegressor(e, None), lambda e: MultipleChoice(e, None), answerer]
+)
+def test_labels_are_for_classes(tmp_path, encoder, monkeypatch, make):
+    model = make(encoder)
+    said = f"labels are for classes, which a {type(model).__name__} has not; leave them out"
+    with pytest.raises(UserError, match=said):
+        options(alone(tmp_path, model), monkeypatch, labels=["a"])
+
+
+def test_a_checkpoint_that_says_all_is_served_without_assumptions(
+    tmp_path, encoder, monkeypatch, capsys
+):
+    folder = alone(tmp_path, MultipleChoice(encoder, None, max_length=16))
     for kind in ("task", "embedding"):
         options(folder, monkeypatch, kind=kind)
     assert "assumed" not in capsys.readouterr().err
 
 
+def test_of_vectors_nothing_is_assumed(tmp_path, encoder, monkeypatch, capsys):
+    folder = alone(tmp_path, MultipleChoice(encoder, None), settings={})
+    options(folder, monkeypatch, kind="embedding")
+    assert "assumed" not in capsys.readouterr().err
+
+
+def test_a_keras_file_is_served_as_it_says(tmp_path, encoder, monkeypatch, capsys):
+    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["a", "b"], pair=True)
+    model.save(tmp_path / "model.keras")
+    found = options(tmp_path / "model.keras", monkeypatch)
+    assert (found["pair"], found["labels"]) == (True, ("a", "b"))
+    assert "assumed" not in capsys.readouterr().err
+
+
 def test_only_classes_have_labels(tmp_path, encoder, monkeypatch):
     """Checkpoints of others name the only output of a regression too."""
-    regression = alone(tmp_path, SequenceClassifier(encoder, 1), ["score"])
-    assert options(regression, monkeypatch)["labels"] == ()
-    classifier = alone(tmp_path, SequenceClassifier(encoder, 2), ["bad", "good"])
-    assert options(classifier, monkeypatch)["labels"] == ("bad", "good")
-    assert options(classifier, monkeypatch, kind="embedding")["labels"] == ()
+    model = TextRegressor(encoder, Tokenizer(tiny.VOCABULARY))
+    model.save_checkpoint(tmp_path / "theirs", "huggingface")
+    config = tmp_path / "theirs" / "config.json"
+    fields = json.loads(config.read_text()) | {"id2label": {"0": "score"}}
+    config.write_text(json.dumps(fields))
+    assert options(tmp_path / "theirs", monkeypatch)["labels"] == ()
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    assert options(alone(folder, classifier(encoder)), monkeypatch)["labels"] == ("bad", "good")
+    assert "labels" not in options(folder, monkeypatch, kind="embedding")
+
+
+def as_run(folder: Path, model: TextClassifier) -> Path:
+    run = start(tiny.write_finetuning(folder), model)
+    write_beside(run.checkpoints / "step-00000001", model.tokenizer.vocabulary)
+    return run.path
+
+
+def as_theirs(folder: Path, model: TextClassifier) -> Path:
+    """As transformers writes it, without what bert_tf adds to the configuration."""
+    model.save_checkpoint(folder / "theirs", "huggingface")
+    config = folder / "theirs" / "config.json"
+    fields = json.loads(config.read_text())
+    fields.pop("bert_tf", None)
+    config.write_text(json.dumps(fields))
+    return folder / "theirs"
+
+
+def as_keras_file(folder: Path, model: TextClassifier) -> Path:
+    model.save(folder / "model.keras")
+    return folder / "model.keras"
+
+
+@pytest.mark.parametrize("write", [as_run, as_theirs, as_keras_file])
+def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, capsys, write):
+    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
+    path, texts = write(tmp_path, model), ["the cat sat on the mat .", "", "a fish " * 40]
+    if write is as_run:
+        # As a program of its own, which has to find bert_tf and the export by itself.
+        arguments = [sys.executable, "-m", "export", str(path), "--out", str(tmp_path / "saved")]
+        done = subprocess.run(arguments, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        said = done.stderr
+    else:
+        assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 0
+        said = capsys.readouterr().err
+    assert f"{tmp_path / 'saved'}: ask it with bert-tf predict" in said
+    assert ("assumed: max_length 32" in said) == (write is as_theirs)
+
+    served = bert_tf.load(tmp_path / "saved").predict(texts, verbose=0)
+    for found, expected in zip(served, model.predict(texts, verbose=0), strict=True):
+        assert found["label"] == expected["label"]
+        assert found["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-5)
+    assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 2
+    assert "exists already; remove it or choose another" in capsys.readouterr().err
+    assert command.main([str(tmp_path / "saved"), "--out", str(tmp_path / "again")]) == 2
+    told = f"{tmp_path / 'saved'} is exported already; give the run or the checkpoint"
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize(
@@ -180,15 +366,15 @@ def test_a_pooler_that_was_not_trained_is_warned_of_where_it_is_served(
 ):
     untrained = (
         PreTrainer(encoder, next_sentence=False),
-        SpanClassifier(encoder),
-        TokenClassifier(encoder, 3),
+        answerer(encoder),
+        tagger(encoder),
     )
     for model in untrained:
         options(alone(tmp_path, model), monkeypatch, **settings)
         told = capsys.readouterr().err
         warning = f"this {type(model).__name__} was trained without the pooler"
         assert (warning in told and instead in told) if instead else ("warning" not in told)
-    for model in (encoder, PreTrainer(encoder), SequenceClassifier(encoder, 2)):
+    for model in (encoder, PreTrainer(encoder), classifier(encoder)):
         options(alone(tmp_path, model), monkeypatch, **settings)
         assert "warning" not in capsys.readouterr().err
 
@@ -196,8 +382,8 @@ def test_a_pooler_that_was_not_trained_is_warned_of_where_it_is_served(
 @pytest.mark.parametrize(
     ("make", "kind"),
     [
-        (lambda e: SequenceClassifier(e, 2), "task"),
-        (MultipleChoice, "task"),
+        (classifier, "task"),
+        (lambda e: MultipleChoice(e, None), "task"),
         (PreTrainer, "nsp"),
     ],
 )
@@ -213,7 +399,7 @@ def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [(lambda e: TokenClassifier(e, 3), "task"), (SpanClassifier, "task"), (PreTrainer, "mlm")],
+    [(tagger, "task"), (answerer, "task"), (PreTrainer, "mlm")],
 )
 def test_a_head_that_reads_no_pooler_is_served_without_one(
     tmp_path, encoder, monkeypatch, make, kind
@@ -226,9 +412,8 @@ def test_of_a_classifier_of_several_labels_at_once_the_encoder_is_served(
 ):
     tokenizer = Tokenizer(tiny.VOCABULARY)
     folder = tmp_path / "theirs"
-    conversion.save(
-        SequenceClassifier(encoder, 2), folder, "huggingface", tokenizer, ["bad", "good"]
-    )
+    model = TextClassifier(encoder, tokenizer, ["bad", "good"])
+    conversion.save(model, folder, "huggingface")
     config = folder / "config.json"
     fields = json.loads(config.read_text()) | {"problem_type": "multi_label_classification"}
     config.write_text(json.dumps(fields))
@@ -237,7 +422,9 @@ def test_of_a_classifier_of_several_labels_at_once_the_encoder_is_served(
     for kind in ("embedding", "hub"):
         options(folder, monkeypatch, kind=kind)
         assert "warning: it gives any number of labels to a text" in capsys.readouterr().err
-    with pytest.raises(UserError, match="this Encoder was not fine-tuned for a task; choose --k"):
+    with pytest.raises(
+        UserError, match="was not fine-tuned for a task .Encoder.; choose --kind hub or"
+    ):
         options(folder, monkeypatch)
     assert "only its encoder is read" in capsys.readouterr().err
 
@@ -249,7 +436,7 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
     run = RunFolder.start(tmp_path / "run", configuration.load(tiny.write_finetuning(tmp_path)))
     step = run.checkpoints / "step-00000001"
     step.mkdir(parents=True)
-    alone(step, SequenceClassifier(encoder, 2))
+    alone(step, classifier(encoder))
     (step / "vocab.txt").unlink()
     run.vocabulary.write_text("\n".join(reversed(tiny.VOCABULARY)))
     with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
-import export
 from bert_tf.errors import UserError
 from export import served_model
+from export.saving import save_kind
 from tests.export.requests import assert_same, request
 
 FAMILIES = [
@@ -156,8 +156,8 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
 
 def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
-        export.save(models("hub"), tokenizer, tmp_path / "x", kind="hub", freeze=True)
+        save_kind(models("hub"), tokenizer, tmp_path / "x", "hub", freeze=True)
     monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
     with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
-        export.save(models("mlm"), tokenizer, tmp_path / "x", kind="mlm", freeze=True)
+        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", freeze=True)
     assert not list(tmp_path.iterdir())

@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-import export
 from bert_tf import config as configuration
 from bert_tf.data.tagged_sentences import Sentence
-from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
-from bert_tf.models import Encoder, FeatureTagger, TokenClassifier
-from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
+from bert_tf.models import Encoder
+from bert_tf.tasks import TokenClassifier
+from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.tasks.token_classification.run import TokenClassification
 from tests import tiny, tiny_tags
 
 TEXTS = ["the cat sat on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x U.S.", "a fish, " * 40]
@@ -29,15 +29,16 @@ def encoder() -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def model() -> TokenClassifier:
+def model(tokenizer) -> TokenClassifier:
     keras.utils.set_random_seed(1)
-    return TokenClassifier(encoder(), num_classes=5)
+    return TokenClassifier(encoder(), tokenizer, tiny_tags.LABELS, max_length=24, stride=8)
 
 
 @pytest.fixture(scope="module")
-def saved(model, tokenizer, tmp_path_factory):
+def saved(model, tmp_path_factory):
     out = tmp_path_factory.mktemp("export") / "tagger"
-    return export.save(model, tokenizer, out, labels=tiny_tags.LABELS, max_length=24, stride=8)
+    model.export(out)
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +61,10 @@ def check(texts, answers) -> None:
         assert columns[0][len(here) :] == [b""] * (len(columns[0]) - len(here))
 
 
-def test_words_and_labels_are_those_of_evaluation(loaded, model, tokenizer, tmp_path):
+def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     config = configuration.load(path, ["data.stride=8"])
-    task = TokenClassification(config, tokenizer, tiny_tags.LABELS)
+    task = TokenClassification(config, tiny_tags.LABELS)
     source = random.Random(0)
     sentences = []
     for length in (1, 60, 3, 9, 25, 14):
@@ -73,8 +74,8 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tokenizer, tmp_
         tags = tuple(source.choice(tiny_tags.LABELS) for _ in range(length))
         sentences.append(Sentence(words, tags, row=1))
     data = TaggedTexts(sentences, by_document=False)
-    logits = task.predict(model, data)
-    metrics = task.score(logits, data)
+    logits = model.infer(data)
+    metrics = task.score(model, logits, data)
 
     padded = tf.ragged.constant([each.words for each in sentences]).to_tensor("")
     answers = loaded.signatures["words"](words=padded)
@@ -165,18 +166,18 @@ def test_serve_takes_a_tensor_or_a_dict(loaded):
     np.testing.assert_array_equal(one["labels"], other["labels"])
 
 
-def test_labels_that_are_no_tags_have_no_entities(model, tokenizer, tmp_path):
-    out = export.save(model, tokenizer, tmp_path / "pos", labels=["N", "V", "A", "O", "P"])
-    assert set(tf.saved_model.load(out).signatures) == {"serving_default", "words"}
-    with pytest.raises(UserError, match="2 labels for a model of 5 classes"):
-        export.save(model, tokenizer, tmp_path / "no", labels=["O", "B-A"])
+def test_labels_that_are_no_tags_have_no_entities(tokenizer, tmp_path):
+    TokenClassifier(encoder(), tokenizer, ["N", "V", "A", "O", "P"]).export(tmp_path / "pos")
+    assert set(tf.saved_model.load(tmp_path / "pos").signatures) == {"serving_default", "words"}
 
 
 @pytest.mark.slow
-def test_a_feature_tagger_is_served_too(tokenizer, tmp_path):
-    model = FeatureTagger(encoder(), 5, features="sum_all", lstm_units=4)
-    out = export.save(model, tokenizer, tmp_path / "features", labels=tiny_tags.LABELS)
-    loaded = tf.saved_model.load(out)
+def test_a_tagger_on_features_is_served_too(tokenizer, tmp_path):
+    model = TokenClassifier(
+        encoder(), tokenizer, tiny_tags.LABELS, features="sum_all", lstm_units=4
+    )
+    model.export(tmp_path / "features")
+    loaded = tf.saved_model.load(tmp_path / "features")
     for texts in (TEXTS, [], [""]):
         answers = loaded.signatures["serving_default"](text=tf.constant(texts, tf.string))
         check([text.encode() for text in texts], answers)

@@ -3,14 +3,18 @@
 import copy
 import dataclasses
 import hashlib
+import io
 import json
 import shutil
 import struct
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
+import keras
 import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
@@ -21,7 +25,11 @@ from bert_tf.data import choices, conll, corpus, glue, squad, tables
 from bert_tf.data.crc32c import masked_crc32c
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.predict.rows import read_blocks
+from bert_tf.tasks import TextClassifier, keras_files
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import read_vocabulary
 from tests import tiny
@@ -40,11 +48,13 @@ class Reader:
         good: the files of a folder, by their names.
         damaged: makes them into damaged ones.
         read: reads all that is in the folder.
+        unpacks: whether it may write to the folder for temporary files, and delete there.
     """
 
     good: Files
     damaged: st.SearchStrategy[Files]
     read: Callable[[Path], Any]
+    unpacks: bool = False
 
 
 def of_file(name: str, content: bytes, words: str, read: Callable[[Path], Any]) -> Reader:
@@ -71,6 +81,7 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "TF1, whole": _named_tensors(scratch),
         "Model Garden": _folder("model_garden_tiny_encoder"),
         "TF Hub": _folder("tf_hub_tiny"),
+        ".keras": _keras(scratch),
         **{f"corpus, {name}": _corpus(name, content) for name, content in _CORPORA.items()},
         "predict": of_file("rows.jsonl", _ROWS, "{ } [ ] : , null true", _read_rows),
         "squad": of_file("dev.json", _SQUAD, '{ } [ ] : , "id" null true 1', _read_squad),
@@ -340,6 +351,220 @@ def _native(scratch: Path) -> Reader:
     vocabulary = Tokenizer(tiny_models.PIECES)
     conversion.save(tiny_models.make("classifier"), scratch / "native", "bert_tf", vocabulary)
     return _checkpoint(_files_in(scratch / "native"))
+
+
+_KERAS = "model.keras"
+_CONFIG, _WEIGHTS, _VOCABULARY = "config.json", "model.weights.h5", "assets/vocab.txt"
+
+
+def _node(class_name: str, module: Any, config: Any, registered: Any = None, **more: Any) -> dict:
+    """What Keras makes an object of."""
+    names = {"module": module, "class_name": class_name, "registered_name": registered}
+    return names | {"config": config} | more
+
+
+_ENCODER = {"vocab_size": 10**9, "hidden_size": 10**6, "num_hidden_layers": 1}
+# What a configuration may hold in the place of anything.
+_HOSTILE = (
+    *(None, True, 0, -1, 2, 0.5, 10**9, 10**400, 1e308, float("nan"), "", "x", "é", "a/b"),
+    *(
+        "../../etc/passwd",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "mixed_float16",
+        "int8",
+        "os.system",
+    ),
+    *([], {}, [[]], ["a"], [1], [None], {"a": 1}, {"class_name": "x"}, {"config": {}}),
+    _node("system", "os", {"command": "touch /tmp/x"}),
+    _node("function", "os", "system", "system"),
+    _node("function", "builtins", "eval", "eval"),
+    _node("function", "builtins", "mse", "mse"),
+    _node("function", "keras.ops", "ones", "ones"),
+    _node("function", "keras.utils", "get_file", "get_file"),
+    _node("eval", "builtins", {"source": "1"}),
+    _node("Popen", "subprocess", {"args": "true"}),
+    _node("Path", "pathlib", {}),
+    _node("__lambda__", "builtins", {"value": "4wAAAA==", "defaults": None, "closure": None}),
+    _node("Lambda", "keras.layers", {"function": _node("__lambda__", "builtins", {"value": "4w"})}),
+    _node("TFSMLayer", "keras.layers", {"filepath": "/etc", "call_endpoint": "serve"}),
+    _node("StringLookup", "keras.layers", {"vocabulary": "/etc/passwd"}),
+    _node("Dense", "keras.layers", {"units": 10**6}, build_config={"input_shape": [1, 10**6]}),
+    _node("Dense", "keras.src.layers.core.dense", {"units": 1}),
+    _node("MeanIoU", "keras.metrics", {"num_classes": 10**5}),
+    _node("AUC", "keras.metrics", {"num_thresholds": 10**9}),
+    _node("AUC", "keras.metrics", {"num_thresholds": 50}),
+    _node("Adam", "keras.optimizers", {"learning_rate": 1e-3}),
+    _node("__tensor__", "builtins", {"value": [[1.0]], "dtype": "float32"}),
+    _node("__numpy__", "builtins", {"value": [1], "dtype": "O"}),
+    _node("__typespec__", "builtins", [[1]], spec_name="TensorSpec"),
+    _node("__keras_tensor__", "builtins", {"shape": [10**9], "dtype": "int8"}),
+    _node("DTypePolicy", "keras", {"name": "float64"}),
+    _node("DTypePolicy", "keras", {"name": {}}),
+    _node("Encoder", "bert_tf.models.encoder", {"config": _ENCODER}, "bert_tf>Encoder"),
+    _node("__tensor__", "x", {"config": _ENCODER}, "bert_tf>Encoder"),
+    _node("AdamW", "x", {"exclude_from_weight_decay": ["(\\w+)+!"]}, "bert_tf>AdamW"),
+)
+_KEYS = (
+    *("compile_config", "build_config", "shared_object_id", "registered_name", "class_name"),
+    *("module", "config", "labels", "features", "lstm_units", "format", "vocabulary", "tokenizer"),
+    *("activity_regularizer", "autocast", "input_shape", "batch_size", "quantization_config"),
+)
+# Names of files inside the archive.
+_STRANGERS = (
+    *("assets/../../../x", "/tmp/x", "assets/x", "assets/", "x", "..", "C:\\x", "assets/..\\..\\x"),
+    *("model.weights.npz", "variables.h5", "assets/vocab.txt/x", "assets/encoder/vocab.txt"),
+)
+
+
+def _keras(scratch: Path) -> Reader:
+    """Damaged archives, and sound ones of damaged files, hostile configurations and weights."""
+    tokenizer_ = Tokenizer(tiny_models.PIECES)
+    sizes = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1}
+    sizes |= {"intermediate_size": 2, "max_position_embeddings": 7}
+    config = EncoderConfig(vocab_size=len(tiny_models.PIECES), **sizes)
+    model = TextClassifier(Encoder(config), tokenizer_, tiny_models.LABELS)
+    model.compile(AdamW(WarmupLinearDecay(1e-3, 4, 1)), metrics=["accuracy"])
+    model.save(scratch / _KERAS)
+    with zipfile.ZipFile(scratch / _KERAS) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+
+    def one(name: str, content: st.SearchStrategy[bytes]) -> st.SearchStrategy[Files]:
+        return content.map(lambda each: {_KERAS: _zipped({**entries, name: each})})
+
+    def with_files(change: dict[str, bytes | None], compression: int) -> Files:
+        kept = {name: each for name, each in {**entries, **change}.items() if each is not None}
+        return {_KERAS: _zipped(kept, compression)}
+
+    files = {_KERAS: (scratch / _KERAS).read_bytes()}
+    edits = st.tuples(
+        st.integers(0, 2**16), st.sampled_from(_HOSTILE), st.none() | st.sampled_from(_KEYS)
+    )
+    words = [b'"config"', b'"class_name"', b'"__lambda__"', b'"os"', b"null", b"[]", b"{}", b'"a"']
+    signatures = [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"config.json", b"assets/../x"]
+    hostile = st.lists(edits, min_size=1, max_size=3).map(
+        lambda each: _edited_json(entries[_CONFIG], each)
+    )
+    other_files = st.dictionaries(
+        st.sampled_from([*_STRANGERS, *entries]),
+        st.none() | st.binary(max_size=9) | st.just(bytes(2**20)),
+        min_size=1,
+        max_size=2,
+    )
+    weights = st.tuples(st.integers(0, 2**16), st.sampled_from([*_CHANGES]))
+    made = st.one_of(
+        one_damaged(files, signatures),
+        one(_CONFIG, damaged(entries[_CONFIG], words)),
+        *[one(_CONFIG, hostile)] * 4,
+        one(_WEIGHTS, damaged(entries[_WEIGHTS], [b"TREE", b"HEAP", b"SNOD", b"OHDR", b"\x89HDF"])),
+        one(_WEIGHTS, weights.map(lambda each: _changed_weights(entries[_WEIGHTS], *each))),
+        one(_VOCABULARY, damaged(entries[_VOCABULARY], [b"[UNK]", b"##", b"\n\n"])),
+        st.builds(with_files, other_files, st.sampled_from([0, 8])),
+    )
+
+    def read(folder: Path) -> None:
+        # Keras keeps something of every model, as long as it is not told to forget it.
+        keras.backend.clear_session(free_memory=False)
+        found = keras_files.read(folder / _KERAS)
+        assert isinstance(found, EncoderModel | Encoder), found
+        found.get_config()
+
+    return Reader(files, made, read, unpacks=True)
+
+
+def _zipped(entries: Files, compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _edited_json(content: bytes, edits: list[tuple[int, Any, str | None]]) -> bytes:
+    """JSON with values somewhere inside replaced, or added under a key."""
+    root = [json.loads(content)]
+    for place, value, key in edits:
+        places = [
+            (inside, name)
+            for inside in _containers(root)
+            for name in (range(len(inside)) if isinstance(inside, list) else inside)
+        ]
+        inside, name = places[place % len(places)]
+        if key is not None and isinstance(inside, dict):
+            name = key
+        inside[name] = copy.deepcopy(value)
+    return json.dumps(root[0] if root else None).encode()
+
+
+def _containers(value: Any) -> list:
+    if not isinstance(value, dict | list):
+        return []
+    inside = value.values() if isinstance(value, dict) else value
+    return [value, *(found for each in inside for found in _containers(each))]
+
+
+def _external_link(file: h5py.File, name: str) -> None:
+    file[name] = h5py.ExternalLink("/etc/passwd", "x")
+
+
+def _soft_link(file: h5py.File, name: str) -> None:
+    file[name] = h5py.SoftLink("/")
+
+
+def _cycle(file: h5py.File, name: str) -> None:
+    file[name] = file["/"]
+
+
+def _external_data(file: h5py.File, name: str) -> None:
+    file.create_dataset(name, (2,), "f4", external=[("/etc/passwd", 0, 8)])
+
+
+def _shape_bomb(file: h5py.File, name: str) -> None:
+    file.create_dataset(name, (2**29,), "f4", chunks=(2**20,), compression="gzip")
+
+
+def _unallocated(file: h5py.File, name: str) -> None:
+    file.create_dataset(name, (2**29,), "f4")
+
+
+def _virtual(file: h5py.File, name: str) -> None:
+    layout = h5py.VirtualLayout((2**29,), "f4")
+    file.create_virtual_dataset(name, layout)
+
+
+def _texts(file: h5py.File, name: str) -> None:
+    file[name] = ["text", "more"]
+
+
+def _objects(file: h5py.File, name: str) -> None:
+    file[name] = np.array([(1, 2.0)], [("a", "i4"), ("b", "f4")])
+
+
+def _notes(file: h5py.File, name: str) -> None:
+    file[name] = np.zeros(2, np.float32)
+    file[name].attrs["dtype"] = ["bfloat16"] * 1000
+
+
+def _group(file: h5py.File, name: str) -> None:
+    file.create_group(f"{name}/" + "a/" * 200)
+
+
+_CHANGES: tuple[Callable[[h5py.File, str], None], ...] = (
+    *(_external_link, _soft_link, _cycle, _external_data, _shape_bomb, _unallocated, _virtual),
+    *(_texts, _objects, _notes, _group),
+)
+
+
+def _changed_weights(content: bytes, place: int, change: Callable) -> bytes:
+    """Weights of which one is something else."""
+    buffer = io.BytesIO(content)
+    with h5py.File(buffer, "r+") as file:
+        names: list[str] = []
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+        name = sorted(names)[place % len(names)]
+        del file[name]
+        change(file, name)
+    return buffer.getvalue()
 
 
 def _files_in(folder: Path) -> Files:

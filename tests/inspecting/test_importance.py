@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.inspecting.importance import blanked, importances, log_odds
-from bert_tf.models import Encoder, FeatureTagger, SequenceClassifier, TokenClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import TextClassifier, TokenClassifier
 from tests import tiny
 
 MASK_ID, KEPT = tiny.VOCABULARY.index("[MASK]"), (2, 3)
@@ -53,7 +54,7 @@ def test_of_a_linear_output_they_are_the_tokens_own_parts(layout):
 def test_every_token_of_a_number_that_is_not_round_has_its_own():
     # 35 tokens, which the encoder fills up to 36, and as many rows to more again.
     encoder = Encoder(tiny.encoder_config(max_position_embeddings=64, initializer_range=0.2))
-    model = SequenceClassifier(encoder, num_classes=3)
+    model = TextClassifier(encoder, None, range(3))
     inputs = {
         "input_word_ids": tf.constant([[2, *[7, 8, 9] * 11, 3]]),
         "input_mask": tf.ones([1, 35], tf.int32),
@@ -70,7 +71,7 @@ def test_every_token_of_a_number_that_is_not_round_has_its_own():
 @pytest.mark.parametrize("attention", ["bidirectional", "side_by_side"])
 def test_they_add_up_to_what_the_output_changes_by(attention):
     encoder = Encoder(tiny.encoder_config(attention=attention, initializer_range=0.2))
-    model = SequenceClassifier(encoder, num_classes=3)
+    model = TextClassifier(encoder, None, range(3))
     found = explained(encoder, lambda rows: log_odds(model(rows), 1))
     expected = log_odds(model(INPUTS), 1) - log_odds(model(BLANK), 1)
     np.testing.assert_allclose(found.change, expected[0], rtol=1e-5)
@@ -81,7 +82,7 @@ def test_they_add_up_to_what_the_output_changes_by(attention):
 
 def test_what_cannot_be_seen_adds_nothing():
     encoder = Encoder(tiny.encoder_config(attention="left_to_right"))
-    model = TokenClassifier(encoder, num_classes=3)
+    model = TokenClassifier(encoder, None, range(3))
     found = explained(encoder, lambda rows: log_odds(model(rows)[:, 2], 0))
     assert found.values[3:].tolist() == [0, 0, 0]
     assert np.abs(found.values[1:3]).min() > 0
@@ -89,7 +90,7 @@ def test_what_cannot_be_seen_adds_nothing():
 
 def test_several_outputs_at_once_are_what_they_are_one_by_one():
     encoder = Encoder(tiny.encoder_config())
-    model = TokenClassifier(encoder, num_classes=3)
+    model = TokenClassifier(encoder, None, range(3))
     together = importances(["a", "b"], encoder, INPUTS, BLANK, lambda rows: model(rows)[:, 2, :2])
     assert [each.of for each in together] == ["a", "b"]
     for place, each in enumerate(together):
@@ -100,7 +101,7 @@ def test_several_outputs_at_once_are_what_they_are_one_by_one():
 
 def test_of_a_frozen_encoder_too():
     encoder = Encoder(tiny.encoder_config())
-    model = FeatureTagger(encoder, 3, features="embeddings", lstm_units=4)
+    model = TokenClassifier(encoder, None, range(3), features="embeddings", lstm_units=4)
     found = explained(encoder, lambda rows: log_odds(model(rows)[:, 2], 0))
     np.testing.assert_allclose(found.values.sum(), found.change, rtol=1e-3)
     assert found.change != 0
@@ -108,7 +109,7 @@ def test_of_a_frozen_encoder_too():
 
 def test_the_model_is_as_before():
     encoder = Encoder(tiny.encoder_config())
-    model = SequenceClassifier(encoder, num_classes=2)
+    model = TextClassifier(encoder, None, range(2))
     before = model(INPUTS)
     explained(encoder, lambda rows: log_odds(model(rows), 0))
     np.testing.assert_array_equal(model(INPUTS), before)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import cli, config, training
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
@@ -156,14 +157,55 @@ def test_without_its_dev_data_the_page_says_why(reviews):
     assert 'class="attention"' in page
 
 
-def test_of_a_checkpoint_the_encoder_is_shown(reviews, tmp_path):
-    checkpoint = reviews / "checkpoints" / "step-00000001"
-    out = tmp_path / "page.html"
+@pytest.mark.parametrize(
+    "kind",
+    ["classification", "regression", "multiple_choice"]
+    + [pytest.param(kind, marks=pytest.mark.slow) for kind in (*SLOW, "token_classification")],
+)
+def test_a_keras_file_and_a_checkpoint_are_looked_at_as_the_run_is(kind, tmp_path):
+    run, texts = make_run(tmp_path, kind), ARGUMENTS[kind]
+    model = bert_tf.load(run)
+    model.save(tmp_path / "model.keras")
+    model.save_checkpoint(tmp_path / "model")
+    step = step_folder(run / "checkpoints", 1)
+    assert cli.main(["inspect", str(run), *texts, "--rows", "1"]) == 0
+    shown = (run / "inspect.html").read_text()
+    for path in (tmp_path / "model.keras", tmp_path / "model", step):
+        out = tmp_path / "page.html"
+        assert cli.main(["inspect", str(path), "--out", str(out), *texts]) == 0
+        page = out.read_text()
+        parsed = Parsed(page)
+        assert parsed.data == Parsed(shown).data
+        assert looks(page) == looks(shown)
+        # There are no dev data.
+        assert not {*parsed.headings} & {*SECTIONS[kind]}
+        assert "On the dev data" not in page and "On the dev data" in shown
+
+
+def looks(page):
+    """The part of a page that shows the texts."""
+    found = re.search("<section><h2>.*?(?=<h2>On the dev data|<noscript>)", page, re.DOTALL)
+    return found.group()
+
+
+def test_of_a_checkpoint_without_a_head_the_encoder_is_shown(reviews, tmp_path):
+    checkpoint, out = tmp_path / "encoder", tmp_path / "page.html"
+    model = bert_tf.load(reviews)
+    conversion.save(model.encoder, checkpoint, tokenizer=model.tokenizer)
     texts = ["the cat", "the dog", "a bird flew over the sea"]
     assert cli.main(["inspect", str(checkpoint), "--out", str(out), "--text", *texts]) == 0
     parsed = Parsed(out.read_text())
     assert sum(attributes.get("class") == "attention" for _, attributes in parsed.elements) == 3
     assert "Embeddings" in parsed.headings
+
+
+def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, capsys):
+    model = bert_tf.load(reviews)
+    conversion.save(model.encoder, tmp_path / "encoder", tokenizer=model.tokenizer)
+    path = tmp_path / "encoder" / "other.keras"
+    Encoder(tiny.encoder_config(16)).save(path)
+    assert cli.main(["inspect", str(path), "--text", "a", "--out", str(tmp_path / "a.html")]) == 2
+    assert f"{path} has no vocabulary" in capsys.readouterr().err
 
 
 def test_of_a_pretraining_the_encoder_is_shown_in_its_folder(tmp_path):
@@ -207,3 +249,7 @@ def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     assert "name the page, as in --out page.html" in capsys.readouterr().err
     assert cli.main(["inspect", str(checkpoint), "--out", str(tmp_path / "page.html")]) == 2
     assert "has no dev data to show; give --text" in capsys.readouterr().err
+    model, pairs = bert_tf.load(reviews), tmp_path / "pairs.keras"
+    bert_tf.TextClassifier(model.encoder, model.tokenizer, ["a", "b"], pair=True).save(pairs)
+    assert cli.main(["inspect", str(pairs), "--out", str(tmp_path / "page.html")]) == 2
+    assert "no dev data to show; give --text-a and --text-b" in capsys.readouterr().err

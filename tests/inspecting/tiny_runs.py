@@ -64,9 +64,7 @@ def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
     loaded = config.load(CONFIGS[kind](folder))
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    labels = LABELS.get(kind, ())
-    task = TASKS[loaded.task](loaded, tokenizer, labels)
-    model = task.model(Encoder(tiny.encoder_config(**encoder)))
-    checkpoint = step_folder(run.checkpoints, 1)
-    conversion.save(model, checkpoint, tokenizer=tokenizer, labels=labels)
+    task = TASKS[loaded.task](loaded, LABELS.get(kind))
+    model = task.model(Encoder(tiny.encoder_config(**encoder)), tokenizer)
+    conversion.save(model, step_folder(run.checkpoints, 1))
     return run.path

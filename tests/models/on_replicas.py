@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.layers.dropout import Dropout
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
+from bert_tf.tasks import TextClassifier, TextRegressor
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -52,10 +53,10 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
         if kind == "pretrainer":
             model, loss = PreTrainer(Encoder(CONFIG)), {}
         elif kind == "regression":
-            model = SequenceClassifier(Encoder(CONFIG), num_classes=1)
+            model = TextRegressor(Encoder(CONFIG), None)
             loss = {"loss": keras.losses.MeanSquaredError()}
         else:
-            model = SequenceClassifier(Encoder(CONFIG), num_classes=2)
+            model = TextClassifier(Encoder(CONFIG), None, range(2))
             entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             loss = {"loss": entropy, "metrics": ["accuracy"]}
         optimizer = make_optimizer(WarmupLinearDecay(1e-2, 10, 2), **options)

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.tasks import TextClassifier
 
 SMALL = EncoderConfig(
     vocab_size=30,
@@ -183,7 +184,7 @@ def test_side_by_side_is_both_ways_end_to_end():
 
 def test_a_classifier_learns_by_plain_fit():
     keras.utils.set_random_seed(0)
-    model = SequenceClassifier(Encoder(SMALL), num_classes=2)
+    model = TextClassifier(Encoder(SMALL), None, range(2))
     model.compile(
         keras.optimizers.Adam(5e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )

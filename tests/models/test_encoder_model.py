@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import export
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, SequenceClassifier, TokenClassifier
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import AdamW
+from bert_tf.tasks import TextClassifier, TextRegressor, TokenClassifier
 from bert_tf.text import Tokenizer
 from tests import tiny
 
@@ -39,7 +39,7 @@ def inputs(rows: int = 5) -> dict[str, np.ndarray]:
 
 
 def test_metrics_of_a_regression_are_those_of_its_rows():
-    model = SequenceClassifier(Encoder(CONFIG), 1)
+    model = TextRegressor(Encoder(CONFIG), None)
     errors = np.abs(model(inputs()).numpy() - TARGETS)
     model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"])
     weights = np.array([1.0, 2.0, 0.0, 1.0, 4.0])
@@ -51,7 +51,7 @@ def test_metrics_of_a_regression_are_those_of_its_rows():
     assert found["mse"] == pytest.approx((errors**2 * weights).sum() / weights.sum(), rel=1e-5)
 
 
-class TenTimes(SequenceClassifier):
+class TenTimes(TextRegressor):
     """A loss of one's own, as Keras has it."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
@@ -60,7 +60,7 @@ class TenTimes(SequenceClassifier):
 
 def test_a_loss_that_a_subclass_computes_is_taken():
     encoder = Encoder(CONFIG)
-    models = [SequenceClassifier(encoder, 1), TenTimes(encoder, 1)]
+    models = [TextRegressor(encoder, None), TenTimes(encoder, None)]
     models[1].set_weights(models[0].get_weights())
     losses = []
     for model in models:
@@ -77,8 +77,8 @@ def test_a_loss_that_a_subclass_computes_is_taken():
 class WithMore(TokenClassifier):
     """A layer of one's own, which adds to the loss."""
 
-    def __init__(self, encoder, num_classes=3, **kwargs):
-        super().__init__(encoder, num_classes, **kwargs)
+    def __init__(self, encoder, tokenizer=None, labels=range(3), **kwargs):
+        super().__init__(encoder, tokenizer, labels, **kwargs)
         self.more = keras.layers.Dense(3, name="more")
 
     def call(self, inputs, training=False):
@@ -98,8 +98,8 @@ def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
 
 def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    folder = export.save(TenTimes(Encoder(CONFIG), 1), tokenizer, tmp_path / "out")
-    answer = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    TenTimes(Encoder(CONFIG), tokenizer).export(tmp_path / "out")
+    answer = tf.saved_model.load(tmp_path / "out").signatures["serving_default"]
     assert answer(text=tf.constant(["the cat"]))["score"].shape == (1,)
 
 
@@ -127,13 +127,13 @@ def test_ids_that_come_as_floats_are_not_rounded():
     ],
 )
 def test_inputs_of_another_form_are_told(given, message):
-    for model in (Encoder(CONFIG), SequenceClassifier(Encoder(CONFIG), 2)):
+    for model in (Encoder(CONFIG), TextClassifier(Encoder(CONFIG), None, range(2))):
         with pytest.raises(UserError, match=message):
             model(given)
 
 
 def test_a_model_that_was_fitted_is_let_go():
-    model = SequenceClassifier(Encoder(CONFIG), 1)
+    model = TextRegressor(Encoder(CONFIG), None)
     model.compile(AdamW(1e-3), "mse")
     model.fit(inputs(), TARGETS, verbose=0)
     model.fit({name: value[:, :5] for name, value in inputs().items()}, TARGETS, verbose=0)
@@ -158,9 +158,13 @@ def test_float16_answers_where_attention_goes_one_way(layout):
 
 
 def test_keras_own_export_says_what_to_use(tmp_path):
-    for model in (Encoder(CONFIG), SequenceClassifier(Encoder(CONFIG), 2)):
-        with pytest.raises(UserError, match="use export.save"):
-            model.export(tmp_path / "out")
+    with pytest.raises(UserError, match="export a checkpoint of the encoder with bert-tf export"):
+        Encoder(CONFIG).export(tmp_path / "out")
+    with pytest.raises(UserError, match="a model of ids is exported with an input_signature"):
+        PreTrainer(Encoder(CONFIG)).export(tmp_path / "out")
+    model = TextClassifier(Encoder(CONFIG), None, range(2))
+    with pytest.raises(UserError, match="which holds no vocabulary"):
+        model.export(tmp_path / "out")
     spec = {name: keras.InputSpec(shape=(None, None), dtype="int32") for name in inputs()}
     model.export(tmp_path / "out", input_signature=[spec], verbose=False)
     again = tf.saved_model.load(str(tmp_path / "out"))

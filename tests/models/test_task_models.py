@@ -6,18 +6,16 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.models import (
-    Encoder,
-    EncoderConfig,
-    FeatureTagger,
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.optimization import AdamW, WarmupLinearDecay
+from bert_tf.tasks import (
     MultipleChoice,
-    PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
+    QuestionAnswerer,
+    TextClassifier,
+    TextRegressor,
     TokenClassifier,
 )
-from bert_tf.models.feature_tagger import FEATURES
-from bert_tf.optimization import AdamW, WarmupLinearDecay
+from bert_tf.tasks.token_classification.model import FEATURES
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -44,6 +42,10 @@ def inputs(lengths=LENGTHS) -> dict[str, tf.Tensor]:
     }
 
 
+def answerer(encoder: Encoder) -> QuestionAnswerer:
+    return QuestionAnswerer(encoder, None)
+
+
 def tags() -> np.ndarray:
     """A different number of tags in every row."""
     random = np.random.RandomState(1)
@@ -52,21 +54,21 @@ def tags() -> np.ndarray:
 
 
 def test_a_span_classifier_gives_padding_no_probability_and_halves_the_loss():
-    model = SpanClassifier(Encoder(CONFIG))
+    model = answerer(Encoder(CONFIG))
     outputs = model(inputs())
     padding = np.arange(7) >= LENGTHS[:, None]
     for name in ("start", "end"):
         assert outputs[name].shape == (4, 7)
         assert np.all(tf.nn.softmax(outputs[name]).numpy()[padding] == 0)
     y = {"start": np.array([0, 1, 2, 0]), "end": np.array([3, 2, 4, 1])}
-    model.compile(AdamW(1e-3), **model.losses_to_compile())
+    model.compile(AdamW(1e-3))
     loss = model.evaluate(inputs(), y, verbose=0, return_dict=True)["loss"]
     parts = [tf.nn.sparse_softmax_cross_entropy_with_logits(y[n], outputs[n]) for n in y]
     assert loss == pytest.approx(float(tf.reduce_mean(parts)), rel=1e-5)
 
 
 def test_the_tagging_loss_is_the_mean_over_counted_tokens():
-    model = TokenClassifier(Encoder(CONFIG), num_classes=3)
+    model = TokenClassifier(Encoder(CONFIG), None, range(3))
     model.compile(AdamW(1e-3))
     result = model.evaluate(inputs(), tags(), verbose=0, return_dict=True)
     logits, counted = model(inputs()).numpy(), tags() >= 0
@@ -78,7 +80,7 @@ def test_the_tagging_loss_is_the_mean_over_counted_tokens():
 
 
 def test_multiple_choice_scores_each_choice_and_none_that_is_missing():
-    model = MultipleChoice(Encoder(CONFIG))
+    model = MultipleChoice(Encoder(CONFIG), None)
     lengths = np.array([[7, 3, 5], [2, 4, 0]])
     logits = model(inputs(lengths))
     assert logits.shape == (2, 3)
@@ -91,7 +93,7 @@ def test_multiple_choice_scores_each_choice_and_none_that_is_missing():
 
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
-    model = FeatureTagger(Encoder(CONFIG), num_classes=3, features=features, lstm_units=4)
+    model = TokenClassifier(Encoder(CONFIG), None, range(3), features=features, lstm_units=4)
     assert model(inputs()).shape == (4, 7, 3)
     seen = []
     model.lstms[0].call = lambda rows, **_: seen.append(rows) or tf.zeros([4, 7, 8])
@@ -110,19 +112,23 @@ def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
 
 
 def test_a_feature_tagger_trains_its_head_and_not_the_encoder():
-    model = FeatureTagger(Encoder(CONFIG), num_classes=3, lstm_units=4)
+    model = TokenClassifier(
+        Encoder(CONFIG), None, range(3), features="concat_last_four", lstm_units=4
+    )
     model.compile(AdamW(1e-2))
     before = [weight.numpy() for weight in model.encoder.weights]
-    head = model.classifier.kernel.numpy()
+    head = model.feature_classifier.kernel.numpy()
     model.fit(inputs(), tags(), batch_size=4, verbose=0)
     for old, new in zip(before, model.encoder.weights, strict=True):
         np.testing.assert_array_equal(old, new.numpy())
-    assert not np.array_equal(head, model.classifier.kernel.numpy())
+    assert not np.array_equal(head, model.feature_classifier.kernel.numpy())
     assert len(model.trainable_weights) == 2 * 6 + 2
 
 
 def test_the_tagger_reads_padding_as_if_it_were_not_there():
-    model = FeatureTagger(Encoder(CONFIG), num_classes=3, lstm_units=4)
+    model = TokenClassifier(
+        Encoder(CONFIG), None, range(3), features="concat_last_four", lstm_units=4
+    )
     short = {name: value[1:2, :3] for name, value in inputs().items()}
     np.testing.assert_allclose(model(inputs())[1:2, :3], model(short), atol=1e-5)
 
@@ -130,7 +136,7 @@ def test_the_tagger_reads_padding_as_if_it_were_not_there():
 def test_features_that_need_more_layers_are_refused():
     shallow = EncoderConfig(**CONFIG.to_dict() | {"num_hidden_layers": 2})
     with pytest.raises(UserError, match="need 4 layers; the encoder has 2"):
-        FeatureTagger(Encoder(shallow), 3, "sum_last_four")
+        TokenClassifier(Encoder(shallow), None, range(3), features="sum_last_four")
 
 
 def pretraining_targets() -> tuple[dict, dict]:
@@ -150,21 +156,26 @@ def cases() -> dict[str, tuple]:
     cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return {
         "pretrainer": (PreTrainer(Encoder(SHALLOW)), {}, x, y),
-        "tokens": (TokenClassifier(Encoder(SHALLOW), 3), {}, inputs(), tf.constant(tags())),
+        "tokens": (
+            TokenClassifier(Encoder(SHALLOW), None, range(3)),
+            {},
+            inputs(),
+            tf.constant(tags()),
+        ),
         "spans": (
-            SpanClassifier(Encoder(SHALLOW)),
-            SpanClassifier.losses_to_compile(),
+            answerer(Encoder(SHALLOW)),
+            {},
             inputs(),
             span,
         ),
         "score": (
-            SequenceClassifier(Encoder(SHALLOW), 1),
+            TextRegressor(Encoder(SHALLOW), None),
             {"loss": keras.losses.MeanSquaredError()},
             inputs(),
             tf.constant([0.5, 2.0, -1.0, 0.0]),
         ),
         "sequence": (
-            SequenceClassifier(Encoder(SHALLOW), 2),
+            TextClassifier(Encoder(SHALLOW), None, range(2)),
             {"loss": cross_entropy},
             inputs(),
             tf.constant([0, 1, 1, 0]),
@@ -215,7 +226,7 @@ def test_parts_of_a_batch_of_static_shape_compile_with_xla():
 
 @pytest.mark.slow
 def test_parts_of_a_batch_of_any_size_compile_with_xla():
-    model, loss = SequenceClassifier(Encoder(SHALLOW, layout="padded"), 1), "mse"
+    model, loss = TextRegressor(Encoder(SHALLOW, layout="padded"), None), "mse"
     start, results = model.get_weights(), []
     for jit_compile in (False, True):
         model.set_weights(start)
@@ -231,7 +242,7 @@ def test_parts_of_a_batch_of_any_size_compile_with_xla():
 
 
 def test_rows_of_a_regression_weigh_what_they_are_said_to():
-    model = SequenceClassifier(Encoder(SHALLOW), 1)
+    model = TextRegressor(Encoder(SHALLOW), None)
     model.compile(AdamW(1e-3), keras.losses.MeanSquaredError())
     targets, weights = np.array([0.5, 2.0, -1.0, 0.0]), np.array([1.0, 0.0, 2.0, 0.0])
     errors = (model(inputs()).numpy() - targets) ** 2
@@ -241,7 +252,7 @@ def test_rows_of_a_regression_weigh_what_they_are_said_to():
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
 def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
-    model = SequenceClassifier(Encoder(SHALLOW), 1)
+    model = TextRegressor(Encoder(SHALLOW), None)
     loss = keras.losses.MeanSquaredError(reduction=reduction)
     model.compile(AdamW(1e-3), loss)
     for given in ({"loss": loss}, {"loss": [loss]}):
@@ -255,7 +266,7 @@ def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
 
 def test_less_than_one_part_is_refused():
     with pytest.raises(UserError, match="accumulation_steps must be at least 1, not 0"):
-        SpanClassifier(Encoder(SHALLOW)).compile(AdamW(1e-3), accumulation_steps=0)
+        answerer(Encoder(SHALLOW)).compile(AdamW(1e-3), accumulation_steps=0)
 
 
 def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp_path):
@@ -276,15 +287,15 @@ def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp
 
 
 def test_models_that_do_not_pool_need_no_pooler():
-    for make in (SpanClassifier, lambda encoder: TokenClassifier(encoder, 3)):
+    for make in (answerer, lambda encoder: TokenClassifier(encoder, None, range(3))):
         model = make(Encoder(CONFIG, with_pooler=False))
         assert len(model.trainable_weights) == len(model.weights)
     with pytest.raises(UserError, match="MultipleChoice reads the pooled output"):
-        MultipleChoice(Encoder(CONFIG, with_pooler=False))
+        MultipleChoice(Encoder(CONFIG, with_pooler=False), None)
 
 
 def test_losses_that_are_built_in_are_not_given_again():
-    model = TokenClassifier(Encoder(CONFIG), 3)
+    model = TokenClassifier(Encoder(CONFIG), None, range(3))
     with pytest.raises(UserError, match="has its loss and metrics built in"):
         model.compile("sgd", loss="mse")
     with pytest.raises(UserError, match="has its loss and metrics built in"):
@@ -310,18 +321,20 @@ BUILDERS = {
     "encoder": lambda encoder: encoder,
     "pretrainer": PreTrainer,
     "masked_lm": lambda encoder: PreTrainer(encoder, next_sentence=False),
-    "sequence": lambda encoder: SequenceClassifier(encoder, 3, dropout=0.3),
-    "spans": SpanClassifier,
-    "tokens": lambda encoder: TokenClassifier(encoder, 3, dropout=0.2),
-    "choices": MultipleChoice,
-    "tagger": lambda encoder: FeatureTagger(encoder, 3, "sum_all", lstm_units=4),
+    "sequence": lambda encoder: TextClassifier(encoder, None, range(3), dropout=0.3),
+    "spans": answerer,
+    "tokens": lambda encoder: TokenClassifier(encoder, None, range(3), dropout=0.2),
+    "choices": lambda encoder: MultipleChoice(encoder, None),
+    "tagger": lambda encoder: TokenClassifier(
+        encoder, None, range(3), features="sum_all", lstm_units=4
+    ),
 }
 
 
 @pytest.mark.parametrize("ways", [{"attention": "side_by_side"}, {"bilstm": True}])
 def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | ways)
-    model = SequenceClassifier(Encoder(config), 3)
+    model = TextClassifier(Encoder(config), None, range(3))
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(model(inputs()), again(inputs()))
@@ -329,7 +342,7 @@ def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
 
 def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_its_state(tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
-    model = SequenceClassifier(Encoder(config), 3)
+    model = TextClassifier(Encoder(config), None, range(3))
     for encoder in (model.encoder, model.encoder.right_to_left):
         encoder.embeddings.trainable = encoder.blocks[0].trainable = False
     model.encoder.blocks[1].attention.trainable = model.classifier.trainable = False

@@ -8,17 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.models import (
-    Encoder,
-    EncoderConfig,
-    FeatureTagger,
-    MultipleChoice,
-    PreTrainer,
-    SequenceClassifier,
-    SpanClassifier,
-    TokenClassifier,
-)
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import LAMB, AdamW
+from bert_tf.tasks import MultipleChoice, QuestionAnswerer, TextClassifier, TokenClassifier
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -73,37 +65,37 @@ pretrainer/masked_lm/output_bias                      30
 pretrainer/next_sentence/kernel                      8 2
 pretrainer/next_sentence/bias                          2
 """,
-    "sequence_classifier": """
-sequence_classifier/classifier/kernel                8 3
-sequence_classifier/classifier/bias                    3
+    "text_classifier": """
+text_classifier/classifier/kernel                     8 3
+text_classifier/classifier/bias                         3
 """,
-    "span_classifier": """
-span_classifier/span/kernel                          8 2
-span_classifier/span/bias                              2
+    "question_answerer": """
+question_answerer/span/kernel                         8 2
+question_answerer/span/bias                             2
 """,
     "token_classifier": """
-token_classifier/classifier/kernel                   8 5
-token_classifier/classifier/bias                       5
+token_classifier/classifier/kernel                    8 5
+token_classifier/classifier/bias                        5
 """,
     "multiple_choice": """
 multiple_choice/choice/kernel                        8 1
 multiple_choice/choice/bias                            1
 """,
     "feature_tagger": """
-feature_tagger/lstm_0/forward_lstm/lstm_cell/kernel            8 16
-feature_tagger/lstm_0/forward_lstm/lstm_cell/recurrent_kernel  4 16
-feature_tagger/lstm_0/forward_lstm/lstm_cell/bias                16
-feature_tagger/lstm_0/backward_lstm/lstm_cell/kernel           8 16
-feature_tagger/lstm_0/backward_lstm/lstm_cell/recurrent_kernel 4 16
-feature_tagger/lstm_0/backward_lstm/lstm_cell/bias               16
-feature_tagger/lstm_1/forward_lstm/lstm_cell/kernel            8 16
-feature_tagger/lstm_1/forward_lstm/lstm_cell/recurrent_kernel  4 16
-feature_tagger/lstm_1/forward_lstm/lstm_cell/bias                16
-feature_tagger/lstm_1/backward_lstm/lstm_cell/kernel           8 16
-feature_tagger/lstm_1/backward_lstm/lstm_cell/recurrent_kernel 4 16
-feature_tagger/lstm_1/backward_lstm/lstm_cell/bias               16
-feature_tagger/classifier/kernel                               8 5
-feature_tagger/classifier/bias                                   5
+token_classifier/lstm_0/forward_lstm/lstm_cell/kernel             8 16
+token_classifier/lstm_0/forward_lstm/lstm_cell/recurrent_kernel   4 16
+token_classifier/lstm_0/forward_lstm/lstm_cell/bias                 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/kernel            8 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/recurrent_kernel  4 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/bias                16
+token_classifier/lstm_1/forward_lstm/lstm_cell/kernel             8 16
+token_classifier/lstm_1/forward_lstm/lstm_cell/recurrent_kernel   4 16
+token_classifier/lstm_1/forward_lstm/lstm_cell/bias                 16
+token_classifier/lstm_1/backward_lstm/lstm_cell/kernel            8 16
+token_classifier/lstm_1/backward_lstm/lstm_cell/recurrent_kernel  4 16
+token_classifier/lstm_1/backward_lstm/lstm_cell/bias                16
+token_classifier/feature_classifier/kernel                         8 5
+token_classifier/feature_classifier/bias                             5
 """,
 }
 # What decays: kernels and tables; no bias, no layer normalization.
@@ -117,11 +109,13 @@ def make(name: str) -> keras.Model:
     return {
         "encoder": lambda: encoder,
         "pretrainer": lambda: PreTrainer(encoder),
-        "sequence_classifier": lambda: SequenceClassifier(encoder, 3),
-        "span_classifier": lambda: SpanClassifier(encoder),
-        "token_classifier": lambda: TokenClassifier(encoder, 5),
-        "multiple_choice": lambda: MultipleChoice(encoder),
-        "feature_tagger": lambda: FeatureTagger(encoder, 5, "last", lstm_units=4),
+        "text_classifier": lambda: TextClassifier(encoder, None, range(3)),
+        "question_answerer": lambda: QuestionAnswerer(encoder, None, max_question_length=2),
+        "token_classifier": lambda: TokenClassifier(encoder, None, range(5)),
+        "multiple_choice": lambda: MultipleChoice(encoder, None),
+        "feature_tagger": lambda: TokenClassifier(
+            encoder, None, range(5), features="last", lstm_units=4
+        ),
     }[name]()
 
 
@@ -134,7 +128,7 @@ def table(name: str) -> dict[str, tuple[int, ...]]:
 def test_all_weights_have_their_names_and_shapes(name):
     model, expected = make(name), table(name)
     assert {weight.path: tuple(weight.shape) for weight in model.weights} == expected
-    ours = {path.removeprefix(f"{name}/") for path in expected if not path.startswith("encoder/")}
+    ours = {path.partition("/")[2] for path in expected if not path.startswith("encoder/")}
     ours |= {path for path in expected if path.startswith("encoder/")}
     assert set(weight_names(model)) == ours
 
@@ -152,7 +146,7 @@ def test_a_summary_shows_all_shapes_and_counts_all_parameters(name):
 
     sizes = {path: int(np.prod(shape)) for path, shape in table(name).items()}
     fixed = {
-        "span_classifier": POOLER,
+        "question_answerer": POOLER,
         "token_classifier": POOLER,
         "feature_tagger": {path for path in sizes if path.startswith("encoder/")},
     }.get(name, set())

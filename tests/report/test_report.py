@@ -12,12 +12,13 @@ from bert_tf import cli, config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.report import report
 from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
 from bert_tf.report.runs import RunFacts
+from bert_tf.tasks import TextClassifier
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny
@@ -46,7 +47,7 @@ def finished(path, loaded, metrics, layers=2):
     run = RunFolder.start(path, loaded)
     sizes = SIZES | {"num_hidden_layers": layers}
     encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
-    conversion.save(SequenceClassifier(encoder, 2), step_folder(run.checkpoints, 7))
+    conversion.save(TextClassifier(encoder, None, range(2)), step_folder(run.checkpoints, 7))
     run.write_metrics(metrics)
     return run
 

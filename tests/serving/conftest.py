@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-import export
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, MultipleChoice, SequenceClassifier
+from bert_tf.models import Encoder
+from bert_tf.tasks import MultipleChoice, TextClassifier
 from bert_tf.text import Tokenizer
 from serving import bodies
 from tests import tiny
@@ -32,13 +32,12 @@ def exports(tmp_path_factory) -> dict[str, Path]:
     config = tiny.encoder_config(num_hidden_layers=1)
     folder = tmp_path_factory.mktemp("served")
     models = {
-        "reviews": SequenceClassifier(Encoder(config), 2),
-        "endings": MultipleChoice(Encoder(config)),
+        "reviews": TextClassifier(Encoder(config), tokenizer, [0, 1]),
+        "endings": MultipleChoice(Encoder(config), tokenizer),
     }
-    return {
-        name: export.save(model, tokenizer, folder / name, version=1)
-        for name, model in models.items()
-    }
+    for name, model in models.items():
+        model.export(folder / name, version=1)
+    return {name: folder / name / "1" for name in models}
 
 
 @pytest.fixture(scope="session")

@@ -9,16 +9,13 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig
-from bert_tf.tasks.classification import Classification
-from bert_tf.text import Tokenizer
-from tests import tiny
+from bert_tf.tasks.classification.run import Classification
+from tests.tasks.tiny_tasks import examples_of, model_of
 from tests.tasks.tiny_texts import pairs, write_config, write_lines, write_mnli
 
 
 def task_of(path, settings=(), labels=None) -> Classification:
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    return Classification(configuration.load(path, settings), tokenizer, labels)
+    return Classification(configuration.load(path, settings), labels)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +89,11 @@ def test_each_task_of_glue_has_its_metrics(tmp_path, task, best, metrics):
     assert Classification.best_metric_of(of_task.config) == best
     data = of_task.read(path)
     right = np.array([[0.0, 9.0], [9.0, 0.0]], np.float32)
-    found = of_task.score(right, data)
+    model = model_of(of_task)
+    found = of_task.score(model, right, data)
     assert found.keys() == metrics
     assert found[best] == 1.0
-    assert of_task.score(right[::-1], data)[best] <= 0.0
+    assert of_task.score(model, right[::-1], data)[best] <= 0.0
 
 
 def test_mrpcs_sources_are_microsofts_files_where_glues_are_not_there(tmp_path):
@@ -117,13 +115,13 @@ def test_a_pair_of_columns_of_ones_own(tmp_path):
     columns = "text_columns: [one, two], label_column: same"
     path = write_config(tmp_path, "classification", f"path: ., format: csv, {columns}")
     task = task_of(path)
-    examples = task.train_examples()
+    examples = examples_of(task)
     assert task.labels == ("False", "True")
     assert examples.targets.tolist() == [0, 1, 0, 1, 0, 1]
     assert examples.take(np.array([0]))[0]["input_type_ids"].max() == 1
     # Labels are those of the whole file, however few rows are used.
     task = task_of(path, ["data.train_rows=1"])
-    assert len(task.train_examples().lengths) == 1
+    assert len(examples_of(task).lengths) == 1
     assert task.labels == ("False", "True")
 
 
@@ -132,11 +130,12 @@ def test_a_test_file_without_labels_is_predicted_and_not_scored(tmp_path):
     write_lines(tmp_path / "test.tsv", ["text", "cat", "dog"])
     task = task_of(write_config(tmp_path, "classification", "path: ., format: tsv"))
     assert task.test_files() == {"": tmp_path / "test.tsv"}
-    task.train_examples()
+    task.training_rows()
     data = task.read(tmp_path / "test.tsv")
     predictions = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
-    assert task.score(predictions, data) == {}
-    task.write_predictions(predictions, data, tmp_path / "predictions", "test")
+    model = model_of(task)
+    assert task.score(model, predictions, data) == {}
+    task.write_predictions(model, predictions, data, tmp_path / "predictions", "test")
     written = (tmp_path / "predictions" / "test.tsv").read_text()
     assert written == "index\tprediction\n0\tyes\n1\tno\n"
 
@@ -145,14 +144,14 @@ def test_labels_that_are_all_minus_one_are_secret_unless_it_is_a_class(tmp_path)
     write_lines(tmp_path / "train.tsv", ["text\tlabel", "cat\t1", "dog\t0"])
     write_lines(tmp_path / "test.tsv", ["text\tlabel", "cat\t-1", "dog\t-1"])
     task = task_of(write_config(tmp_path, "classification", "path: ., format: tsv"))
-    task.train_examples()
-    assert task.read(tmp_path / "test.tsv").targets is None
+    task.training_rows()
+    assert task.read(tmp_path / "test.tsv").labels is None
     write_lines(tmp_path / "some.tsv", ["text\tlabel", "cat\t-1", "dog\t1"])
     with pytest.raises(UserError, match="some.tsv, line 2: label '-1' is unknown"):
         task.read(tmp_path / "some.tsv")
     write_lines(tmp_path / "train.tsv", ["text\tlabel", "cat\t1", "dog\t-1"])
-    task.train_examples()
-    assert task.read(tmp_path / "test.tsv").targets.tolist() == [0, 0]
+    task.training_rows()
+    assert task.read(tmp_path / "test.tsv").class_ids(task.labels).tolist() == [0, 0]
 
 
 def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_path):
@@ -164,7 +163,7 @@ def test_predictions_for_other_test_files_do_not_replace_those_to_submit(tmp_pat
 
     def write(predictions, folder, name):
         data = task.read(tmp_path / folder / "test.tsv")
-        task.write_predictions(predictions, data, tmp_path / "written", name)
+        task.write_predictions(model_of(task), predictions, data, tmp_path / "written", name)
         return {each.stem: each.read_text()[-2] for each in (tmp_path / "written").iterdir()}
 
     assert write(one, "CoLA", "test") == {"CoLA": "1"}
@@ -179,7 +178,9 @@ def test_the_diagnostic_set_as_it_is_shipped_is_submitted(tmp_path):
     config = write_config(tmp_path, "classification", "path: MNLI, format: mnli")
     task = task_of(config, labels=("contradiction", "entailment", "neutral"))
     predictions = np.eye(3, dtype=np.float32)[[1]]
-    task.write_predictions(predictions, task.read(path), tmp_path / "written", "other_AX")
+    task.write_predictions(
+        model_of(task), predictions, task.read(path), tmp_path / "written", "other_AX"
+    )
     (written,) = (tmp_path / "written").iterdir()
     assert (written.name, written.read_text().split()[2:]) == ("AX.tsv", ["0", "entailment"])
 
@@ -193,7 +194,9 @@ def test_a_test_file_of_glue_that_is_the_dev_file_has_predictions_as_both(tmp_pa
     assert [*task.files("dev").values()] == [*task.test_files().values()] == [test]
     for name in ("dev", "test"):
         predictions = np.eye(2, dtype=np.float32)[[1]]
-        task.write_predictions(predictions, task.read(test), tmp_path / "written", name)
+        task.write_predictions(
+            model_of(task), predictions, task.read(test), tmp_path / "written", name
+        )
     assert {each.name for each in (tmp_path / "written").iterdir()} == {"dev.tsv", "MRPC.tsv"}
 
 
@@ -203,12 +206,12 @@ def test_glue_from_tfds_is_submitted_in_the_servers_words(tmp_path):
     with tfds.testing.mock_data(num_examples=4):
         task = task_of(path)
         assert task.best_metric == "mcc"
-        task.train_examples()
+        task.training_rows()
         assert task.labels == ("unacceptable", "acceptable")
         ((ending, split),) = task.test_files().items()
         data = task.read(split)
     predictions = np.eye(2, dtype=np.float32)[[1, 0, 0, 1]]
-    task.write_predictions(predictions, data, tmp_path, f"test{ending}")
+    task.write_predictions(model_of(task), predictions, data, tmp_path, f"test{ending}")
     assert (tmp_path / "CoLA.tsv").read_text().split()[2:] == "0 1 1 0 2 0 3 1".split()
 
 
@@ -217,11 +220,11 @@ def test_a_run_of_mnli_from_tfds_is_asked_the_diagnostic_set_of_tfds(tmp_path):
     path = write_config(tmp_path, "classification", "path: glue/mnli, format: tfds")
     with tfds.testing.mock_data(num_examples=3):
         task = task_of(path)
-        task.train_examples()
+        task.training_rows()
         data = task.read(Path("glue/ax/test"))
     assert data.benchmark == "ax"
     predictions = np.eye(3, dtype=np.float32)
-    task.write_predictions(predictions, data, tmp_path / "written", "other_test")
+    task.write_predictions(model_of(task), predictions, data, tmp_path / "written", "other_test")
     words = "0 entailment 1 neutral 2 contradiction"
     assert (tmp_path / "written" / "AX.tsv").read_text().split()[2:] == words.split()
 
@@ -232,8 +235,9 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
     path = write_config(tmp_path, "classification", data)
     for setting in ("data.class_weights={few: 3}", "data.class_weights=balanced"):
         task = task_of(path, [setting])
-        examples = task.train_examples()
-        model = task.model(Encoder(EncoderConfig(26, 8, 1, 2, 16, max_position_embeddings=24)))
+        rows = task.training_rows()
+        model = model_of(task)
+        examples = model.examples(rows)
         task.compile(model, optimizer="sgd")
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         # 6 rows weigh w and 2 rows 3 w, and all of them 8.
@@ -243,7 +247,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
             expected = weight * cross_entropy(labels, logits)
             np.testing.assert_allclose(model.loss(labels, logits), expected, rtol=1e-5)
     with pytest.raises(UserError, match="class_weights has 'fwe', which is no label; .* few, many"):
-        task_of(path, ["data.class_weights={fwe: 3}"]).train_examples()
+        task_of(path, ["data.class_weights={fwe: 3}"]).training_rows()
 
 
 @pytest.mark.parametrize(
@@ -264,5 +268,5 @@ def test_mistakes_are_told_in_one_line(tmp_path, data, message):
     write_lines(tmp_path / "train.tsv", ["s\t1\t\ta", "s\tx\t\tb"])
     path = write_config(tmp_path, "classification", data)
     with pytest.raises(UserError, match=message) as error:
-        task_of(path).train_examples()
+        examples_of(task_of(path))
     assert "\n" not in str(error.value)

@@ -9,15 +9,15 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.errors import UserError
-from bert_tf.tasks.multiple_choice import MultipleChoiceTask
+from bert_tf.tasks.multiple_choice.run import MultipleChoiceTask
 from bert_tf.text import Preprocessor, Tokenizer
 from tests import tiny
+from tests.tasks.tiny_tasks import examples_of, model_of
 from tests.tasks.tiny_texts import write_config, write_lines
 
 
 def task_of(path, settings=()) -> MultipleChoiceTask:
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    return MultipleChoiceTask(configuration.load(path, settings), tokenizer)
+    return MultipleChoiceTask(configuration.load(path, settings))
 
 
 def rows(count: int, choices: int, seed: int = 0) -> list[dict]:
@@ -50,10 +50,10 @@ def test_each_choice_is_packed_with_its_context(tmp_path):
     made = rows(5, 4)
     write_lines(tmp_path / "train.jsonl", map(json.dumps, made))
     task = task_of(write_config(tmp_path, "multiple_choice", "path: ., format: jsonl"))
-    examples = task.train_examples()
+    examples = examples_of(task)
     inputs, labels = examples.take(np.array([3, 1]))
     assert labels.tolist() == [3, 1]
-    preprocess = Preprocessor(task.tokenizer, 24, padding="batch")
+    preprocess = Preprocessor(Tokenizer(tiny.VOCABULARY, lower_case=True), 24, padding="batch")
     for place, row in enumerate((3, 1)):
         expected = preprocess((["the fish ."] * 4, made[row]["choices"]))
         width = expected["input_mask"].shape[1]
@@ -63,9 +63,8 @@ def test_each_choice_is_packed_with_its_context(tmp_path):
     assert examples.lengths.tolist() == [
         preprocess((["the fish ."] * 4, row["choices"]))["input_mask"].shape[1] for row in made
     ]
-    assert (
-        len(task_of(tmp_path / "config.yaml", ["data.train_rows=2"]).train_examples().lengths) == 2
-    )
+    few = task_of(tmp_path / "config.yaml", ["data.train_rows=2"])
+    assert len(examples_of(few).lengths) == 2
 
 
 def test_swag_has_its_files_and_its_predictions(tmp_path):
@@ -76,12 +75,13 @@ def test_swag_has_its_files_and_its_predictions(tmp_path):
     write_lines(tmp_path / "test.csv", [header, f"0{ending}"])
     task = task_of(write_config(tmp_path, "multiple_choice", "path: ., format: swag"))
     (dev,) = task.files("dev").values()
-    assert task.read(dev).labels.tolist() == [2]
+    assert [row.label for row in task.read(dev)] == [2]
     (test,) = task.test_files().values()
     data = task.read(test)
     predictions = np.array([[0.0, 1.0, 3.0, 2.0]])
-    assert task.score(predictions, data) == {}
-    task.write_predictions(predictions, data, tmp_path, "test_predictions")
+    model = model_of(task)
+    assert task.score(model, predictions, data) == {}
+    task.write_predictions(model, predictions, data, tmp_path, "test_predictions")
     assert (tmp_path / "test_predictions.csv").read_text() == ",pred\n0,2\n"
     (named,) = task_of(tmp_path / "config.yaml", ["data.dev=my.csv"]).files("dev").values()
     assert named.name == "my.csv"
@@ -91,6 +91,6 @@ def test_mistakes_are_told(tmp_path):
     write_lines(tmp_path / "train.tsv", ["o\ta\tb\tc\td\te"])
     task = task_of(write_config(tmp_path, "multiple_choice", "path: ., format: codah"))
     with pytest.raises(UserError, match="train.tsv has no labels"):
-        task.train_examples()
+        task.training_rows()
     with pytest.raises(UserError, match="unknown data.format 'tsv'; choose one of swag, codah"):
-        task_of(tmp_path / "config.yaml", ["data.format=tsv"]).train_examples()
+        task_of(tmp_path / "config.yaml", ["data.format=tsv"]).training_rows()

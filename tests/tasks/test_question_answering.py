@@ -11,9 +11,9 @@ from bert_tf import training
 from bert_tf.config import RunConfig
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.tasks import QuestionAnswering
-from bert_tf.text import Tokenizer
-from tests import tiny, tiny_questions
+from bert_tf.tasks.question_answering.run import QuestionAnswering
+from tests import tiny_questions
+from tests.tasks.tiny_tasks import examples_of, model_of
 
 NAMES = {False: "dev-v1.1.json", True: "dev-v2.0.json"}
 
@@ -40,7 +40,7 @@ def metrics(run: Path) -> dict[str, float]:
 
 
 def task(config: RunConfig) -> QuestionAnswering:
-    return QuestionAnswering(config, Tokenizer(tiny.VOCABULARY))
+    return QuestionAnswering(config)
 
 
 def test_it_learns(run, unanswerable):
@@ -131,15 +131,17 @@ def config(folder: Path, *settings: str, unanswerable: bool = False) -> RunConfi
 
 def test_a_threshold_that_is_configured_is_used(tmp_path):
     made = task(config(tmp_path, "data.null_threshold=2.5", unanswerable=True))
-    made.remember({"null_threshold": 7.0})
-    assert made._null_threshold == 2.5
+    model = model_of(made)
+    model.remember({"null_threshold": 7.0})
+    assert model.null_threshold == 2.5
+    assert model.infer(made.read(tmp_path / "dev-v2.0.json")).null_threshold == 2.5
 
 
 def test_more_files_are_trained_on_and_rows_of_the_first_counted(tmp_path):
     more = tiny_questions.write_squad(tmp_path / "more.json", tiny_questions.rows(20, 4))
-    alone = task(config(tmp_path, "data.train_rows=10")).train_examples()
+    alone = examples_of(task(config(tmp_path, "data.train_rows=10")))
     settings = ["data.train_rows=10", f"data.extra_train=[{more}]"]
-    both = task(config(tmp_path, *settings)).train_examples()
+    both = examples_of(task(config(tmp_path, *settings)))
     assert len(both.lengths) >= len(alone.lengths) + 20
     assert both.lengths[: len(alone.lengths)].tolist() == alone.lengths.tolist()
 
@@ -150,14 +152,14 @@ def test_answers_that_are_not_at_their_offset_are_counted_and_left_out(tmp_path,
     for row in rows[3:5]:
         row["qas"][0]["answers"][0]["answer_start"] += 1
     path = tiny_questions.write_squad(tmp_path / "train-v1.1.json", rows)
-    examples = task(loaded).train_examples()
+    examples = examples_of(task(loaded))
     left_out = "2 of 12 questions are left out, since no answer stands at its offset; the first is"
     assert f"warning: {path}: {left_out} 1-3" in " ".join(capsys.readouterr().err.split())
     tiny_questions.write_squad(path, rows[:3] + rows[5:])
-    assert task(loaded).train_examples().lengths.tolist() == examples.lengths.tolist()
+    assert examples_of(task(loaded)).lengths.tolist() == examples.lengths.tolist()
     tiny_questions.write_squad(path, rows[3:5])
     with pytest.raises(UserError, match="no answer stands at its offset, none of 2"):
-        task(loaded).train_examples()
+        examples_of(task(loaded))
 
 
 def test_data_of_tfds_go_by_name_and_split(tmp_path, monkeypatch):
@@ -168,9 +170,9 @@ def test_data_of_tfds_go_by_name_and_split(tmp_path, monkeypatch):
         asked.append((name, split))
         return questions
 
-    monkeypatch.setattr("bert_tf.tasks.question_answering.read_tfds", read_tfds)
+    monkeypatch.setattr("bert_tf.tasks.question_answering.run.read_tfds", read_tfds)
     made = task(config(tmp_path, "data.format=tfds", "data.path=squad/v1.1"))
-    assert len(made.train_examples().lengths) >= len(questions)
+    assert len(examples_of(made).lengths) >= len(questions)
     assert made.read(made.files("dev")[""]) == questions
     assert asked == [("squad/v1.1", "train"), ("squad/v1.1", "validation")]
     assert made.read(tmp_path / "dev-v1.1.json") == questions  # a file goes before TFDS

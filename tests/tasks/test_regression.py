@@ -6,16 +6,15 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.errors import UserError
-from bert_tf.tasks.regression import Regression
-from bert_tf.text import Tokenizer
-from tests import tiny
+from bert_tf.tasks.regression.run import Regression
+from tests.tasks.tiny_tasks import examples_of, model_of
 from tests.tasks.tiny_texts import pairs, write_config, write_lines
 
 STSB = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2"
 
 
 def task_of(path, settings=()) -> Regression:
-    return Regression(configuration.load(path, settings), Tokenizer(tiny.VOCABULARY, True))
+    return Regression(configuration.load(path, settings))
 
 
 def write_stsb(folder):
@@ -45,8 +44,9 @@ def test_it_learns_and_writes_numbers(tmp_path):
     assert task.best_metric == "spearman"
     (test,) = task.test_files().values()
     data = task.read(test)
-    assert task.score(np.zeros(3), data) == {}
-    task.write_predictions(np.array([-1.0, 2.25, 5.5]), data, run, "test")
+    model = model_of(task)
+    assert task.score(model, np.zeros(3), data) == {}
+    task.write_predictions(model, np.array([-1.0, 2.25, 5.5]), data, run, "test")
     assert (run / "STS-B.tsv").read_text() == "index\tprediction\n0\t0\n1\t2.25\n2\t5\n"
 
 
@@ -62,7 +62,7 @@ def test_it_learns_and_writes_numbers(tmp_path):
 def test_a_row_without_a_number_is_named(tmp_path, row, message):
     write_lines(tmp_path / "train.tsv", ["text\tlabel", "dog\t-1.5", row])
     with pytest.raises(UserError, match=message):
-        task_of(write_config(tmp_path, "regression", "path: ., format: tsv")).train_examples()
+        examples_of(task_of(write_config(tmp_path, "regression", "path: ., format: tsv")))
 
 
 def test_what_is_for_classes_is_refused(tmp_path):

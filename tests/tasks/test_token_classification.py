@@ -12,16 +12,16 @@ from bert_tf.data.conll import read_conll
 from bert_tf.data.tagged_sentences import Sentence
 from bert_tf.errors import UserError
 from bert_tf.metrics.entities import entity_metrics
-from bert_tf.models import Encoder, FeatureTagger
-from bert_tf.tasks.token_classification import TaggedTexts, TokenClassification
-from bert_tf.text import Tokenizer
-from tests import tiny, tiny_tags
+from bert_tf.tasks import TokenClassifier, loading
+from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.tasks.token_classification.run import TokenClassification
+from tests import tiny_tags
 from tests.fixtures import make_conlleval
+from tests.tasks.tiny_tasks import examples_of, model_of
 
 
 def task_of(path, settings=()) -> TokenClassification:
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    return TokenClassification(configuration.load(path, settings), tokenizer)
+    return TokenClassification(configuration.load(path, settings))
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,9 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
     metrics = training.finetune(configuration.load(folder / "tagging.yaml", settings), run)
     assert metrics["f1"] > 0.9
     checkpoint, before = reading.find(run), reading.find(folder / "run")
-    model, started = checkpoint.description.build(), before.description.build()
-    assert isinstance(model, FeatureTagger) and model.head["lstm_units"] == 8
+    model, started = (loading.build(each, each.folder) for each in (checkpoint, before))
+    assert isinstance(model, TokenClassifier)
+    assert (model.features, model.head["lstm_units"]) == ("last", 8)
     checkpoint.fill(model)
     before.fill(started)
     for old, new in zip(started.encoder.weights, model.encoder.weights, strict=True):
@@ -64,21 +65,21 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
 
 def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     task = task_of(tiny_tags.write_tagging(tmp_path))
-    task.train_examples()
-    data = task.read(tmp_path / "dev.conll")
+    task.training_rows()
+    model, data = model_of(task), task.read(tmp_path / "dev.conll")
     words = sum(len(each.words) for each in data.sentences)
     logits = np.random.default_rng(0).normal(size=(words, 5)).astype(np.float32)
     # Right in half of the words.
     labels = [task.labels.index(tag) for each in data.sentences for tag in each.tags]
     logits[np.arange(0, words, 2), labels[::2]] += 9.0
-    task.write_predictions(logits, data, tmp_path, "dev_predicted")
+    task.write_predictions(model, logits, data, tmp_path, "dev_predicted")
     written = tmp_path / "dev_predicted.conll"
     assert {len(line.split(" ")) for line in written.read_text().splitlines() if line} == {3}
     columns = [
         [each.tags for each in read_conll(written, tag_column=column, lenient_tags=True)]
         for column in (1, 2)
     ]
-    metrics = task.score(logits, data)
+    metrics = task.score(model, logits, data)
     again = entity_metrics(*columns, types=["animal", "place"])
     assert 0 < metrics["f1"] < 1
     # Accuracy is of the tags as predicted, and reading mends these.
@@ -117,12 +118,13 @@ def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
     data = TaggedTexts(
         [Sentence(("w",) * len(tags), tuple(tags), row=1) for tags in gold], by_document=False
     )
+    model = model_of(task)
     best = [task.labels.index(tag) for tags in predicted for tag in tags]
     logits = np.eye(len(task.labels), dtype=np.float32)[best]
-    task.write_predictions(logits, data, tmp_path, "dev")
+    task.write_predictions(model, logits, data, tmp_path, "dev")
     assert (tmp_path / "dev.conll").read_text() == make_conlleval.told()
     figures = json.loads(make_conlleval.FIGURES.read_text())
-    metrics = task.score(logits, data)
+    metrics = task.score(model, logits, data)
     for kind, expected in figures.items():
         name = "f1" if kind == "all" else f"f1_{kind}"
         # The script prints percent with two decimals.
@@ -137,10 +139,12 @@ def test_columns_are_parted_as_in_the_data(tmp_path):
         parted = file.read_text().replace(" ", "\t").replace("animal", "wild animal")
         file.write_text(parted)
     task = task_of(path)
-    task.train_examples()
-    data = task.read(tmp_path / "dev.conll")
+    task.training_rows()
+    model, data = model_of(task), task.read(tmp_path / "dev.conll")
     words = sum(len(each.words) for each in data.sentences)
-    task.write_predictions(np.eye(len(task.labels))[[1] * words], data, tmp_path, "predicted")
+    task.write_predictions(
+        model, np.eye(len(task.labels))[[1] * words], data, tmp_path, "predicted"
+    )
 
     written = read_conll(tmp_path / "predicted.conll", tag_column=1)
     assert [each.tags for each in written] == [each.tags for each in data.sentences]
@@ -152,16 +156,15 @@ def test_columns_are_parted_as_in_the_data(tmp_path):
 def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
     task = task_of(tiny_tags.write_tagging(tmp_path))
-    task.train_examples()
-    model = task.model(Encoder(tiny.encoder_config()))
-    task.predict(model, task.read(tmp_path / "dev.conll"))
+    task.training_rows()
+    model_of(task).infer(task.read(tmp_path / "dev.conll"), batch_size=4)
     assert "tagging: 9/9" in capsys.readouterr().err
 
 
 def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     alone, together = task_of(path), task_of(path, ["data.document_context=true"])
-    windows, longer = alone.train_examples(), together.train_examples()
+    windows, longer = examples_of(alone), examples_of(together)
     assert len(windows.lengths) >= 48 and windows.lengths.mean() < 16
     assert longer.lengths.mean() > 20
     # Each of the words has its label once, either way.
@@ -174,7 +177,7 @@ def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
     data = TaggedTexts(sentences, by_document=True)
     assert data.texts == [["cat", "bird", "bird"]]
     logits = np.eye(5, dtype=np.float32)[[1, 2, 2]]
-    assert together.score(logits, data)["f1"] == 1.0
+    assert together.score(model_of(together), logits, data)["f1"] == 1.0
 
 
 def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
@@ -183,21 +186,21 @@ def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     with tfds.testing.mock_data(num_examples=4):
         task = task_of(path, [*settings, "data.lenient_tags=true"])
-        examples = task.train_examples()
+        examples = examples_of(task)
         (dev,) = task.files("dev").values()
         data = task.read(dev)
         strict = task_of(path, settings)
         with pytest.raises(UserError, match="TFDS conll2003, split train, row .*, word .* after"):
-            strict.train_examples()
+            strict.training_rows()
         with pytest.raises(UserError, match="TFDS glue/cola, split train: no feature tokens or w"):
-            task_of(path, [*settings, "data.path=glue/cola"]).train_examples()
+            task_of(path, [*settings, "data.path=glue/cola"]).training_rows()
     assert task.labels[:3] == ("O", "B-LOC", "I-LOC")
     assert (examples.labels >= 0).any() and len(data.sentences) <= 4
 
 
 def test_training_rows_are_sentences(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
-    examples = task_of(path, ["data.train_rows=2", "train.max_length=32"]).train_examples()
+    examples = examples_of(task_of(path, ["data.train_rows=2", "train.max_length=32"]))
     sentences = read_conll(tmp_path / "train.conll")[:2]
     assert (examples.labels >= 0).sum() == sum(len(each.words) for each in sentences)
 
@@ -206,7 +209,7 @@ def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "train.conll").write_text("the O\ncat B-X\n\nthe O\ndog B-Y\n")
     task = task_of(path, ["data.train_rows=1"])
-    assert len(task.train_examples().lengths) == 1
+    assert len(examples_of(task).lengths) == 1
     assert task.labels == ("O", "B-X", "I-X", "B-Y", "I-Y")
 
 

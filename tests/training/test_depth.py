@@ -4,17 +4,17 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf import Encoder, EncoderConfig, TextClassifier
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config import FinetuningTrain
 from bert_tf.errors import UserError
+from bert_tf.optimization.recipe import make_optimizer
 from bert_tf.training import depth
-from bert_tf.training.setup import make_optimizer
 
 
 @pytest.fixture
 def model():
-    return SequenceClassifier(
+    return TextClassifier(
         Encoder(
             EncoderConfig(
                 vocab_size=11,
@@ -23,7 +23,9 @@ def model():
                 num_attention_heads=1,
                 intermediate_size=4,
             )
-        )
+        ),
+        None,
+        range(2),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import AdamW, Encoder, EncoderConfig, SequenceClassifier
+from bert_tf import AdamW, Encoder, EncoderConfig, TextClassifier
 from bert_tf import config as configuration
 from bert_tf.checkpoints import names, of_run, reading
 from bert_tf.checkpoints.description import describe
@@ -33,7 +33,7 @@ CHECKPOINTS = ("train.checkpoint_steps=3", "train.checkpoints_kept=2")
 
 @pytest.fixture(scope="module")
 def classifier():
-    model = SequenceClassifier(
+    model = TextClassifier(
         Encoder(
             EncoderConfig(
                 vocab_size=20,
@@ -42,7 +42,9 @@ def classifier():
                 num_attention_heads=1,
                 intermediate_size=4,
             )
-        )
+        ),
+        None,
+        ("bad", "good"),
     )
     model.compile(AdamW(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.optimizer.build(model.trainable_variables)
@@ -373,11 +375,12 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, capsys
         ({"labels": ("no", "yes")}, "has the labels bad, good, but the training data no, yes; put"),
         ({"labels": ("bad",)}, "has the labels bad, good, but the training data bad; put"),
         ({"lower_case": True}, "is a checkpoint of another model"),
+        ({"settings": {"pair": True, "max_length": 9}}, "is a checkpoint of another model"),
     ],
 )
 def test_a_model_whose_outputs_mean_something_else_does_not_go_on(make_training, changes, told):
     training = make_training()
-    description = describe(training.model, labels=("bad", "good"))
+    description = describe(training.model)
     Checkpoints(training.run.checkpoints, description, 2, 1).save(
         training.model, 5, Evaluations(100)
     )

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import callbacks
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from bert_tf import AdamW, Encoder, Preprocessor, SequenceClassifier, TokenClassifier, Tokenizer
+from bert_tf import AdamW, Encoder, Preprocessor, TextClassifier, TokenClassifier, Tokenizer
 from tests import tiny
 
 EPOCHS, STEPS = 3, 4
@@ -47,14 +47,14 @@ def encoder():
 
 
 def classifier():
-    model = SequenceClassifier(encoder(), num_classes=2)
+    model = TextClassifier(encoder(), None, range(2))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(AdamW(RATE), loss, metrics=["accuracy"])
     return model
 
 
 def tagger():
-    model = TokenClassifier(encoder(), num_classes=3)
+    model = TokenClassifier(encoder(), None, range(3))
     model.compile(AdamW(RATE))
     return model
 

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf import Encoder, EncoderConfig, SequenceClassifier
+from bert_tf import Encoder, EncoderConfig, TextClassifier
 from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
@@ -96,7 +96,7 @@ def test_the_best_mean_over_the_seeds_wins_and_its_best_run_is_kept(tmp_path, en
 def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
     run = start(tmp_path, "train.max_length=[8,16]", "train.precision=[float32,bfloat16]")
     assert run.trained_with == run.config
-    model = SequenceClassifier(Encoder(tiny.encoder_config(16)), 2)
+    model = TextClassifier(Encoder(tiny.encoder_config(16)), None, range(2))
     accuracy = {(8, "float32"): 0.1, (8, "bfloat16"): 0.2, (16, "float32"): 0.3}
 
     def finetune(config, folder):

@@ -5,8 +5,9 @@ import pytest
 from bert_tf import config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer, SequenceClassifier
+from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.report import report
+from bert_tf.tasks import TextClassifier
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny
 
@@ -52,7 +53,7 @@ class House:
             [] if start is None else ["model.preset=null", f"init.checkpoint={start}"],
         )
         run = RunFolder.start(self.folder / name, loaded)
-        model = SequenceClassifier(self.encoder(**encoder))
+        model = TextClassifier(self.encoder(**encoder), None, range(2))
         conversion.save(model, step_folder(run.checkpoints, 1))
         run.write_metrics(metrics)
         return run.path
@@ -98,7 +99,9 @@ def tag(house):
         )
         run = RunFolder.start(house.folder / name, loaded)
         # Which kind of model it holds is nothing that the report asks.
-        conversion.save(SequenceClassifier(house.encoder()), step_folder(run.checkpoints, 1))
+        conversion.save(
+            TextClassifier(house.encoder(), None, range(2)), step_folder(run.checkpoints, 1)
+        )
         run.write_metrics({"f1": f1})
         return run.path
 

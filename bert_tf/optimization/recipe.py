@@ -1,0 +1,35 @@
+"""The optimizer of a run, with BERT's schedule."""
+
+from collections.abc import Mapping
+
+from bert_tf.config import TrainConfig
+from bert_tf.optimization.adamw import AdamW
+from bert_tf.optimization.base import BertOptimizer
+from bert_tf.optimization.lamb import LAMB
+from bert_tf.optimization.schedule import WarmupLinearDecay
+
+
+def make_optimizer(
+    settings: TrainConfig, total_steps: int, rate_factors: Mapping[str, float] | None = None
+) -> BertOptimizer:
+    """The optimizer with BERT's schedule over `total_steps` updates.
+
+    Args:
+        settings: the section `train` of a run.
+        total_steps: updates of the whole run.
+        rate_factors: as for `BertOptimizer`.
+    """
+    warmup = round(total_steps * settings.warmup_fraction)
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, total_steps, warmup, settings.decay_after_warmup
+    )
+    options = {
+        "epsilon": settings.adam_epsilon,
+        "weight_decay": settings.weight_decay,
+        "clip_norm": settings.gradient_clip,
+        "rate_factors": rate_factors,
+        "skip_nonfinite": settings.skip_nonfinite,
+    }
+    if settings.optimizer == "lamb":
+        return LAMB(schedule, **options)
+    return AdamW(schedule, bias_correction=settings.bias_correction, **options)

@@ -1,0 +1,25 @@
+"""The arguments of a task model as a file of unknown origin has them."""
+
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+_PLAIN = {bool, int, float, str, type(None)}
+_SHOWN = 60
+
+
+def wrong_argument(cls: type, fields: Mapping[str, Any], **hints: Any) -> str | None:
+    """Which field is not of the type that the constructor has for it; None if all are.
+
+    Args:
+        cls: the class.
+        fields: arguments by their names; those that are no plain values are not looked at.
+        **hints: the types of further fields.
+    """
+    known = typing.get_type_hints(cls.__init__) | hints
+    for name, value in fields.items():
+        kinds = typing.get_args(known.get(name)) or (known.get(name),)
+        is_one = type(value) in kinds or type(value) is int and float in kinds
+        if {*kinds} <= _PLAIN and not is_one:
+            return f"{name} is {repr(value)[:_SHOWN]}, not what it should be"
+    return None

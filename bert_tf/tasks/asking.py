@@ -1,0 +1,114 @@
+"""Asking a model about many rows of strings: one loop for objects, SavedModels and evaluation."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batching import batches_by_length
+from bert_tf.progress import Progress
+from bert_tf.tasks.inputs import Text, encoded
+
+# A string, or a list of strings, by the name of the input.
+Row = Mapping[str, Text | Sequence[Text]]
+Outputs = dict[str, np.ndarray]
+
+# Rows that are asked about at a time, unless the user says otherwise.
+BATCH = 32
+
+
+class Answers(Protocol):
+    """What can be asked by the name of a signature: a task model, or a SavedModel of one."""
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings.
+
+        Raises:
+            UserError: there is no such signature of strings.
+        """
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """The outputs for a batch of rows, each [batch, ...]."""
+
+
+def each_answer(
+    model: Answers,
+    signature: str,
+    rows: Sequence[Row],
+    answer: Callable[[Outputs, int, int], Any],
+    batch_size: int | None = None,
+    verbose: Any = "auto",
+    title: str = "predicting",
+) -> list:
+    """An answer for each row, in their order.
+
+    Args:
+        model: what is asked.
+        signature: how.
+        rows: the inputs.
+        answer: makes one of the outputs of a batch, given these, the place of the row in the batch,
+            and the place of the row in `rows`.
+        batch_size: rows of a batch.
+        verbose: 0 shows no progress.
+        title: what is being done, for the progress.
+    """
+    answers: list[Any] = [None] * len(rows)
+    for chosen, outputs in batches(model, signature, rows, batch_size, verbose, title):
+        for place, row in enumerate(chosen):
+            answers[row] = answer(outputs, place, row)
+    return answers
+
+
+def batches(
+    model: Answers,
+    signature: str,
+    rows: Sequence[Row],
+    batch_size: int | None = None,
+    verbose: Any = "auto",
+    title: str = "predicting",
+) -> Iterator[tuple[list[int], Outputs]]:
+    """The places of the rows of each batch, and what the model answers; see `each_answer`.
+
+    Rows of similar length share a batch. The longest come first, so that what does not fit into
+    memory shows at once.
+    """
+    if not rows:
+        return
+    lengths = np.array([row_length(row) for row in rows])
+    batch_size, done = batch_size or BATCH, 0
+    shown = verbose != 0 and len(rows) > batch_size
+    with Progress(title, len(rows), unit="rows", shown=shown) as progress:
+        for chosen in batches_by_length(lengths, batch_size):
+            yield chosen.tolist(), model.ask(signature, [rows[i] for i in chosen])
+            done += len(chosen)
+            progress.update(done, line=True)
+
+
+def row_length(row: Row) -> int:
+    """The characters, or bytes, of all strings in a row."""
+    return sum(
+        len(value) if isinstance(value, str | bytes) else sum(map(len, value))
+        for value in row.values()
+    )
+
+
+def rows_of(columns: Sequence[Sequence], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns as rows by the names of the inputs."""
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Tensor]:
+    """A batch of rows as string tensors; lists are padded with ""."""
+    tensors = {}
+    for name, rank in ranks.items():
+        values: list[Any] = [row[name] for row in rows]
+        shape = [len(rows)]
+        if rank == 2:
+            width = max(map(len, values), default=0)
+            values = [[*map(encoded, value), *[b""] * (width - len(value))] for value in values]
+            shape.append(width)
+        else:
+            values = list(map(encoded, values))
+        tensors[name] = tf.constant(values, tf.string, shape)
+    return tensors

@@ -1,0 +1,1 @@
+"""A label for a text, or for a pair of texts."""

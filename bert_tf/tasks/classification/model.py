@@ -1,0 +1,133 @@
+"""One label for a text or a pair of texts (paper, section 4.1)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.json_values import as_json
+from bert_tf.metrics.classification import classification_metrics
+from bert_tf.models import Encoder
+from bert_tf.tasks import inputs
+from bert_tf.tasks.asking import Outputs
+from bert_tf.tasks.classification.text_model import TextModel
+from bert_tf.text import Tokenizer
+from export.service import Tensors
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TextClassifier(TextModel):
+    """Tells which of several labels a text, or a pair of texts, has.
+
+    >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased")
+    >>> clf.fit(["what a lovely film", "two hours of nothing"], ["good", "bad"], epochs=3)
+    >>> clf.predict("what a lovely film")
+    {'label': 'good', 'probability': 0.98, 'probabilities': {'bad': 0.02, 'good': 0.98}}
+
+    `fit` takes texts, or (texts_a, texts_b), with labels: names or whole numbers. `predict` returns
+    names. Called with the encoder's inputs, it returns float32 logits [batch, classes].
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        labels: names of the classes in the order of the logits; None takes those of the first
+            `fit`, in their order.
+        pair: whether a row is two texts; None lets the first `fit` decide.
+        max_length: most tokens of a row, special ones included; longer texts are cut (128).
+        dropout: rate on the pooled output; None takes the encoder's.
+
+    Raises:
+        UserError: labels that are no names of classes, or a length that the encoder does not have.
+    """
+
+    has_labels = True
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        labels: Sequence[Any] | None = None,
+        pair: bool | None = None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "text_classifier")
+        super().__init__(
+            encoder,
+            tokenizer,
+            None,
+            {"num_classes": None},
+            pair=pair,
+            max_length=max_length,
+            dropout=dropout,
+            **kwargs,
+        )
+        if labels is not None and len(labels):
+            self.name_classes(labels)
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """See `TaskModel`."""
+        super().set_labels(labels)
+        self.head["num_classes"] = len(labels)
+        self._create_classifier(len(labels))
+        self.build()
+
+    def own_losses(self) -> dict[str, Any]:
+        """Cross-entropy, and the accuracy."""
+        return {
+            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+        }
+
+    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+        """See `TextModel`; whole numbers sort as numbers, all else as text."""
+        if targets is None:
+            return None, ()
+        labels, are_numbers = inputs.label_texts(targets)
+        found = sorted(set(labels), key=int if are_numbers else None)
+        return labels, tuple(found) if len(found) > 1 else ()
+
+    def targets(self, rows: LabelledTexts) -> np.ndarray:
+        """int32 [rows]: classes."""
+        return rows.class_ids(self.labels)
+
+    def learn_from(self, rows: LabelledTexts) -> None:
+        """See `TaskModel`."""
+        super().learn_from(rows)
+        if not self.labels:
+            self.name_classes(rows.all_classes())
+
+    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
+        """Names, or whole numbers as names, to classes."""
+        names = y if y.dtype == tf.string else tf.strings.as_string(y)
+        return self.class_of(names)
+
+    def decode(self, logits: tf.Tensor) -> Tensors:
+        """`label` string [batch], `probabilities` float32 and `classes` string [batch, classes]."""
+        names = tf.constant(self.labels)
+        return {
+            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
+            "probabilities": tf.nn.softmax(logits),
+            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
+        }
+
+    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
+        """See `classification_metrics`."""
+        if rows.labels is None:
+            return {}
+        return classification_metrics(predictions, self.targets(rows))
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int) -> dict[str, Any]:
+        """`label`, its `probability`, and the `probabilities` of all labels."""
+        probabilities = outputs["probabilities"][place]
+        classes = as_json(outputs["classes"][place])
+        return {
+            "label": as_json(outputs["label"][place]),
+            "probability": as_json(probabilities.max()),
+            "probabilities": dict(zip(classes, as_json(probabilities), strict=True)),
+        }

@@ -1,0 +1,72 @@
+"""Runs of classification: labelled texts, GLUE's and one's own."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data.glue_tasks import GLUE
+from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.data.text_files import glue_task
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
+from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.classification.text_run import TextTask
+from bert_tf.text import Tokenizer
+
+# What data sets have in the place of labels that are kept secret.
+_SECRET = "-1"
+
+
+class Classification(TextTask):
+    """Reads labelled texts for a `TextClassifier`."""
+
+    best_metric = "accuracy"
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        task = glue_task(self.data)
+        if task and not GLUE[task].classes:
+            raise UserError(
+                f"{task} has numbers, not labels, to be predicted; set task: regression"
+            )
+        self._weights: tuple[float, ...] | None = None
+
+    def prepare(self, rows: LabelledTexts) -> None:
+        """Finds the labels, and their weights."""
+        self.labels = rows.all_classes()
+        if self.data.class_weights is not None:
+            used = rows.class_ids(self.labels)[: self.data.train_rows]
+            counts = np.bincount(used, minlength=len(self.labels))
+            self._weights = class_weights(self.data.class_weights, self.labels, counts)
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextClassifier:
+        """See `Task`."""
+        return TextClassifier(encoder, tokenizer, self.labels, **self.settings())
+
+    def compile(self, model: TextClassifier, **options: Any) -> None:
+        """Compiles `model` with cross-entropy, where classes may have weights."""
+        own = model.own_losses()
+        if self._weights is not None:
+            own["loss"] = WeightedCrossEntropy(self._weights)
+        model.compile(**own, **options)
+
+    def check(self, rows: LabelledTexts) -> None:
+        """See `TextTask`."""
+        rows.class_ids(self.labels)
+
+    def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
+        """The labels; where GLUE has numbers and TFDS words, `submitted` are the numbers."""
+        names = self.labels
+        task = GLUE.get(glue_task(self.data))
+        if submitted and task and set(names) != set(task.classes):
+            names = task.classes
+        return [names[label] for label in predictions.argmax(axis=1)]
+
+    def _read(self, path: Path) -> LabelledTexts:
+        rows = super()._read(path)
+        if self.needs_labels(path) or _SECRET in self.labels or {*(rows.labels or ())} != {_SECRET}:
+            return rows
+        return dataclasses.replace(rows, labels=None)

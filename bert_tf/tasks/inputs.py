@@ -1,0 +1,333 @@
+"""What Python users give to `fit`, `evaluate` and `predict`, checked and made into lists."""
+
+import dataclasses
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.json_lines import whole_text
+from bert_tf.errors import UserError
+from bert_tf.models.encoder import INPUTS
+
+Text = str | bytes
+# Characters of a value that a message quotes.
+_SHOWN = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """Rows as the user gave them.
+
+    Attributes:
+        columns: the inputs, each a list with an entry for each row.
+        targets: what is to be predicted for each row; None where that was not given.
+        weights: float32 [rows], how much each row counts; None where all count alike.
+    """
+
+    columns: tuple[list, ...]
+    targets: list | None = None
+    weights: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def rows(self, start: int, stop: int | None = None) -> "Given":
+        """The rows from `start` to before `stop`."""
+        part = slice(start, stop)
+        return Given(
+            tuple(column[part] for column in self.columns),
+            None if self.targets is None else self.targets[part],
+            None if self.weights is None else self.weights[part],
+        )
+
+    def split(self, share: float) -> tuple["Given", "Given"]:
+        """All rows but the last share of them, and these: as Keras's `validation_split`.
+
+        Raises:
+            UserError: one of the two parts would have no rows.
+        """
+        at = int(len(self) * (1 - share))
+        if not 0 < at < len(self):
+            raise UserError(
+                f"validation_split {share} of {len(self)} rows leaves no rows in one of the two "
+                "parts; give more rows, or validation_data"
+            )
+        return self.rows(0, at), self.rows(at)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is one string."""
+    return isinstance(value, str | bytes) or (
+        tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
+    )
+
+
+def is_for_keras(x: Any) -> bool:
+    """Whether inputs are what Keras takes: ids by name, or what gives batches of them.
+
+    Everything else is taken for strings, so that a mistake in them is named.
+    """
+    if isinstance(x, tf.data.Dataset):
+        return not holds_strings(x)
+    if isinstance(x, Mapping):
+        return any(name in x for name in INPUTS)
+    # Generators, Keras's own data sets and distributed ones.
+    return (
+        isinstance(x, keras.utils.PyDataset | tf.distribute.DistributedDataset)
+        or hasattr(x, "__next__")
+        or x is None
+    )
+
+
+def holds_strings(dataset: tf.data.Dataset) -> bool:
+    """Whether the inputs in a dataset are strings."""
+    first = tf.nest.flatten(inputs_of(dataset.element_spec))
+    return any(getattr(each, "dtype", None) == tf.string for each in first)
+
+
+def inputs_of(element: Any) -> Any:
+    """The inputs in an element of a dataset: (x, y), (x, y, weights), or x alone."""
+    return element[0] if isinstance(element, tuple) else element
+
+
+def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tuple[Any, Any]:
+    """All inputs and targets of a batched dataset of strings, as NumPy arrays and lists.
+
+    Args:
+        dataset: its elements are (x, y), or x alone; x is a column of texts or several.
+        steps: batches to take; None takes all.
+        what: names it in messages.
+
+    Returns:
+        The columns as a tuple, or one column; and the targets, None where there are none.
+
+    Raises:
+        UserError: it never ends, or is not batched.
+    """
+    if steps is not None:
+        dataset = dataset.take(steps)
+    elif dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise UserError(f"{what} is an endless dataset; say how many steps to take of it")
+    check_batched(dataset, what)
+    parts = [element if isinstance(element, tuple) else (element,) for element in dataset]
+    if not parts:
+        raise UserError(f"{what} has no rows")
+    x = _joined([part[0] for part in parts])
+    y = _joined([part[1] for part in parts]) if len(parts[0]) > 1 else None
+    return x, y
+
+
+def check_batched(dataset: tf.data.Dataset, what: str) -> None:
+    """Raises UserError where the elements of a dataset are single rows."""
+    first = tf.nest.flatten(inputs_of(dataset.element_spec))[0]
+    if first.shape.rank == 0:
+        raise UserError(f"{what} is a dataset of single rows; batch it first: dataset.batch(32)")
+
+
+def as_batch(x: Any) -> tuple[Any, bool]:
+    """Inputs as columns, and whether they were those of a single row."""
+    if isinstance(x, Mapping):
+        single = all(map(is_text, x.values()))
+        return ({name: [value] for name, value in x.items()} if single else x), single
+    if isinstance(x, tuple):
+        single = bool(x) and all(map(is_text, x))
+        return (tuple([value] for value in x) if single else x), single
+    return ([x], True) if is_text(x) else (x, False)
+
+
+def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
+    """The inputs as one list for each of `names`.
+
+    Args:
+        x: a column for one name, a tuple of columns for several, or a dict by names.
+        names: of the inputs that the model takes.
+
+    Raises:
+        UserError: other inputs than the model takes, or columns of different lengths.
+    """
+    if isinstance(x, Mapping):
+        missing = [name for name in names if name not in x]
+        if missing:
+            raise UserError(f"there is no {missing[0]}; the model takes {' and '.join(names)}")
+        columns = tuple(x[name] for name in names)
+    elif isinstance(x, tuple):
+        columns = x
+    else:
+        columns = (x,)
+    if len(columns) != len(names):
+        if len(names) == 1:
+            raise UserError(
+                f"the model takes single texts, but a tuple of {len(columns)} columns was given; "
+                "give a list of texts"
+            )
+        raise UserError(
+            f"the model takes {' and '.join(names)}, but one column was given; give a tuple of "
+            f"{len(names)} columns: ({', '.join(names)})"
+        )
+    lists = tuple(as_list(each, name) for each, name in zip(columns, names, strict=True))
+    counts = {name: len(each) for name, each in zip(names, lists, strict=True)}
+    if len(set(counts.values())) > 1:
+        said = " and ".join(f"{count} of {name}" for name, count in counts.items())
+        raise UserError(f"the columns have different numbers of rows: {said}")
+    return lists
+
+
+def as_list(values: Any, name: str) -> list:
+    """A list, NumPy array, pandas Series or tensor as a list.
+
+    Raises:
+        UserError: it is none of these.
+    """
+    if is_text(values):
+        raise UserError(f"{name} is one string; give a list of strings")
+    if isinstance(values, tf.RaggedTensor):
+        return values.to_list()
+    if tf.is_tensor(values):
+        values = values.numpy()
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    if isinstance(values, list | tuple | Sequence):
+        return list(values)
+    raise UserError(
+        f"{name} must be a list, an array, a pandas Series or a tensor, not {_quoted(values)}"
+    )
+
+
+def texts_of(values: Sequence, name: str) -> list[Text]:
+    """Checks that each value is a string.
+
+    Raises:
+        UserError: one is not; with its position.
+    """
+    for row, value in enumerate(values):
+        if not isinstance(value, str | bytes):
+            raise UserError(_not_a_string(f"{name} {row}", value))
+    return list(values)
+
+
+def lists_of_texts(values: Sequence, name: str) -> list[list[Text]]:
+    """Checks that each value is a list of strings, for example the words of a sentence.
+
+    Raises:
+        UserError: one is not; with its position.
+    """
+    lists = []
+    for row, value in enumerate(values):
+        if is_text(value) or value is None or isinstance(value, numbers.Number):
+            raise UserError(f"{name} {row} is {_quoted(value)}, not a list of strings")
+        lists.append(texts_of(as_list(value, f"{name} {row}"), f"{name} {row}, entry"))
+    return lists
+
+
+def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> None:
+    """Raises UserError where there are not as many values as rows, or no rows at all."""
+    rows = len(columns[0])
+    if not rows:
+        raise UserError("there are no rows; give at least one")
+    if len(values) != rows:
+        raise UserError(f"there are {rows} rows, but {len(values)} {what}; give one for each row")
+
+
+def weights_of(sample_weight: Any, columns: Sequence[Sequence]) -> np.ndarray | None:
+    """float32 [rows]: how much each row counts.
+
+    Raises:
+        UserError: there are not as many as rows, or one is not a finite number.
+    """
+    if sample_weight is None:
+        return None
+    values = as_list(sample_weight, "sample_weight")
+    check_count(columns, values, "sample weights")
+    try:
+        weights = np.array(values, np.float32)
+    except (TypeError, ValueError):
+        weights = np.full(1, np.nan)
+    if weights.ndim != 1 or not np.isfinite(weights).all():
+        raise UserError("sample_weight must have one finite number for each row")
+    return weights
+
+
+def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]:
+    """Labels as text, and whether they are integers.
+
+    Raises:
+        UserError: a label is missing, is a boolean or a fraction, or integers and texts are mixed;
+            with its position.
+    """
+    texts, kinds = [], {}
+    for row, value in enumerate(values):
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        if value is None or isinstance(value, float) and value != value:
+            raise UserError(f"{name} {row} is missing")
+        if isinstance(value, bool | np.bool_):
+            raise UserError(
+                f"{name} {row} is the boolean {value}; give the name of a class, or 0 and 1"
+            )
+        if isinstance(value, str):
+            kinds.setdefault(str, row)
+        elif isinstance(value, int | np.integer):
+            kinds.setdefault(int, row)
+        else:
+            raise UserError(
+                f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "
+                "TextRegressor to predict numbers"
+            )
+        texts.append(str(value))
+    if len(kinds) > 1:
+        raise UserError(
+            f"{name} {kinds[str]} is a string and {name} {kinds[int]} a number; give labels of one "
+            "kind"
+        )
+    return texts, int in kinds
+
+
+def encoded(text: Text) -> bytes:
+    """A text as UTF-8, with U+FFFD for half of a surrogate pair, which UTF-8 cannot hold."""
+    return text if isinstance(text, bytes) else whole_text(text).encode()
+
+
+def characters(text: Text) -> Callable[[int], int]:
+    """A function from byte offsets into a text to offsets in characters; -1 stays -1."""
+    data = encoded(text)
+    if data.isascii():
+        return int
+
+    def of_byte(offset: int) -> int:
+        return len(data[:offset].decode("utf-8", "replace")) if offset >= 0 else -1
+
+    return of_byte
+
+
+def plain(text: Text) -> str:
+    """A text as a string."""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
+def _joined(parts: list) -> Any:
+    """The batches of one structure of tensors laid end to end, as lists by name or place."""
+    if isinstance(parts[0], Mapping):
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    if isinstance(parts[0], tuple):
+        return tuple(_joined([part[i] for part in parts]) for i in range(len(parts[0])))
+    return [row for part in parts for row in as_list(part, "a batch")]
+
+
+def _not_a_string(what: str, value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return (
+            f"{what} is {_quoted(value)}, not a string; give pairs as two columns, "
+            "(first_texts, second_texts), not as a list of pairs"
+        )
+    if value is None or isinstance(value, float) and value != value:
+        return f"{what} is missing ({value}); give a string"
+    return f"{what} is {_quoted(value)}, not a string"
+
+
+def _quoted(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

@@ -1,0 +1,305 @@
+"""`.keras` files of task models, read as data of unknown origin.
+
+A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
+makes whatever object the configuration names, with whatever sizes. So before Keras opens the file,
+all of it is checked here: the archive, that the configuration describes one model of bert_tf and
+nothing else, and that its sizes are those of the weights in the file.
+"""
+
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+
+from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.tasks.arguments import wrong_argument
+from bert_tf.tasks.task_model import FORMAT, TaskModel
+
+SUFFIX = ".keras"
+_CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
+_ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
+_PACKAGE = "bert_tf>"
+# Bytes of everything but the weights, far more than it has.
+_LONGEST = 2**24
+# How much more an entry may be than what is stored of it; Keras stores all as it is.
+_MOST_EXPANSION = 20
+_MOST_DEPTH = 100
+# What an encoder's layer has at least.
+_WEIGHTS_OF_LAYER = 12
+_POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
+# What a model may have been compiled with.
+_COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
+_OURS = ("AdamW", "LAMB", "WarmupLinearDecay", "WeightedCrossEntropy")
+# Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
+_MOST_OF_METRICS = 2**24
+_MOST_PARTS = 1000
+# Regular expressions that take exponential time have a repeated group, others many repeats.
+_REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
+_SHOWN = 60
+
+
+class _Damage(Exception):
+    """What is wrong with a file whose path the caller knows."""
+
+
+def read(path: Path) -> keras.Model:
+    """The model in a `.keras` file.
+
+    Raises:
+        UserError: there is no such file; it is damaged, of something else, of a later version of
+            bert_tf, or names code that is not to be run.
+    """
+    if not path.is_file():
+        raise UserError(f"file not found: {path}")
+    try:
+        config = _checked(path)
+        model = keras.saving.load_model(path, compile="compile_config" in config)
+    except _Damage as error:
+        raise UserError(f"{path} is damaged ({error}); save or copy it again") from None
+    except UserError as error:
+        raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+    # Whatever zipfile, Keras, h5py and NumPy meet in a damaged file has no common class of errors.
+    except Exception as error:
+        # Keras tells first how many parts could not be loaded, then why.
+        why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
+        first = " ".join((why or type(error).__name__).split())[:200]
+        raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
+    if isinstance(model, TaskModel) and not model.has_tokenizer:
+        raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
+    return model
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    """The configuration of the model, if the file may be opened."""
+    with zipfile.ZipFile(path) as archive:
+        _check_entries(path, archive)
+        # Reading an entry as a whole checks its sum, which Keras does not.
+        contents = {each.filename: archive.read(each) for each in archive.infolist()}
+    config = json.loads(contents[_CONFIG])
+    if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
+        raise _Damage("its configuration is no model")
+    name, fields = config.get("registered_name"), config["config"]
+    if not isinstance(name, str) or not name.startswith(_PACKAGE):
+        raise UserError(f"{path} holds no model of bert_tf; load it with keras.saving.load_model")
+    written = fields.get("format", FORMAT)
+    if type(written) is int and written > FORMAT:
+        # What it holds besides may be unknown here.
+        raise UserError(
+            f"{path} was saved by a later bert_tf (format {written}); update bert_tf to load it"
+        )
+    list(_nodes(config))
+    encoder = fields
+    if _check_model(path, config, (EncoderModel, Encoder)) is not Encoder:
+        _check_model(path, fields.get("encoder"), (Encoder,))
+        encoder = fields["encoder"]["config"]
+    _check_compiled(path, config.get("compile_config"))
+    _check_sizes(encoder_config(encoder["config"], path), fields, contents[_WEIGHTS])
+    return config
+
+
+def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raises an error where an entry is missing, is none of Keras's, or unpacks to too much."""
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
+    if missing:
+        raise UserError(f"{path} is not a .keras file of a model: it has no {missing[0]}")
+    for name in names:
+        if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
+            raise _Damage(f"{name[:_SHOWN]!r} is no file of a model")
+    if len({*names}) < len(names):
+        raise _Damage("it holds a file twice")
+    if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > _LONGEST:
+        raise _Damage("its configuration or its vocabulary is too long")
+    for entry in entries:
+        if entry.file_size > max(entry.compress_size, 1) * _MOST_EXPANSION:
+            raise _Damage(f"{entry.filename} unpacks to too much")
+
+
+def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """All objects inside a JSON value."""
+    if depth > _MOST_DEPTH:
+        raise _Damage("its configuration is nested too deeply")
+    if isinstance(value, dict):
+        yield value
+    inside = value.values() if isinstance(value, dict) else value
+    for each in inside if isinstance(value, dict | list) else ():
+        yield from _nodes(each, depth + 1)
+
+
+def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
+    """The class of a node that is to be a model of bert_tf.
+
+    Raises:
+        UserError: it is something else, or a part of it is.
+    """
+    if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
+        raise _Damage("its configuration is no model")
+    name, class_name = node.get("registered_name"), node.get("class_name")
+    cls = keras.saving.get_custom_objects().get(name) if isinstance(name, str) else None
+    # Keras takes some names of classes for something else, whatever the registered name is.
+    if not isinstance(cls, type) or not issubclass(cls, kinds) or name != f"{_PACKAGE}{class_name}":
+        raise _refusal(path, node)
+    for key, value in node["config"].items():
+        if key == "encoder" or cls is Encoder and key == "config":
+            continue
+        if key == "dtype":
+            _check_policy(path, value)
+        elif isinstance(value, dict) or isinstance(value, list) != (key in ("labels", "frozen")):
+            raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
+        elif isinstance(value, list) and not all(isinstance(each, str) for each in value):
+            raise _Damage(f"{key} holds what is no text")
+    if cls is Encoder and not isinstance(node["config"].get("config"), dict):
+        raise _Damage("it has no sizes of an encoder")
+    _check_arguments(cls, node["config"])
+    return cls
+
+
+def _check_policy(path: Path, value: Any) -> None:
+    """Raises an error where a value is no dtype policy."""
+    name = value
+    if isinstance(value, dict):
+        if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):
+            raise _refusal(path, value)
+        _check_plain(value)
+        inner = value.get("config")
+        name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
+    if name not in _POLICIES:
+        raise _Damage(f"{repr(name)[:_SHOWN]} is no dtype")
+
+
+def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
+    """Raises an error where an argument is not of the type that the constructor has for it."""
+    own = {"trainable": bool, "name": str}
+    if issubclass(cls, TaskModel):
+        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
+    wrong = wrong_argument(cls, fields, **own)
+    if wrong:
+        raise _Damage(wrong)
+
+
+def _check_compiled(path: Path, config: Any) -> None:
+    """Raises an error where a model was compiled with what is no optimizer, loss or metric."""
+    registered = keras.saving.get_custom_objects()
+    parts = list(_nodes(config))
+    metrics = [each for each in parts if each.get("module") == "keras.metrics"]
+    numbers = sum(_largest(each.get("config")) ** 2 for each in metrics)
+    if len(parts) > _MOST_PARTS or numbers > _MOST_OF_METRICS:
+        raise _Damage("it was compiled with too much")
+    for node in parts:
+        _check_patterns(node)
+        if "class_name" not in node and "registered_name" not in node:
+            continue
+        _check_plain(node)
+        module, class_name = node.get("module"), node.get("class_name")
+        name = node.get("registered_name")
+        is_function = class_name == "function" and isinstance(node.get("config"), str)
+        if isinstance(name, str) and name in registered:
+            # What a program has registered itself it also trusts.
+            is_known = not name.startswith(_PACKAGE) or name.removeprefix(_PACKAGE) in _OURS
+            if not is_known or name.rpartition(">")[2] != class_name and not is_function:
+                raise _refusal(path, node)
+        elif is_function and module in ("builtins", *_COMPILED):
+            pass
+        elif class_name == "DTypePolicy":
+            _check_policy(path, node)
+        elif (
+            module not in _COMPILED
+            or not isinstance(node.get("config"), dict)
+            or not isinstance(class_name, str)
+            or not class_name.isidentifier()
+            or "__" in class_name
+        ):
+            raise _refusal(path, node)
+
+
+def _check_plain(node: Mapping[str, Any]) -> None:
+    """Raises an error where Keras is to build or compile a part of its own accord."""
+    if node.get("build_config") or node.get("compile_config"):
+        raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is not what it should be")
+
+
+def _check_patterns(node: Mapping[str, Any]) -> None:
+    """Raises an error where an optimizer has regular expressions that could take for ever."""
+    for key in ("exclude_from_weight_decay", "rate_factors"):
+        for pattern in map(str, node.get(key) or ()):
+            if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
+                raise _Damage(f"{key} has {pattern[:_SHOWN]!r}, which may take very long")
+
+
+def _largest(value: Any) -> int:
+    """The largest whole number inside a JSON value."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        return max(map(_largest, value), default=0)
+    return abs(value) if type(value) is int else 0
+
+
+def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
+    """What is said of a part that is none of a model's."""
+    shown = repr(node.get("class_name"))[:_SHOWN]
+    if node.get("class_name") in ("__lambda__", "Lambda"):
+        return UserError(f"{path} holds code ({shown}), which is not run; do not load it")
+    return UserError(
+        f"{path} names {shown} of {repr(node.get('module'))[:_SHOWN]}, which is no part of a model "
+        "of bert_tf; do not load it, unless it is your own and you register its class with "
+        "keras.saving.register_keras_serializable"
+    )
+
+
+def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
+    """Raises an error where the sizes of a model ask for more than the file holds."""
+    with h5py.File(io.BytesIO(weights), "r") as file:
+        sizes = [(each.size, each.nbytes) for each in _datasets(file, set())]
+    if sum(stored for _, stored in sizes) > len(weights):
+        raise _Damage("its weights are larger than the file")
+    layers, held = config.num_hidden_layers, sum(size for size, _ in sizes)
+    # The pooler may be missing.
+    least, width = -(config.output_size**2 + config.output_size), config.output_size
+    least += sum(map(math.prod, encoder_shapes(config, 0).values()))
+    of_one = sum(map(math.prod, encoder_shapes(config, 1).values()))
+    least += layers * (of_one - sum(map(math.prod, encoder_shapes(config, 0).values())))
+    least += len(fields.get("labels", ())) * width if fields.get("features") is None else 0
+    if fields.get("features") is not None:
+        units = fields.get("lstm_units", 0)
+        if type(units) is not int or units < 1:
+            raise _Damage(f"lstm_units is {repr(units)[:_SHOWN]}, not what it should be")
+        least += 8 * units * (width + units) + 8 * units * 3 * units
+        least += len(fields.get("labels", ())) * 2 * units
+    if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
+        raise _Damage(f"its sizes ask for more than the {held} weights that it holds")
+
+
+def _datasets(group: h5py.Group, seen: set[int], depth: int = 0) -> Iterator[h5py.Dataset]:
+    """All arrays below a group. Raises an error where one is not in the file itself, as numbers."""
+    seen.add(h5py.h5o.get_info(group.id).addr)
+    if depth > _MOST_DEPTH:
+        raise _Damage("its weights are nested too deeply")
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise _Damage("a weight is in another place")
+        item = group[name]
+        if h5py.h5o.get_info(item.id).addr in seen:
+            raise _Damage("a weight is in two places")
+        if isinstance(item, h5py.Group):
+            yield from _datasets(item, seen, depth + 1)
+        elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
+            raise _Damage("a weight is in another place")
+        elif item.dtype.hasobject or item.dtype.kind not in "fiubV":
+            raise _Damage("a weight is no number")
+        elif any(item.attrs.get_id(each).shape for each in item.attrs):
+            raise _Damage("a weight has notes")
+        else:
+            seen.add(h5py.h5o.get_info(item.id).addr)
+            yield item

@@ -1,0 +1,272 @@
+"""Finding out what is at a path, and opening it as the object that it is."""
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import keras
+
+from bert_tf.checkpoints import native, of_run, reading, tensors
+from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
+from bert_tf.checkpoints.description import ENCODER, describe
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.checkpoints.tokenizer import tokenizer_of
+from bert_tf.data.json_files import read_json
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder, PreTrainer
+from bert_tf.progress import say
+from bert_tf.tasks import keras_files
+from bert_tf.tasks.arguments import wrong_argument
+from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.multiple_choice.model import MultipleChoice
+from bert_tf.tasks.question_answering.model import QuestionAnswerer
+from bert_tf.tasks.regression.model import TextRegressor
+from bert_tf.tasks.served import ServedTask, check_no_pair, is_saved_model
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.token_classification.model import TokenClassifier
+from bert_tf.text import Tokenizer
+from bert_tf.typed import plain
+from export.model_card import Origin
+
+Model = TypeVar("Model", bound=TaskModel)
+
+TASK_MODELS: dict[str, type[TaskModel]] = {
+    each.__name__: each
+    for each in (TextClassifier, TextRegressor, QuestionAnswerer, TokenClassifier, MultipleChoice)
+}
+_POOLER = "encoder/pooler/"
+# Arguments of constructors that are no settings of how strings are read.
+_NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
+
+
+def load(
+    path: str | os.PathLike,
+    *,
+    labels: Sequence[Any] | None = None,
+    dtype: Any = None,
+    layout: str = "unpadded",
+    **settings: Any,
+) -> TaskModel | ServedTask:
+    """Opens a trained model as the object of its task.
+
+    >>> model = bert_tf.load("reviews.keras")
+    >>> model.predict(["what a lovely film"])
+
+    Args:
+        path: a `.keras` file, a run folder, a checkpoint of any format with its head, a name on the
+            Hugging Face Hub, or a SavedModel. A path that exists wins over a name.
+        labels: names of the classes, where the checkpoint has none.
+        dtype: Keras's dtype policy, such as "mixed_bfloat16".
+        layout: as for `Encoder`.
+        **settings: what a bare checkpoint does not say, as arguments of the constructor: `pair`,
+            `unanswerable`, `max_length`.
+
+    Returns:
+        A task model. Of a SavedModel, an object that answers and cannot be trained.
+
+    Raises:
+        UserError: there is nothing at `path`, it is damaged, or it has no head of a task.
+    """
+    if is_saved_model(path):
+        if settings or labels is not None or dtype is not None:
+            raise UserError(
+                f"{path} is a SavedModel, whose settings are fixed; give the path alone"
+            )
+        return ServedTask.load(path)
+    check_no_pair(path)
+    is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
+    if _is_keras_file(path) and is_whole:
+        model = keras_files.read(Path(path))
+        if isinstance(model, TaskModel):
+            # As it was saved, the compiled optimizer and frozen layers included.
+            model.origin = Origin(source=str(path))
+            return model
+    checkpoint = find(path)
+    kind = checkpoint.description.model
+    if kind not in TASK_MODELS:
+        raise UserError(
+            f"{path} has no head of a task (it is a checkpoint of {_article(kind)}); load it as "
+            "the start of a training, for example with TextClassifier.from_checkpoint"
+        )
+    classes = checkpoint.description.head.get("num_classes")
+    if labels is not None and classes is not None and len(labels) != classes:
+        raise UserError(
+            f"{len(labels)} labels for {path}, a model of {classes} classes; give one for each "
+            "class, in the order of the logits, or none"
+        )
+    tokenizer = tokenizer_of(checkpoint)
+    cls, options = TASK_MODELS[kind], {"dtype": dtype, "layout": layout}
+    model = _built(cls, checkpoint, path, labels, settings, tokenizer, **options)
+    check_head(checkpoint.fill(model, model.labels), model, path)
+    if getattr(model, "pair", False) is None:
+        model.decide_pair(False)
+    model.origin = origin_of(checkpoint, path)
+    if model.origin.metrics:
+        model.remember(model.origin.metrics)
+    return model
+
+
+def from_checkpoint(
+    cls: type[Model],
+    path: str | os.PathLike,
+    *,
+    labels: Sequence[Any] | None,
+    dtype: Any,
+    layout: str,
+    settings: Mapping[str, Any],
+) -> Model:
+    """See `TaskModel.from_checkpoint`."""
+    if is_saved_model(path) and not _is_tf_hub(path):
+        raise UserError(
+            f"{path} is a SavedModel that answers strings, which cannot be trained; give the run "
+            "or the checkpoint that it was exported from"
+        )
+    checkpoint = find(path)
+    tokenizer = tokenizer_of(checkpoint)
+    model = _built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
+    say(f"{path}: {checkpoint.fill(model, model.labels)}")
+    if checkpoint.description.model == cls.__name__:
+        model.origin = origin_of(checkpoint, path)
+    return model
+
+
+def find(path: str | os.PathLike) -> Checkpoint:
+    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`."""
+    if not _is_keras_file(path):
+        return reading.find(path)
+    model = keras_files.read(Path(path))
+    tokenizer = model.tokenizer if isinstance(model, TaskModel) else None
+    arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
+    return Checkpoint(
+        Path(path),
+        describe(model, tokenizer),
+        tensors.of_arrays(arrays),
+        native.TABLE,
+        lambda: None if tokenizer is None else tokenizer.vocabulary,
+    )
+
+
+def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
+    """What the checkpoint is of, with new weights: an `Encoder`, a `PreTrainer` or a task model.
+
+    It takes ids: a task model has no tokenizer.
+
+    Args:
+        checkpoint: it.
+        path: names it in messages.
+        **encoder_options: dtype and layout of the encoder.
+
+    Raises:
+        UserError: the class is unknown, or cannot be made with such arguments.
+    """
+    description = checkpoint.description
+    if description.model in TASK_MODELS:
+        cls = TASK_MODELS[description.model]
+        return _built(cls, checkpoint, path, None, {}, None, **encoder_options)
+    if description.model == ENCODER:
+        return Encoder(description.encoder, **encoder_options)
+    if description.model != PreTrainer.__name__:
+        raise UserError(f"{path} names an unknown model {description.model!r}")
+    known = _known(PreTrainer, description.head, path)
+    return PreTrainer(Encoder(description.encoder, **encoder_options), **known)
+
+
+def check_head(
+    report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
+) -> None:
+    """Raises UserError where a weight that an answer depends on is not in the checkpoint."""
+    pooler = [name for name in report.new if name.startswith(_POOLER)]
+    others = tuple(name for name in report.new if name not in pooler)
+    if others:
+        raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
+    if pooler and (model.uses_pooler if uses_pooler is None else uses_pooler):
+        raise UserError(
+            f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
+            "a whole checkpoint"
+        )
+
+
+def _built(
+    cls: type[Model],
+    checkpoint: Checkpoint,
+    path: str | os.PathLike,
+    labels: Sequence[Any] | None,
+    settings: Mapping[str, Any],
+    tokenizer: Tokenizer | None,
+    **encoder_options: Any,
+) -> Model:
+    """A model of class `cls` with the settings of the checkpoint, where they are of its task."""
+    description = checkpoint.description
+    _check_known(cls, settings)
+    known: dict[str, Any] = {}
+    if description.model == cls.__name__:
+        known = _known(cls, description.head | description.settings, path)
+        classes = known.pop("num_classes", None)
+        if labels is None and cls.has_labels and classes:
+            labels = description.labels or range(classes)
+    named = {"labels": labels} if cls.has_labels else {}
+    if labels is not None and not cls.has_labels:
+        raise UserError(f"labels are for classes, which a {cls.__name__} has not; leave them out")
+    encoder = Encoder(description.encoder, **encoder_options)
+    try:
+        return cls(encoder, tokenizer, **named, **known | dict(settings))
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}: a {cls.__name__} cannot be made of {known}: {error}") from None
+
+
+def _known(cls: type, fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
+    """Fields of a checkpoint as arguments of a constructor."""
+    known = {*_arguments(cls), "num_classes"}
+    for name in fields:
+        if name not in known:
+            raise UserError(f"{path}: {cls.__name__} has no argument {name!r}")
+    wrong = wrong_argument(cls, fields, num_classes=int | None)
+    if wrong:
+        raise UserError(f"{path} is damaged ({wrong}); copy it again")
+    return dict(fields)
+
+
+def _check_known(cls: type, settings: Mapping[str, Any]) -> None:
+    known = _arguments(cls)
+    for name in settings:
+        if name not in known:
+            raise UserError(f"a {cls.__name__} has no setting {name!r}; it has {', '.join(known)}")
+
+
+def _arguments(cls: type) -> list[str]:
+    parameters = inspect.signature(cls.__init__).parameters
+    return [name for name in parameters if name not in _NO_SETTINGS]
+
+
+def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
+    """Where the model comes from; of a run also its configuration and its metrics."""
+    run = of_run.run_of(checkpoint.folder)
+    if run is None:
+        return Origin(source=str(path))
+    config = of_run.trained_with(run)
+    # The metrics are of the checkpoint that the run ends with.
+    file = run / of_run.METRICS_FILE
+    is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
+    metrics = read_json(file) if is_last else None
+    return Origin(str(path), config.task, plain(config), metrics)
+
+
+def _is_keras_file(path: str | os.PathLike) -> bool:
+    return Path(path).suffix == keras_files.SUFFIX
+
+
+def _is_tf_hub(path: str | os.PathLike) -> bool:
+    """Whether a SavedModel is an encoder, whose weights can be read."""
+    try:
+        reading.find(path)
+    except UserError:
+        return False
+    return True
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "AEIOU" else f"a {kind}"

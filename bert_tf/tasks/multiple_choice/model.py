@@ -1,0 +1,338 @@
+"""Which of several continuations fits (SWAG; paper, section 4.4)."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batching import EncodedRows
+from bert_tf.data.choices import Choices
+from bert_tf.decoding.chunks import map_in_chunks
+from bert_tf.errors import UserError
+from bert_tf.json_values import as_json
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.linear import Linear
+from bert_tf.metrics.classification import classification_metrics
+from bert_tf.models import Encoder
+from bert_tf.models.padding import hide_padding
+from bert_tf.tasks import inputs
+from bert_tf.tasks.asking import Answers, batches, each_answer
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
+from export.service import Signature, Tensors
+
+# Rows that are tokenized at a time.
+_CHUNK = 256
+_EXAMPLE = {
+    "context": ["The kettle whistles."],
+    "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
+}
+_SPECS = {
+    "context": tf.TensorSpec([None], tf.string, "context"),
+    "choices": tf.TensorSpec([None, None], tf.string, "choices"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedChoices:
+    """Contexts with choices, ready for the model.
+
+    Attributes:
+        encoded: the packed pairs of context and choice, those of a row one after the other.
+        choices: how many a row has.
+        labels: int32 [rows]; None where there are none.
+        weights: float32 [rows], how much each row counts; None where all count alike.
+    """
+
+    encoded: EncodedRows
+    choices: int
+    labels: np.ndarray | None
+    weights: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of each row's longest choice."""
+        return self.encoded.lengths.reshape(-1, self.choices).max(axis=1)
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The model's inputs, [batch, choices, seq_len]."""
+        pairs = rows[:, None] * self.choices + np.arange(self.choices)
+        return {
+            name: values.reshape(len(rows), self.choices, -1)
+            for name, values in self.encoded.take(pairs.ravel()).items()
+        }
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The model's inputs, labels [batch], and weights where there are."""
+        weights = () if self.weights is None else (self.weights[rows],)
+        return self.inputs(rows), self.labels[rows], *weights
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class MultipleChoice(TaskModel):
+    """Tells which of several choices goes on from a context.
+
+    >>> model = MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")
+    >>> model.fit((contexts, choices), right_numbers, epochs=3)
+    >>> model.predict(["The kettle whistles."], [["She pours the tea.", "It snows upwards."]])
+    [{'choice': 0, 'probabilities': [0.9, 0.1]}]
+
+    One vector scores the pooled output of each choice, packed with its context. Called with the
+    encoder's inputs, each [batch, choices, seq_len], it returns float32 logits [batch, choices], so
+    low that the probability is 0 for a choice whose mask is all 0.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        max_length: most tokens of a context with a choice; longer ones are cut (128).
+        dropout: rate on the pooled output; None takes the encoder's.
+    """
+
+    input_names = ("context", "choices")
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "multiple_choice")
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length=max_length, **kwargs)
+        rate = encoder.config.hidden_dropout_prob if dropout is None else dropout
+        self.dropout = Dropout(rate, name="dropout", dtype=self.dtype_policy)
+        # The bias moves all choices alike; it is there because published checkpoints have one.
+        self.choice = Linear(
+            1,
+            initializer_range=encoder.config.initializer_range,
+            name="choice",
+            dtype=self.dtype_policy,
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        self.dropout.build((None, self.encoder.config.output_size))
+        self.choice.build((None, self.encoder.config.output_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See the class."""
+        shape = tf.shape(inputs["input_mask"])
+        rows = {
+            name: tf.reshape(value, [shape[0] * shape[1], shape[2]])
+            for name, value in inputs.items()
+        }
+        pooled = self.encoder.pooled(rows, training=training)
+        pooled = self.dropout(pooled, training=training)
+        scores = tf.reshape(tf.cast(self.choice(pooled), tf.float32), shape[:2])
+        return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
+
+    def own_losses(self) -> dict[str, Any]:
+        """Cross-entropy over the choices, and the accuracy."""
+        return {
+            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+        }
+
+    def rows(self, given: Given) -> list[Choices]:
+        """See `TaskModel`."""
+        contexts, lists = _checked(given.columns)
+        labels = [None] * len(contexts) if given.targets is None else given.targets
+        for row, (choices, label) in enumerate(zip(lists, labels, strict=True)):
+            is_number = isinstance(label, int | np.integer) and not isinstance(label, bool)
+            if label is not None and not (is_number and 0 <= label < len(choices)):
+                raise UserError(
+                    f"label {row} is {label!r}; it must be the number of one of the {len(choices)} "
+                    "choices, counted from 0"
+                )
+            if len(choices) != len(lists[0]):
+                raise UserError(
+                    f"choices {row} are {len(choices)}, but those of row 0 are {len(lists[0])}; "
+                    "train on rows of as many choices"
+                )
+        return [
+            Choices(inputs.plain(context), tuple(map(inputs.plain, choices)), label)
+            for context, choices, label in zip(contexts, lists, labels, strict=True)
+        ]
+
+    def learn_from(self, rows: Sequence[Choices]) -> None:
+        """See `TaskModel`; there is nothing to decide."""
+
+    def examples(
+        self,
+        rows: Sequence[Choices],
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> EncodedChoices:
+        """See `TaskModel`."""
+        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        number = len(rows[0].choices)
+
+        def packed() -> Iterator[dict[str, tf.Tensor]]:
+            for start in range(0, len(rows), _CHUNK):
+                chunk = rows[start : start + _CHUNK]
+                contexts = [inputs.encoded(row.context) for row in chunk for _ in range(number)]
+                choices = [inputs.encoded(choice) for row in chunk for choice in row.choices]
+                yield preprocess((tf.constant(contexts), tf.constant(choices)))
+
+        labels = None
+        if rows[0].label is not None:
+            labels = np.array([row.label for row in rows], np.int32)
+        return EncodedChoices(EncodedRows.gather(packed()), number, labels, weights)
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """See `TaskModel`."""
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in self.input_names)
+        contexts, choices = x
+        shape = tf.shape(choices)
+        contexts = tf.tile(contexts[:, tf.newaxis], [1, shape[1]])
+        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        pairs = preprocess((tf.reshape(contexts, [-1]), tf.reshape(choices, [-1])))
+        features = {
+            name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
+            for name, each in pairs.items()
+        }
+        more = () if weights is None else (weights,)
+        return features, tf.cast(y, tf.int32), *more
+
+    def infer(
+        self, rows: Sequence[Choices], batch_size: int | None = None, verbose: Any = "auto"
+    ) -> np.ndarray:
+        """float32 [rows, choices]: the scores of every row's choices."""
+        asked = [{"context": row.context, "choices": row.choices} for row in rows]
+        scores = np.zeros((len(rows), len(rows[0].choices)), np.float32)
+        for chosen, answered in batches(self, "scores", asked, batch_size, verbose):
+            scores[chosen] = answered["scores"]
+        return scores
+
+    def official_metrics(
+        self, predictions: np.ndarray, rows: Sequence[Choices]
+    ) -> dict[str, float]:
+        """`accuracy` and `loss`, the mean cross-entropy."""
+        if rows[0].label is None:
+            return {}
+        labels = np.array([row.label for row in rows], np.int32)
+        metrics = classification_metrics(predictions, labels)
+        return {name: metrics[name] for name in ("accuracy", "loss")}
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network = self._network(None)
+        return {
+            "scores": Signature(
+                _SPECS, lambda given: {"scores": self._scores(given, network)}, _EXAMPLE
+            )
+        }
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network = self._network(network)
+        answer = Signature(_SPECS, lambda given: self._answer(given, network), _EXAMPLE)
+        return {"serving_default": answer}
+
+    def _scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
+        """float32 [batch, choices]: the score of each choice, that of padding included."""
+        choices = given["choices"]
+        shape = tf.shape(choices)
+        contexts = tf.tile(given["context"][:, tf.newaxis], [1, shape[1]])
+        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
+        features = preprocess([tf.reshape(each, [-1]) for each in (contexts, choices)])
+        # A choice's score does not depend on the others, so that each can be a row by itself.
+        scores = map_in_chunks(lambda rows: network(_alone(rows)), features)
+        return tf.reshape(scores, shape)
+
+    def _answer(self, given: Mapping[str, tf.Tensor], network: Network) -> Tensors:
+        """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
+        [batch, choices], 0 for a choice "", which is padding.
+        """
+        is_choice = given["choices"] != ""
+        scores = tf.where(is_choice, self._scores(given, network), -float("inf"))
+        probabilities = tf.where(is_choice, tf.nn.softmax(scores), 0.0)
+        # One more column, so that there is something to choose from.
+        best = tf.argmax(tf.pad(probabilities, [[0, 0], [0, 1]]), axis=1, output_type=tf.int32)
+        return {
+            "choice": tf.where(tf.reduce_any(is_choice, axis=1), best, -1),
+            "probabilities": probabilities,
+        }
+
+    def predict(
+        self,
+        x: Any = None,
+        choices: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """The best of the choices of each context; on ids, Keras's `predict`.
+
+        Args:
+            x: contexts, or a tuple of contexts and choices; one string gives one answer.
+            choices: a list of choices for each context.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            steps, callbacks: as in Keras, for ids.
+
+        Returns:
+            A list of dicts: `choice`, counted from 0, and the `probabilities` of all choices.
+
+        Raises:
+            UserError: something is not a string, or a context has fewer than two choices.
+        """
+        if choices is None and inputs.is_for_keras(x):
+            return super().predict(x, batch_size, verbose, steps, callbacks)
+        if isinstance(x, tf.data.Dataset):
+            x, _ = inputs.from_dataset(x, steps, "x")
+        return self.answer_choices(
+            self, x if choices is None else (x, choices), batch_size, verbose
+        )
+
+    @classmethod
+    def answer_choices(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: Any = "auto"
+    ) -> Any:
+        """Answers of a model, or of a SavedModel of one, as Python values."""
+        single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])
+        if single:
+            x = tuple([each] for each in x)
+        contexts, lists = _checked(inputs.columns_of(x, cls.input_names))
+        answers = each_answer(
+            model,
+            "serving_default",
+            [
+                {"context": context, "choices": choices}
+                for context, choices in zip(contexts, lists, strict=True)
+            ],
+            lambda outputs, place, row: {
+                "choice": as_json(outputs["choice"][place]),
+                "probabilities": as_json(outputs["probabilities"][place][: len(lists[row])]),
+            },
+            batch_size,
+            verbose,
+        )
+        return answers[0] if single else answers
+
+
+def _checked(columns: Sequence[Sequence]) -> tuple[list[inputs.Text], list[list[inputs.Text]]]:
+    """Contexts and their choices. Raises UserError where a choice is empty or has no other."""
+    contexts = inputs.texts_of(columns[0], "context")
+    lists = inputs.lists_of_texts(columns[1], "choices")
+    for row, choices in enumerate(lists):
+        if len(choices) < 2:
+            raise UserError(f"choices {row} has {len(choices)}; there must be two or more")
+        for number, choice in enumerate(choices):
+            if not choice.strip():
+                raise UserError(f"choices {row}: choice {number} is empty")
+    return contexts, lists
+
+
+def _alone(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Inputs [rows, seq_len] -> [rows, 1, seq_len]."""
+    return {name: values[:, tf.newaxis, :] for name, values in rows.items()}

@@ -1,0 +1,74 @@
+"""Runs of multiple choice: SWAG's and CODAH's files, and JSON lines of one's own."""
+
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.atomic import write_text
+from bert_tf.config import MultipleChoiceData
+from bert_tf.data.choices import FORMATS, Choices, read_choices
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+from bert_tf.tasks.multiple_choice.model import MultipleChoice
+from bert_tf.tasks.task import Task
+from bert_tf.text import Tokenizer
+
+_SUFFIXES = {"swag": "csv", "codah": "tsv", "jsonl": "jsonl"}
+_SWAG_DEV = "val.csv"
+
+
+class MultipleChoiceTask(Task):
+    """Reads contexts with choices for a `MultipleChoice` model.
+
+    As the paper and the reference literature have it, each choice is packed with its context:
+    [CLS] context [SEP] choice [SEP]. Of SWAG the context is a sentence, and a choice the beginning
+    of the next one with an ending.
+    """
+
+    best_metric = "accuracy"
+    data: MultipleChoiceData
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`."""
+        form = self.data.format
+        if form not in FORMATS:
+            raise UserError(f"unknown data.format {form!r}; choose one of {', '.join(FORMATS)}")
+        name = getattr(self.data, split) or f"{split}.{_SUFFIXES[form]}"
+        if (form, split, self.data.dev) == ("swag", "dev", None):
+            name = _SWAG_DEV
+        return {"": Path(self.data.path) / name}
+
+    def training_rows(self) -> list[Choices]:
+        """See `Task`."""
+        (path,) = self.files("train").values()
+        return self.read(path)[: self.data.train_rows]
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:
+        """See `Task`."""
+        return MultipleChoice(encoder, tokenizer, self.config.train.max_length)
+
+    def read(self, path: Path) -> list[Choices]:
+        """See `Task`."""
+        rows = read_choices(path, self.data.format)
+        if rows[0].label is None and self.needs_labels(path):
+            raise UserError(f"{path} has no labels")
+        return rows
+
+    def write_predictions(
+        self,
+        model: MultipleChoice,
+        predictions: np.ndarray,
+        rows: list[Choices],
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes the number of the best choice of every row, counted from 0.
+
+        For SWAG as its own script does, a CSV file with the row and `pred`; for others a TSV file
+        with index and prediction.
+        """
+        separator, header, ending = "\t", "index\tprediction", "tsv"
+        if self.data.format == "swag":
+            separator, header, ending = ",", ",pred", "csv"
+        lines = [f"{i}{separator}{best}\n" for i, best in enumerate(predictions.argmax(axis=1))]
+        write_text(folder / f"{name}.{ending}", f"{header}\n" + "".join(lines))

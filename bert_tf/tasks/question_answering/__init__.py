@@ -1,0 +1,1 @@
+"""The part of a context that answers a question."""

@@ -1,0 +1,528 @@
+"""The part of a context that answers a question (paper, section 4.2), or none (section 4.3)."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.question_windows import WindowRows
+from bert_tf.data.squad import Answer, Question
+from bert_tf.decoding.chunks import map_in_chunks
+from bert_tf.decoding.spans import Answers, SpanRules, decode
+from bert_tf.errors import UserError
+from bert_tf.json_values import as_json
+from bert_tf.layers.linear import Linear
+from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
+from bert_tf.models import Encoder
+from bert_tf.models.padding import hide_padding
+from bert_tf.tasks import asking, inputs
+from bert_tf.tasks.asking import Outputs, batches, each_answer, rows_of
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.text import Tokenizer, WindowPreprocessor
+from bert_tf.text.answers import find_answers
+from export.service import Signature, Tensors, strings
+
+_EXAMPLE = {
+    "question": ["Where does the river rise?"],
+    "context": ["The river rises in the hills and reaches the sea after ninety miles."],
+}
+# What `serving_default` returns of an `Answers`.
+_SERVED = ("answer", "start", "end", "score", "null_score", "nbest_answers", "nbest_scores")
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """Answers to questions, in their order.
+
+    Attributes:
+        answers: the fields of `Answers` as arrays.
+        null_threshold: odds above which the answer is that there is none; None without such.
+    """
+
+    answers: Answers
+    null_threshold: float | None
+
+    def texts(self) -> list[str]:
+        """The answers."""
+        texts = self.best_texts()
+        if self.null_threshold is None:
+            return texts
+        is_none = self.answers.null_odds > np.float32(self.null_threshold)
+        return ["" if none else text for none, text in zip(is_none, texts, strict=True)]
+
+    def best_texts(self) -> list[str]:
+        """The best answers, whether or not there is none."""
+        return [text.decode("utf-8", "replace") for text in self.answers.best_answer]
+
+    def null_odds(self) -> list[float]:
+        """How much more likely no answer is than the best one."""
+        return self.answers.null_odds.tolist()
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class QuestionAnswerer(TaskModel):
+    """Finds the answer to a question in a context of any length.
+
+    >>> qa = QuestionAnswerer.from_checkpoint("google-bert/bert-base-uncased")
+    >>> qa.fit(questions, contexts, [{"text": "the hills", "start": 19}], epochs=2)
+    >>> qa.predict(question="Where does it rise?", context="The river rises in the hills.")
+    {'answer': 'the hills', 'start': 19, 'end': 28, 'score': 0.9, …}
+
+    A linear layer gives every token a score as the start and as the end of the answer. Called with
+    the encoder's inputs, it returns a dict of float32 logits, `start` and `end`, both
+    [batch, seq_len], at padding so low that their probability is 0.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        unanswerable: whether a context may hold no answer, as in SQuAD 2.0; None lets the first
+            `fit` decide.
+        max_length: tokens in a window over the context (384).
+        stride: pieces from the start of a window to that of the next.
+        max_question_length: pieces to keep of a question.
+        n_best: answers to return with their probabilities.
+        max_answer_length: most pieces of an answer.
+        null_threshold: how much more likely no answer must be than the best one to be given; None
+            takes what is best on the validation data, and 0 before that is known.
+
+    Raises:
+        UserError: a window has no room for the longest question, or a number is not positive.
+    """
+
+    input_names = ("question", "context")
+    setting_names = (
+        "unanswerable",
+        "max_length",
+        "stride",
+        "max_question_length",
+        "n_best",
+        "max_answer_length",
+        "null_threshold",
+    )
+    # The reference's.
+    default_max_length = 384
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        unanswerable: bool | None = None,
+        max_length: int | None = None,
+        stride: int = 128,
+        max_question_length: int = 64,
+        n_best: int = 20,
+        max_answer_length: int = 30,
+        null_threshold: float | None = None,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "question_answerer")
+        super().__init__(encoder, tokenizer, {}, max_length=max_length, uses_pooler=False, **kwargs)
+        self.unanswerable = unanswerable
+        self.stride = stride
+        self.max_question_length = max_question_length
+        self.n_best = n_best
+        self.max_answer_length = max_answer_length
+        self.null_threshold = null_threshold
+        # Whether the threshold is to be found on the validation data of each `fit`.
+        self._finds_threshold = null_threshold is None
+        self.rules()
+        if tokenizer is not None:
+            self.windows()
+        self.span = Linear(
+            2,
+            initializer_range=encoder.config.initializer_range,
+            name="span",
+            dtype=self.dtype_policy,
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        self.span.build((None, self.encoder.config.output_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+        """See the class."""
+        encoded = self.encoder.encode(inputs, training=training)
+        scores = encoded.layout.restore(tf.cast(self.span(encoded.layers[-1]), tf.float32))
+        start, end = tf.unstack(scores, axis=-1)
+        mask = inputs["input_mask"]
+        return {"start": hide_padding(start, mask), "end": hide_padding(end, mask)}
+
+    def own_losses(self) -> dict[str, Any]:
+        """The mean of the cross-entropies of start and end."""
+        return {
+            "loss": {
+                name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+                for name in ("start", "end")
+            },
+            "loss_weights": {"start": 0.5, "end": 0.5},
+        }
+
+    def windows(self) -> WindowPreprocessor:
+        """What cuts contexts into windows."""
+        return WindowPreprocessor(
+            self.tokenizer, self.max_length, self.stride, self.max_question_length
+        )
+
+    def rules(self) -> SpanRules:
+        """How answers are chosen."""
+        return SpanRules(
+            self.n_best,
+            self.max_answer_length,
+            bool(self.unanswerable),
+            self.null_threshold or 0.0,
+        )
+
+    def fit(self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any) -> Any:
+        """See `TaskModel.fit`; takes questions, contexts and answers.
+
+        Args:
+            x: questions, with `y` contexts; or a tuple of both, with `y` answers; or rows as in
+                SQuAD: dicts with question, context and answers.
+            y: as above.
+            answers: of each question a dict with `text` and `start`, the character of the context
+                at which it starts; None where the context holds no answer.
+            **kwargs: as for `TaskModel.fit`; `validation_data` is (questions, contexts, answers).
+
+        Raises:
+            UserError: as `TaskModel.fit`; an answer does not stand in its context.
+        """
+        x, y = _joined(x, y, answers)
+        if self._finds_threshold and self.null_threshold is not None:
+            self._set_threshold(None)
+        return super().fit(x, y, **kwargs)
+
+    def evaluate(self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any) -> Any:
+        """See `TaskModel.evaluate`; takes the same as `fit`."""
+        x, y = _joined(x, y, answers)
+        return super().evaluate(x, y, **kwargs)
+
+    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
+        """See `TaskModel`; `x` may be rows as in SQuAD."""
+        if y is None and (rows := _squad_rows(x)) is not None:
+            questions, contexts, y = rows
+            x = (questions, contexts)
+        only_columns = not isinstance(x, tuple | Mapping)
+        if y is None or only_columns:
+            raise UserError(
+                "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
+            )
+        if isinstance(y, Mapping):  # the columns of a dataset
+            y = [
+                {"text": text, "start": start}
+                for text, start in zip(y["text"], y["start"], strict=True)
+            ]
+        columns = inputs.columns_of(x, self.names_of(x))
+        targets = inputs.as_list(y, "answers")
+        inputs.check_count(columns, targets, "answers")
+        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+
+    def _given_from(self, data: Any, steps: int | None) -> Given:
+        if isinstance(data, tuple) and len(data) == 3:
+            return self.given(data[:2], data[2])
+        if not isinstance(data, tuple | tf.data.Dataset) and _squad_rows(data) is not None:
+            return self.given(data)
+        return super()._given_from(data, steps)
+
+    def rows(self, given: Given) -> list[Question]:
+        """See `TaskModel`."""
+        questions, contexts = (
+            list(map(inputs.plain, inputs.texts_of(column, name)))
+            for column, name in zip(given.columns, self.input_names, strict=True)
+        )
+        answers = [None] * len(questions) if given.targets is None else given.targets
+        return [
+            Question(
+                str(row),
+                question,
+                context,
+                None if given.targets is None else _answers(row, answer, context),
+            )
+            for row, (question, context, answer) in enumerate(
+                zip(questions, contexts, answers, strict=True)
+            )
+        ]
+
+    def learn_from(self, rows: Sequence[Question]) -> None:
+        """See `TaskModel`."""
+        none = next((row for row, each in enumerate(rows) if each.answers == ()), None)
+        if self.unanswerable is None:
+            self.unanswerable = none is not None
+            self._functions.clear()
+        if none is not None and not self.unanswerable:
+            raise UserError(
+                f"answer {none} is missing, but the model always answers; give the answer, or make "
+                "the model with unanswerable=True"
+            )
+
+    def check_targets(self, rows: Sequence[Question]) -> None:
+        """See `TaskModel`."""
+        if self.unanswerable is not None:
+            self.learn_from(rows)
+
+    def examples(
+        self,
+        rows: Sequence[Question],
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> WindowRows:
+        """See `TaskModel`."""
+        return WindowRows.cut(rows, self.windows(), weights)
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """See `TaskModel`; `y` is a dict of `text` string [batch] and `start` int [batch]."""
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in self.input_names)
+        questions, contexts = x
+        texts, starts = y["text"], tf.cast(y["start"], tf.int32)
+        has_answer = starts >= 0
+        zeros = tf.zeros_like(starts)
+        before = tf.strings.substr(contexts, zeros, tf.maximum(starts, 0), unit="UTF8_CHAR")
+        first = tf.strings.length(before)
+        end = first + tf.strings.length(texts)
+        stands = tf.strings.substr(contexts, first, tf.strings.length(texts)) == texts
+        lost = tf.boolean_mask(texts, has_answer & ~stands)
+        said = tf.strings.join(
+            [
+                "in the dataset, the answer '",
+                tf.concat([lost, [""]], axis=0)[0],
+                "' does not stand at its start in the context",
+            ]
+        )
+        with tf.control_dependencies([tf.debugging.Assert(tf.size(lost) == 0, [said])]):
+            windows = self.windows()((questions, contexts))
+        starts, ends = find_answers(
+            windows, tf.where(has_answer, first, -1), tf.where(has_answer, end, -1)
+        )
+        more = () if weights is None else (tf.gather(weights, windows.rows),)
+        return windows.features, {"start": starts, "end": ends}, *more
+
+    def infer(
+        self, rows: Sequence[Question], batch_size: int | None = None, verbose: Any = "auto"
+    ) -> Predictions:
+        """The answers; where no threshold is known yet, with the one that is best on `rows`."""
+        asked = [{"question": each.question, "context": each.context} for each in rows]
+        parts, order = [], []
+        for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
+            parts.append([answered[name] for name in Answers._fields])
+            order += chosen
+        place = np.argsort(order)
+        fields = (np.concatenate(each)[place] for each in zip(*parts, strict=True))
+        predictions = Predictions(Answers(*fields), None)
+        if not self.unanswerable:
+            return predictions
+        threshold = self.null_threshold
+        if threshold is None:
+            threshold = 0.0
+            if are_known(rows):
+                threshold = best_null_threshold(rows, *best_answers(predictions, rows))
+        return dataclasses.replace(predictions, null_threshold=threshold)
+
+    def official_metrics(
+        self, predictions: Predictions, rows: Sequence[Question]
+    ) -> dict[str, float]:
+        """See `answer_metrics` and `answer_or_none_metrics`; the latter with `null_threshold`."""
+        if not are_known(rows):
+            return {}
+        answers = by_id(rows, predictions.texts())
+        if predictions.null_threshold is None:
+            return answer_metrics(rows, answers)
+        metrics = answer_or_none_metrics(rows, answers, *best_answers(predictions, rows))
+        return metrics | {"null_threshold": predictions.null_threshold}
+
+    def remember(self, metrics: Mapping[str, float]) -> None:
+        """Takes over the threshold found on dev data, unless one was given."""
+        if self._finds_threshold and "null_threshold" in metrics:
+            self._set_threshold(metrics["null_threshold"])
+
+    def _set_threshold(self, threshold: float | None) -> None:
+        self.null_threshold = threshold
+        self._functions.clear()
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network = self._network(None)
+        return {
+            "answers": Signature(
+                strings(*_EXAMPLE), lambda given: self.find(given, network)._asdict(), _EXAMPLE
+            )
+        }
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
+        `null_score` float32, `nbest_answers` string and `nbest_scores` float32 [batch, n].
+
+        See `bert_tf.decoding.spans.Answers`.
+        """
+        network = self._network(network)
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            found = self.find(given, network)._asdict()
+            return {name: found[name] for name in _SERVED}
+
+        return {"serving_default": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
+
+    def find(self, given: Mapping[str, tf.Tensor], network: Network) -> Answers:
+        """The answers to a batch of `question` and `context`, string [batch], in a graph."""
+        windows = self.windows()((given["question"], given["context"]))
+        logits = map_in_chunks(network, windows.features)
+        return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
+
+    def predict(
+        self,
+        x: Any = None,
+        context: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        question: Any = None,
+    ) -> Any:
+        """Answers to questions; on ids, Keras's `predict`.
+
+        Args:
+            x: questions, or a tuple of questions and contexts, or rows as in SQuAD.
+            context: the contexts; one string, with one question, gives one answer.
+            question: the questions, by name.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            steps, callbacks: as in Keras, for ids.
+
+        Returns:
+            A list of dicts: `answer`, the characters `start` to `end` (exclusive) of the context,
+            `score`, its probability among the `nbest`, and `null_score`. No answer is "" at -1.
+
+        Raises:
+            UserError: something is not a string, or there are not as many contexts as questions.
+        """
+        x = question if question is not None else x
+        if context is None and question is None and inputs.is_for_keras(x):
+            return super().predict(x, batch_size, verbose, steps, callbacks)
+        if isinstance(x, tf.data.Dataset):
+            x, _ = inputs.from_dataset(x, steps, "x")
+        x = x if context is None else (x, context)
+        return self.answer_questions(self, x, batch_size, verbose)
+
+    @classmethod
+    def answer_questions(
+        cls,
+        model: asking.Answers,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+    ) -> Any:
+        """Answers of a model, or of a SavedModel of one, as Python values."""
+        if (rows := _squad_rows(x)) is not None:
+            x = rows[:2]
+        x, single = inputs.as_batch(x)
+        columns = inputs.columns_of(x, cls.input_names)
+        checked = [
+            inputs.texts_of(column, name)
+            for column, name in zip(columns, cls.input_names, strict=True)
+        ]
+        _, contexts = checked
+
+        def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
+            character = inputs.characters(contexts[row])
+            best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
+            return {
+                "answer": as_json(outputs["answer"][place]),
+                "start": character(int(outputs["start"][place])),
+                "end": character(int(outputs["end"][place])),
+                "score": as_json(outputs["score"][place]),
+                "null_score": as_json(outputs["null_score"][place]),
+                "nbest": [
+                    {"answer": as_json(text), "score": as_json(score)}
+                    for text, score in best
+                    if text or score
+                ],
+            }
+
+        answers = each_answer(
+            model,
+            "serving_default",
+            rows_of(checked, cls.input_names),
+            answer,
+            batch_size,
+            verbose,
+            "answering",
+        )
+        return answers[0] if single else answers
+
+
+def are_known(questions: Sequence[Question]) -> bool:
+    """Whether each question has its answer, or is known to have none."""
+    return all(each.answers is not None for each in questions)
+
+
+def by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:
+    """A value for each question by the question's id."""
+    return {each.id: value for each, value in zip(questions, values, strict=True)}
+
+
+def best_answers(
+    predictions: Predictions, questions: Sequence[Question]
+) -> tuple[dict[str, str], dict[str, float]]:
+    """The best answer to each question, and the odds that there is none."""
+    return by_id(questions, predictions.best_texts()), by_id(questions, predictions.null_odds())
+
+
+def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
+    """(questions, contexts, answers) as ((questions, contexts), answers)."""
+    return ((x, y), answers) if answers is not None else (x, y)
+
+
+def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
+    """Questions, contexts and answers of rows as in SQuAD; None where `x` is something else.
+
+    The answers are None where the rows have none.
+    """
+    if not isinstance(x, list | tuple) or not x or not isinstance(x[0], Mapping):
+        return None
+    for number, row in enumerate(x):
+        missing = [name for name in ("question", "context") if name not in row]
+        if missing:
+            raise UserError(f"row {number} has no {missing[0]}; there are {', '.join(row)}")
+    answers = [row["answers"] for row in x] if all("answers" in row for row in x) else None
+    return [row["question"] for row in x], [row["context"] for row in x], answers
+
+
+def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
+    """One answer, several, or none, each of which must stand in the context."""
+    if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
+        # The lists of SQuAD's rows in Hugging Face's datasets.
+        texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
+        if len(texts) != len(starts):
+            raise UserError(f"answer {row} has {len(texts)} texts, but {len(starts)} starts")
+        several = [
+            {"text": text, "start": start} for text, start in zip(texts, starts, strict=True)
+        ]
+    elif isinstance(given, list | tuple):
+        several = list(given)
+    else:
+        several = [] if given is None or given == {} or given == "" else [given]
+    found = []
+    for each in several:
+        text = each.get("text") if isinstance(each, Mapping) else None
+        start = each.get("start", each.get("answer_start")) if isinstance(each, Mapping) else None
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        if text == "" and start in (None, -1):
+            continue
+        if not isinstance(text, str) or not isinstance(start, int | np.integer):
+            raise UserError(
+                f'answer {row} is {each!r}; give a dict with "text" and "start", the character of '
+                "the context at which it starts, or None if there is no answer"
+            )
+        if not text.strip() or start < 0 or not context.startswith(text, int(start)):
+            raise UserError(
+                f"answer {row}, {text!r}, does not stand at character {start} of its context"
+            )
+        found.append(Answer(text, int(start)))
+    return tuple(found)

@@ -1,0 +1,160 @@
+"""Runs of question answering: SQuAD's files of versions 1.1 and 2.0, and the same from TFDS."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.atomic import write_text
+from bert_tf.config import QuestionAnsweringData
+from bert_tf.data.squad import Question, read_squad, read_tfds
+from bert_tf.data.tfds_rows import SPLITS
+from bert_tf.decoding.spans import Answers
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+from bert_tf.progress import warn
+from bert_tf.tasks.question_answering.model import (
+    Predictions,
+    QuestionAnswerer,
+    best_answers,
+    by_id,
+)
+from bert_tf.tasks.task import Task
+from bert_tf.text import Tokenizer, WindowPreprocessor
+
+FORMATS = ("squad", "tfds")
+
+
+class QuestionAnswering(Task):
+    """Reads questions with contexts for a `QuestionAnswerer`."""
+
+    best_metric = "f1"
+    data: QuestionAnsweringData
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`; of TFDS, the name and the split."""
+        if self.data.format not in FORMATS:
+            raise UserError(
+                f"unknown data.format {self.data.format!r}; choose one of {', '.join(FORMATS)}"
+            )
+        name = getattr(self.data, split)
+        if self.data.format == "tfds":
+            name = name or SPLITS[split]
+        else:
+            name = name or f"{split}-v{'2.0' if self.data.unanswerable else '1.1'}.json"
+        return {"": Path(self.data.path) / name}
+
+    def train_files(self) -> list[Path]:
+        """See `Task`; those of `data.extra_train` follow."""
+        return [*super().train_files(), *map(Path, self.data.extra_train or ())]
+
+    def training_rows(self) -> list[Question]:
+        """See `Task`; questions whose answer does not stand at its offset are left out."""
+        path, *others = self.train_files()
+        questions = self._usable(path, self.read(path)[: self.data.train_rows])
+        for more in others:
+            questions += self._usable(more, self.read(more))
+        return questions
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> QuestionAnswerer:
+        """See `Task`."""
+        data = self.data
+        return QuestionAnswerer(
+            encoder,
+            tokenizer,
+            unanswerable=data.unanswerable,
+            max_length=self.config.train.max_length,
+            stride=data.stride,
+            max_question_length=data.max_question_length,
+            n_best=data.n_best,
+            max_answer_length=data.max_answer_length,
+            null_threshold=data.null_threshold,
+        )
+
+    def check_settings(self, tokenizer: Tokenizer) -> None:
+        """See `Task`."""
+        length, data = self.config.train.max_length, self.data
+        WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
+
+    def read(self, path: Path) -> list[Question]:
+        """The questions of a file, or of TFDS where no file has such a name.
+
+        Other than those of the training and dev files, they may all lack answers.
+        """
+        if self.data.format == "tfds" and not path.is_file():
+            questions = read_tfds(str(path.parent), path.name)
+        else:
+            questions = read_squad(path)
+        may_lack_answers = not self.needs_labels(path) and not any(map(_is_known, questions))
+        for each in questions:
+            if not (may_lack_answers or _is_known(each)):
+                raise UserError(
+                    f"{path}: question {each.id} has no answers; write them, or is_impossible: "
+                    "true if there is none"
+                )
+            if each.answers == () and not self.data.unanswerable:
+                raise UserError(
+                    f"{path}: question {each.id} has no answer; set data.unanswerable: true, as "
+                    "for SQuAD 2.0"
+                )
+        return questions
+
+    def write_predictions(
+        self,
+        model: QuestionAnswerer,
+        predictions: Predictions,
+        rows: Sequence[Question],
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes `name`.json as the official scripts read it, and the n best.
+
+        `name`_nbest.json holds the n best with probabilities and logits in the reference's form.
+        For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
+        `name`_best_answers.json the answers before it is decided whether there is none.
+        """
+        files = {"": by_id(rows, predictions.texts())}
+        files["_nbest"] = by_id(rows, list(_n_best(predictions.answers, self.data.unanswerable)))
+        if self.data.unanswerable:
+            files["_best_answers"], files["_null_odds"] = best_answers(predictions, rows)
+        for ending, content in files.items():
+            text = json.dumps(content, indent=1, ensure_ascii=False)
+            write_text(folder / f"{name}{ending}.json", text + "\n")
+
+    def _usable(self, path: Path | str, questions: list[Question]) -> list[Question]:
+        """The questions whose answer is found, or that have none; of the others it warns."""
+        lost = [each for each in questions if each.answers and not each.answer_bytes()]
+        if lost:
+            warn(
+                f"{path}: {len(lost)} of {len(questions)} questions are left out, since no answer "
+                f"stands at its offset; the first is {lost[0].id}"
+            )
+        if len(lost) == len(questions):
+            raise UserError(
+                f"{path}: no answer stands at its offset, none of {len(questions)}; answer_start "
+                "counts the characters of the context before it"
+            )
+        left_out = {each.id for each in lost}
+        return [each for each in questions if each.id not in left_out]
+
+
+def _is_known(question: Question) -> bool:
+    """Whether the answer is known, or that there is none."""
+    return question.answers is not None
+
+
+def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:
+    """The n best of each question as the reference writes them."""
+    columns = (answers.nbest_scores, answers.nbest_start_logits, answers.nbest_end_logits)
+    names = ("text", "probability", "start_logit", "end_logit")
+    for texts, *numbers in zip(answers.nbest_answers, *columns, strict=True):
+        # What follows is padding; of the entries only "no answer" is "" too.
+        count = sum(text != b"" for text in texts) + unanswerable
+        fields = (_decoded(texts[:count]), *(each[:count].tolist() for each in numbers))
+        yield [dict(zip(names, entry, strict=True)) for entry in zip(*fields, strict=True)]
+
+
+def _decoded(texts: np.ndarray) -> list[str]:
+    return [text.decode("utf-8", "replace") for text in texts]

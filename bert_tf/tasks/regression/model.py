@@ -1,0 +1,100 @@
+"""A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.labelled_texts import LabelledTexts
+from bert_tf.errors import UserError
+from bert_tf.json_values import as_json
+from bert_tf.metrics.regression import regression_metrics
+from bert_tf.models import Encoder
+from bert_tf.tasks.asking import Outputs
+from bert_tf.tasks.classification.text_model import TextModel
+from bert_tf.text import Tokenizer
+from export.service import Tensors
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TextRegressor(TextModel):
+    """Predicts a number for a text, or for a pair of texts.
+
+    >>> model = TextRegressor.from_checkpoint("google-bert/bert-base-uncased")
+    >>> model.fit((first_texts, second_texts), [4.5, 0.0], epochs=3)
+    >>> model.predict(("He sleeps.", "He is asleep."))
+    4.4
+
+    Called with the encoder's inputs, it returns float32 [batch].
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        pair: whether a row is two texts; None lets the first `fit` decide.
+        max_length: most tokens of a row, special ones included; longer texts are cut (128).
+        dropout: rate on the pooled output; None takes the encoder's.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        pair: bool | None = None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "text_regressor")
+        super().__init__(
+            encoder,
+            tokenizer,
+            1,
+            {},
+            pair=pair,
+            max_length=max_length,
+            dropout=dropout,
+            **kwargs,
+        )
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """The encoder's inputs -> float32 [batch]."""
+        return tf.squeeze(super().call(inputs, training=training), -1)
+
+    def own_losses(self) -> dict[str, Any]:
+        """The mean squared error."""
+        return {"loss": keras.losses.MeanSquaredError()}
+
+    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+        """See `TextModel`; numbers as text, as files have them."""
+        if targets is None:
+            return None, ()
+        for row, value in enumerate(targets):
+            if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+                raise UserError(f"label {row} is {value!r}, not a number")
+        return [repr(float(value)) for value in targets], ()
+
+    def targets(self, rows: LabelledTexts) -> np.ndarray:
+        """float32 [rows]."""
+        return rows.numbers()
+
+    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
+        """float32 [batch]."""
+        return tf.cast(y, tf.float32)
+
+    def decode(self, logits: tf.Tensor) -> Tensors:
+        """`score` float32 [batch]."""
+        return {"score": logits}
+
+    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
+        """See `regression_metrics`."""
+        if rows.labels is None:
+            return {}
+        return regression_metrics(predictions, self.targets(rows))
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int) -> float:
+        """The number."""
+        return as_json(outputs["score"][place])

@@ -1,0 +1,601 @@
+"""A tag for each word, as for named entities (paper, section 5.3): fine-tuned or feature-based.
+
+The first piece of each word is classified. A text that is longer than the model takes is cut into
+windows, and each word is trained and tagged in the one where it has most context.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.tag_schemes import OUTSIDE, parse, to_iob2
+from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
+from bert_tf.data.tagged_windows import TaggedWindows
+from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
+from bert_tf.errors import UserError
+from bert_tf.json_values import as_json
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.linear import Linear
+from bert_tf.metrics.entities import entity_metrics
+from bert_tf.models import Encoder
+from bert_tf.models.encoder import Encoded
+from bert_tf.models.weighted_loss import Targets, WeightedModel
+from bert_tf.tasks import inputs
+from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
+from bert_tf.text.cutting import cut
+from bert_tf.text.rows import owners, splits_of
+from bert_tf.text.word_splitting import split_words
+from export.service import Signature, Tensors, strings
+
+# The label of tokens that are not classified: padding, special tokens, later pieces of a word.
+IGNORED = -1
+# Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
+FEATURES = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "sum_last_four",
+    "concat_last_four",
+    "sum_all",
+)
+_TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
+_WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
+_WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggedTexts:
+    """Sentences, tagged or not, and the texts that they are read in.
+
+    Attributes:
+        sentences: in their order; all have tags, or none.
+        by_document: whether sentences of a document are one text.
+        separator: what parts the columns of the file.
+    """
+
+    sentences: Sequence[Sentence]
+    by_document: bool = False
+    separator: str = " "
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The words of each text."""
+        return [[word for each in text for word in each.words] for text in self._grouped()]
+
+    @property
+    def tags(self) -> list[list[str]]:
+        """Their tags, which have to be known."""
+        return [[tag for each in text for tag in each.tags] for text in self._grouped()]
+
+    def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
+        """A value for every word of the file -> a list for each sentence."""
+        rest = iter(values)
+        return [list(itertools.islice(rest, len(each.words))) for each in self.sentences]
+
+    def _grouped(self) -> list[list[Sentence]]:
+        if not self.by_document:
+            return [[each] for each in self.sentences]
+        groups = itertools.groupby(self.sentences, key=lambda each: each.document)
+        return [list(group) for _, group in groups]
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TokenClassifier(TaskModel, WeightedModel):
+    """Tags the words of a text, for example with the entities that they are of.
+
+    >>> tagger = TokenClassifier.from_checkpoint("google-bert/bert-base-cased")
+    >>> tagger.fit([["Ada", "met", "Babbage"]], [["B-PER", "O", "B-PER"]], epochs=3)
+    >>> tagger.predict("Ada met Babbage.")
+    [{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}, …]
+    >>> tagger.predict(words=["Ada", "sat"])
+    ['B-PER', 'O']
+
+    `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
+    or any other labels of words, such as parts of speech. Called with the encoder's inputs, the
+    model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is built in:
+    `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not to be classified.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        labels: names of the tags in the order of the logits; None takes those of the first `fit`.
+        max_length: most tokens of a window (128).
+        stride: pieces from the start of a window to that of the next; None is half of `max_length`.
+        dropout: rate on the vectors; None takes the encoder's.
+        features: None fine-tunes the encoder. One of `FEATURES` freezes it, and a BiLSTM of two
+            layers reads these of its activations (paper, section 5.3, table 7).
+        lstm_units: width of the BiLSTM in each direction.
+
+    Raises:
+        UserError: labels that are no names, unknown features, or an encoder that lacks them.
+    """
+
+    has_labels = True
+    input_names = ("words",)
+    setting_names = ("max_length", "stride")
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        labels: Sequence[Any] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        dropout: float | None = None,
+        features: str | None = None,
+        lstm_units: int = 768,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "token_classifier")
+        head: dict[str, Any] = {"num_classes": None, "dropout": dropout}
+        if features is not None:
+            _check_features(encoder, features)
+            head |= {"features": features, "lstm_units": lstm_units}
+        super().__init__(
+            encoder,
+            tokenizer,
+            head,
+            max_length=max_length,
+            uses_pooler=False,
+            metric_prefixes={"tokens": ""},
+            **kwargs,
+        )
+        self.stride = stride
+        self.features = features
+        self.dropout = self.classifier = self.feature_classifier = None
+        self.lstms: list[keras.layers.Layer] = []
+        if features is None:
+            rate = encoder.config.hidden_dropout_prob if dropout is None else dropout
+            self.dropout = Dropout(rate, name="dropout", dtype=self.dtype_policy)
+        else:
+            encoder.trainable = False
+            self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
+        if tokenizer is not None:
+            self.windows()
+        self.build()
+        if labels is not None and len(labels):
+            self.name_classes(labels)
+
+    def _bilstm(self, index: int, units: int) -> keras.layers.Layer:
+        policy = {"dtype": self.dtype_policy}
+        lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
+        return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """See `TaskModel`."""
+        super().set_labels(labels)
+        self.head["num_classes"] = len(labels)
+        # They have different names, since other programs have a place for one of them only.
+        name = "classifier" if self.features is None else "feature_classifier"
+        layer = Linear(
+            len(labels),
+            initializer_range=self.encoder.config.initializer_range,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        setattr(self, name, layer)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        width = self.encoder.config.output_size
+        if self.dropout is not None and not self.dropout.weights:
+            self.dropout.build((None, width))
+        if self.lstms:
+            width = 4 * width if self.features == "concat_last_four" else width
+            for lstm in self.lstms:
+                if not lstm.built:
+                    lstm.build((None, None, width))
+                width = 2 * self.head["lstm_units"]
+        head = self.classifier or self.feature_classifier
+        if head is not None and not head.weights:
+            head.build((None, width))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See the class."""
+        self._check_ready()
+        if self.features is not None:
+            return self._call_on_features(inputs, training)
+        encoded = self.encoder.encode(inputs, training=training)
+        tokens = self.dropout(encoded.layers[-1], training=training)
+        return encoded.layout.restore(tf.cast(self.classifier(tokens), tf.float32))
+
+    def _call_on_features(self, inputs: Mapping[str, tf.Tensor], training: bool) -> tf.Tensor:
+        encoded = self.encoder.encode(inputs, training=False)
+        rows = encoded.layout.restore(_activations(encoded, self.features))
+        mask = tf.not_equal(inputs["input_mask"], 0)
+        for lstm in self.lstms:
+            rows = lstm(rows, mask=mask, training=training)
+        tokens = encoded.layout.flatten(rows)
+        return encoded.layout.restore(tf.cast(self.feature_classifier(tokens), tf.float32))
+
+    def loss_targets(self, y: tf.Tensor) -> dict[str, Targets]:
+        """Every label that is not -1 weighs 1."""
+        labels = tf.cast(y, tf.int32)
+        counted = tf.not_equal(labels, IGNORED)
+        return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
+
+    def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What `call` returns."""
+        return {"tokens": y_pred}
+
+    def windows(self) -> WordPreprocessor:
+        """What cuts texts given as words into windows."""
+        return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
+
+    def rows(self, given: Given) -> TaggedTexts:
+        """See `TaskModel`; tags of entities become IOB2."""
+        texts = inputs.lists_of_texts(given.columns[0], "words")
+        texts = [list(map(inputs.plain, words)) for words in texts]
+        for row, words in enumerate(texts):
+            if not words:
+                raise UserError(f"words {row} is empty; leave out texts without words")
+        tags = None
+        if given.targets is not None:
+            tags = [self._tags(row, each) for row, each in enumerate(given.targets)]
+            for row, (words, each) in enumerate(zip(texts, tags, strict=True)):
+                if len(words) != len(each):
+                    raise UserError(
+                        f"row {row} has {len(words)} words, but {len(each)} tags; give a tag for "
+                        "each word"
+                    )
+        return TaggedTexts(_sentences(texts, tags))
+
+    @staticmethod
+    def _tags(row: int, values: Any) -> list[str]:
+        if values is None or isinstance(values, str | bytes | int | float):
+            raise UserError(f"tags {row} is {values!r}, not a list of tags")
+        tags, _ = inputs.label_texts(inputs.as_list(values, f"tags {row}"), f"tags {row}, tag")
+        return tags
+
+    def learn_from(self, rows: TaggedTexts) -> None:
+        """See `TaskModel`."""
+        if not self.labels:
+            self.name_classes(labels_of(rows, "the tags"))
+
+    def check_targets(self, rows: TaggedTexts) -> None:
+        """See `TaskModel`."""
+        if self.labels:
+            check_tags(rows, self.labels)
+
+    def examples(
+        self,
+        rows: TaggedTexts,
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> TaggedWindows:
+        """See `TaskModel`."""
+        check_tags(rows, self.labels)
+        index = {label: number for number, label in enumerate(self.labels)}
+        labels = [[index[tag] for tag in tags] for tags in rows.tags]
+        of_words = None
+        if weights is not None or class_weight is not None:
+            of_texts = np.ones(len(labels)) if weights is None else weights
+            of_classes = class_weight or {}
+            of_words = [
+                [weight * of_classes.get(label, 1.0) for label in text]
+                for text, weight in zip(labels, of_texts, strict=True)
+            ]
+        return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """See `TaskModel`; words and tags are ragged, or [batch, words] padded with ""."""
+        if isinstance(x, Mapping):
+            x = x["words"]
+        words = x if isinstance(x, tf.RaggedTensor) else without_padding(x)
+        tags = y if isinstance(y, tf.RaggedTensor) else without_padding(y)
+        said = "in the dataset, a row has another number of tags than of words"
+        same = tf.reduce_all(tags.row_lengths() == words.row_lengths())
+        with tf.control_dependencies([tf.debugging.Assert(same, [said])]):
+            labels = tags.with_values(self.class_of(tags.values))
+        windows = self.windows()(words)
+        first = tf.cast(tf.gather(labels.row_starts(), windows.rows), tf.int32)[:, tf.newaxis]
+        of_words = tf.concat([labels.values, [IGNORED]], axis=0)
+        places = tf.where(windows.words < 0, tf.size(labels.values), first + windows.words)
+        more = () if weights is None else (tf.gather(weights, windows.rows),)
+        return windows.features, tf.gather(of_words, places), *more
+
+    def infer(
+        self, rows: TaggedTexts, batch_size: int | None = None, verbose: Any = "auto"
+    ) -> np.ndarray:
+        """float32 [words, labels]: the logits of every word, in their order."""
+        lengths = [len(text) for text in rows.texts]
+        first_words = np.cumsum([0, *lengths])
+        logits = np.zeros((first_words[-1], len(self.labels)), np.float32)
+        asked = [{"words": _askable(text)} for text in rows.texts]
+        for chosen, answered in batches(self, "logits", asked, batch_size, verbose, "tagging"):
+            for place, row in enumerate(chosen):
+                found = answered["logits"][place, : lengths[row]]
+                logits[first_words[row] : first_words[row + 1]] = found
+        return logits
+
+    def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
+        """See `entity_metrics`, where the tags are of entities; else `accuracy`.
+
+        And `loss`, the mean cross-entropy of words.
+        """
+        if rows.sentences[0].tags is None:
+            return {}
+        check_tags(rows, self.labels)
+        gold = [each.tags for each in rows.sentences]
+        index = {label: number for number, label in enumerate(self.labels)}
+        labels = np.array([index[tag] for tags in gold for tag in tags])
+        if EntityTypes.are_tags(self.labels):
+            types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
+            metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
+        else:
+            metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
+        return metrics | {"loss": float(tf.reduce_mean(loss))}
+
+    def predicted(self, logits: np.ndarray, rows: TaggedTexts) -> list[list[str]]:
+        """The best tags of each sentence."""
+        best = best_labels(logits).labels.numpy()
+        return rows.by_sentence([self.labels[label] for label in best])
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        tagger = self._tagger(None)
+
+        def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
+            words = without_padding(given["words"])
+            return {"logits": tagger.logits(tokenize_words(words, self.tokenizer)).to_tensor(0.0)}
+
+        return {"logits": Signature(_WORDS_SPEC, logits, _WORDS)}
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
+
+        All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
+        probabilities of the labels. Offsets are bytes; those of words that were given as words are
+        of the text that they make when one space stands between each two.
+        """
+        tagger = self._tagger(network)
+        signatures = {
+            "serving_default": Signature(
+                strings("text"), lambda given: self._tag_text(given["text"], tagger), _TEXT
+            ),
+            "words": Signature(
+                _WORDS_SPEC, lambda given: self._tag_words(given["words"], tagger), _WORDS
+            ),
+        }
+        if EntityTypes.are_tags(self.labels):
+            types = EntityTypes(self.labels)
+            signatures["entities"] = Signature(
+                strings("text"), lambda given: self._find(given["text"], tagger, types), _TEXT
+            )
+        return signatures
+
+    def _tagger(self, network: Network | None) -> WordTagger:
+        return WordTagger(self._network(network), self.windows())
+
+    def _tag_text(self, texts: tf.Tensor, tagger: WordTagger) -> Tensors:
+        """Cuts `texts`, string [batch], into words and labels these."""
+        pieces, starts, ends = split_words(texts, self.tokenizer)
+        words = cut(texts, starts, ends)
+        return self._labelled(words, tagger(pieces), starts, ends, width=None)
+
+    def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
+        """Labels words, string [batch, words], in which "" after the last word is padding."""
+        words = without_padding(padded)
+        tags = tagger(tokenize_words(words, self.tokenizer))
+        sizes = tf.strings.length(words.values)
+        first_bytes = splits_of(sizes + 1)
+        text = owners(tf.cast(words.row_splits, tf.int32))
+        starts = first_bytes[:-1] - tf.gather(first_bytes, tf.gather(words.row_splits, text))
+        starts, ends = words.with_values(starts), words.with_values(starts + sizes)
+        return self._labelled(words, tags, starts, ends, width=tf.shape(padded)[1])
+
+    def _find(self, texts: tf.Tensor, tagger: WordTagger, types: EntityTypes) -> Tensors:
+        """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
+        pieces, starts, ends = split_words(texts, self.tokenizer)
+        found = types.entities(tagger(pieces), starts, ends)
+        names = tf.constant(types.names, tf.string)
+        kinds = found.types.with_values(tf.gather(names, found.types.values))
+        return {
+            "entities": cut(texts, found.starts, found.ends).to_tensor(""),
+            "types": kinds.to_tensor(""),
+            "starts": found.starts.to_tensor(-1),
+            "ends": found.ends.to_tensor(-1),
+            "scores": found.scores.to_tensor(0.0),
+        }
+
+    def _labelled(
+        self,
+        words: tf.RaggedTensor,
+        tags: Tags,
+        starts: tf.RaggedTensor,
+        ends: tf.RaggedTensor,
+        width: tf.Tensor | None,
+    ) -> Tensors:
+        """Words with what is known of them, padded to `width` or else to the longest text."""
+        labels = tags.labels.with_values(tf.gather(tf.constant(self.labels), tags.labels.values))
+        shape = None if width is None else tf.stack([-1, width])
+        return {
+            "words": words.to_tensor("", shape=shape),
+            "labels": labels.to_tensor("", shape=shape),
+            "starts": starts.to_tensor(-1, shape=shape),
+            "ends": ends.to_tensor(-1, shape=shape),
+            "scores": tags.scores.to_tensor(0.0, shape=shape),
+        }
+
+    def predict(
+        self,
+        x: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        words: Any = None,
+    ) -> Any:
+        """The entities of texts, or the tags of words; on ids, Keras's `predict`.
+
+        Args:
+            x: texts; one string gives one answer.
+            words: a list of words for each text instead; one list of words gives one answer.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            steps, callbacks: as in Keras, for ids.
+
+        Returns:
+            For each text a list of dicts: `text`, `type`, the characters `start` to `end`
+            (exclusive), and `score`, a probability. Where the labels are not of entities there is
+            one for each word. For words, a list of their tags.
+
+        Raises:
+            UserError: something is not a string.
+        """
+        if words is None and inputs.is_for_keras(x):
+            return super().predict(x, batch_size, verbose, steps, callbacks)
+        self._check_ready()
+        if isinstance(x, tf.data.Dataset):
+            x, _ = inputs.from_dataset(x, steps, "x")
+            if x and isinstance(x[0], list):
+                words = x
+        if words is not None:
+            return self.answer_words(self, words, batch_size, verbose)
+        return self.answer_texts(self, x, batch_size, verbose)
+
+    @classmethod
+    def answer_words(
+        cls, model: Answers, words: Any, batch_size: int | None = None, verbose: Any = "auto"
+    ) -> Any:
+        """Tags of words by a model, or a SavedModel of one, as Python values."""
+        lists = inputs.as_list(words, "words")
+        single = bool(lists) and inputs.is_text(lists[0])
+        checked = inputs.lists_of_texts([lists] if single else lists, "words")
+        answers = each_answer(
+            model,
+            "words",
+            [{"words": _askable(each)} for each in checked],
+            lambda outputs, place, row: as_json(outputs["labels"][place][: len(checked[row])]),
+            batch_size,
+            verbose,
+            "tagging",
+        )
+        return answers[0] if single else answers
+
+    @classmethod
+    def answer_texts(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: Any = "auto"
+    ) -> Any:
+        """Entities in texts by a model, or a SavedModel of one, as Python values."""
+        x, single = inputs.as_batch(x)
+        (column,) = inputs.columns_of(x, ("text",))
+        texts = inputs.texts_of(column, "text")
+        try:
+            model.ranks("entities")
+            signature, of, kind = "entities", "entities", "types"
+        except UserError:  # tags of something else
+            signature, of, kind = "serving_default", "words", "labels"
+
+        def answer(outputs: Outputs, place: int, row: int) -> list[dict[str, Any]]:
+            character = inputs.characters(texts[row])
+            starts = outputs["starts"][place]
+            return [
+                {
+                    "text": as_json(outputs[of][place][i]),
+                    "type": as_json(outputs[kind][place][i]),
+                    "start": character(int(starts[i])),
+                    "end": character(int(outputs["ends"][place][i])),
+                    "score": as_json(outputs["scores"][place][i]),
+                }
+                for i in np.flatnonzero(starts >= 0)
+            ]
+
+        rows = [{"text": text} for text in texts]
+        answers = each_answer(model, signature, rows, answer, batch_size, verbose, "tagging")
+        return answers[0] if single else answers
+
+
+def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
+    """The labels that rows are to be tagged with.
+
+    Every type of entity has its B and its I, even if the rows lack one of them.
+
+    Raises:
+        UserError: there is no entity, or one label only.
+    """
+    found = {tag for each in rows.sentences for tag in each.tags}
+    if not EntityTypes.are_tags(sorted(found)):
+        if len(found) < 2:
+            raise UserError(f"{source}: only one label, {found.pop()!r}; there must be two or more")
+        return tuple(sorted(found))
+    types = {parse(tag).type for tag in found} - {""}
+    if not types:
+        raise UserError(f"{source}: all tags are {OUTSIDE}; there is no entity to learn from")
+    return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
+
+
+def check_tags(rows: TaggedTexts, labels: Sequence[str], source: str = "the data") -> None:
+    """Raises UserError where a tag is none of the labels; with its place."""
+    for sentence in rows.sentences:
+        for word, tag in enumerate(sentence.tags or ()):
+            if tag not in labels:
+                kind = parse(tag)
+                what = (
+                    f"entities of type {kind.type!r} are"
+                    if kind and kind.type
+                    else f"the label {tag!r} is"
+                )
+                raise UserError(
+                    f"{source}, {sentence.place(word)}: {what} not in the training data; known "
+                    f"labels are {', '.join(labels)}; train with some of them, or tag them O"
+                )
+
+
+def _sentences(
+    texts: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] | None
+) -> list[Sentence]:
+    """Texts as sentences; tags of entities, of any scheme, become IOB2."""
+    if tags is None:
+        return tidied("the data", [Untidied(words, None) for words in texts])
+    parsed = [[parse(tag) for tag in each] for each in tags]
+    if any(tag is None for each in parsed for tag in each):
+        rows = zip(texts, tags, strict=True)
+        return [Sentence(tuple(w), tuple(t), row) for row, (w, t) in enumerate(rows, start=1)]
+    return [
+        Sentence(tuple(words), to_iob2(each), row)
+        for row, (words, each) in enumerate(zip(texts, parsed, strict=True), start=1)
+    ]
+
+
+def _askable(words: Sequence[inputs.Text]) -> list[inputs.Text]:
+    """Words as they can be asked about: "" would be padding, and is no more than a blank."""
+    return [word or " " for word in words]
+
+
+def _check_features(encoder: Encoder, features: str) -> None:
+    """Raises UserError where an encoder has no such activations."""
+    if features not in FEATURES:
+        raise UserError(f"unknown features {features!r}; choose one of {', '.join(FEATURES)}")
+    layers = encoder.config.num_hidden_layers
+    needed = {"second_to_last": 2, "sum_last_four": 4, "concat_last_four": 4}.get(features, 1)
+    if layers < needed:
+        raise UserError(f"features {features} need {needed} layers; the encoder has {layers}")
+    if encoder.config.bilstm:
+        raise UserError("features have a BiLSTM of their own; leave out model.bilstm")
+
+
+def _activations(encoded: Encoded, features: str) -> tf.Tensor:
+    """[tokens, hidden or 4 * hidden]."""
+    layers = encoded.layers
+    return {
+        "embeddings": lambda: encoded.embeddings,
+        "second_to_last": lambda: layers[-2],
+        "last": lambda: layers[-1],
+        "sum_last_four": lambda: tf.add_n(layers[-4:]),
+        "concat_last_four": lambda: tf.concat(layers[-4:], axis=-1),
+        "sum_all": lambda: tf.add_n(layers),
+    }[features]()

@@ -1,0 +1,103 @@
+"""Models by their names on the Hugging Face Hub, through huggingface_hub and a real HTTP server."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoints import hub_server
+
+pytest.importorskip("huggingface_hub")
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "fixtures" / "huggingface_answers" / "classification"
+
+# Loads each model that it is given by name, and prints an answer or a UserError for each.
+SCRIPT = """
+import json, sys
+import bert_tf
+for name in sys.argv[1:]:
+    try:
+        answer = bert_tf.load(name).predict("a dog ran")["label"]
+    except bert_tf.UserError as error:
+        answer = f"UserError: {error}"
+    print(json.dumps([name, answer]))
+"""
+
+
+def load(endpoint, cache, *names, folder=None, **environment):
+    """What a new process prints of each name; huggingface_hub reads its settings at its import."""
+    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *names],
+        cwd=folder or cache,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | settings | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """What is printed of names while there is a Hub, and afterwards without a network."""
+    cache = tmp_path_factory.mktemp("hub")
+    (cache / "org").mkdir()
+    (cache / "org" / "local").symlink_to(FOLDER)
+    repositories = {name: FOLDER for name in ("org/good", "org/broken", "org/local", "short")}
+    with hub_server.serving(repositories, broken=("org/broken",)) as endpoint:
+        names = ("org/good", "hf://org/good", "short", "org/local", "org/missing", "org/broken")
+        online = load(endpoint, cache, *names, HF_HUB_DOWNLOAD_TIMEOUT="2")
+    offline = load(endpoint, cache, "org/good", "org/never")
+    return online, offline
+
+
+def test_a_name_loads_the_model(answers):
+    online, _ = answers
+    assert online["org/good"] == online["hf://org/good"] == online["short"]
+    assert online["org/good"] in ("good", "bad", "neither")
+
+
+def test_a_path_that_exists_wins(answers):
+    online, _ = answers
+    assert online["org/local"] == online["org/good"]
+
+
+def test_without_a_network_the_cache_answers(answers):
+    online, offline = answers
+    assert offline["org/good"] == online["org/good"]
+
+
+def test_a_name_that_does_not_exist_names_both_readings(answers):
+    online, _ = answers
+    assert online["org/missing"] == (
+        "UserError: there is no file or folder org/missing, and org/missing is not on the Hugging "
+        "Face Hub; check its spelling"
+    )
+
+
+def test_without_a_network_and_a_cache_names_both_readings(answers):
+    _, offline = answers
+    assert offline["org/never"] == (
+        "UserError: there is no file or folder org/never, and org/never is not in the cache, and "
+        "the Hugging Face Hub cannot be reached; connect to the network once, or give a folder"
+    )
+
+
+def test_a_broken_download_is_one_sentence(answers):
+    online, _ = answers
+    assert online["org/broken"].startswith(
+        "UserError: there is no file or folder org/broken, and org/broken cannot be downloaded ("
+    )
+    assert online["org/broken"].endswith("; try again later")
+
+
+def test_huggingface_hub_that_is_missing_is_named(tmp_path):
+    (tmp_path / "huggingface_hub.py").write_text("raise ImportError")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    found = load("http://127.0.0.1:1", tmp_path, "org/name", PYTHONPATH=path)
+    assert "requires huggingface_hub; install it: pip install" in found["org/name"]

@@ -1,0 +1,75 @@
+"""Checkpoints with heads that transformers wrote answer as transformers does (pinned, 1e-5)."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+
+# Made by tests/fixtures/make_huggingface_answers.py.
+FOLDER = Path(__file__).parents[1] / "fixtures" / "huggingface_answers"
+TOLERANCE = 1e-5
+
+
+def load(name, **settings):
+    answers = json.loads((FOLDER / name / "answers.json").read_text(encoding="utf-8"))
+    return bert_tf.load(FOLDER / name, **settings), answers
+
+
+def check_probabilities(found, expected):
+    for one, answer in zip(found, expected, strict=True):
+        assert one["probabilities"] == pytest.approx(answer["probabilities"], abs=TOLERANCE)
+        assert one["label"] == max(answer["probabilities"], key=answer["probabilities"].get)
+        assert one["probability"] == pytest.approx(max(answer["probabilities"].values()), abs=1e-5)
+
+
+def test_texts_have_its_labels_and_probabilities():
+    model, expected = load("classification")
+    assert type(model) is bert_tf.TextClassifier
+    check_probabilities(model.predict([each["text"] for each in expected]), expected)
+
+
+def test_pairs_have_its_labels_and_probabilities():
+    model, expected = load("pairs", pair=True)
+    pairs = tuple([each[name] for each in expected] for name in ("text_a", "text_b"))
+    check_probabilities(model.predict(pairs), expected)
+
+
+def test_words_have_its_tags():
+    model, expected = load("tags")
+    assert type(model) is bert_tf.TokenClassifier
+    words = [each["words"] for each in expected]
+    assert model.predict(words=words) == [each["tags"] for each in expected]
+
+    width = max(map(len, words))
+    scores = model.ask("words", [{"words": each} for each in words])["scores"]
+    for row, each in enumerate(expected):
+        padded = np.pad(each["scores"], (0, width - len(each["scores"])))
+        assert scores[row] == pytest.approx(padded, abs=TOLERANCE)
+
+
+def test_questions_have_its_answers():
+    model, expected = load("questions", unanswerable=True, max_length=64, max_question_length=20)
+    assert type(model) is bert_tf.QuestionAnswerer
+    rows = [{name: each[name] for name in ("question", "context")} for each in expected]
+    found = model.ask("answers", rows)
+    answers = [text.decode() for text in found["best_answer"]]
+    assert answers == [each["answer"] for each in expected]
+    null = np.array([each["null_score"] for each in expected])
+    assert found["null_score"] == pytest.approx(null, abs=TOLERANCE)
+    best = np.array([each["logits"] for each in expected])
+    assert found["null_odds"] == pytest.approx(null - best, abs=TOLERANCE)
+
+
+def test_offsets_of_answers_are_its_characters():
+    model, expected = load("questions", max_length=64, max_question_length=20)
+    for each in expected:
+        found = model.predict(question=each["question"], context=each["context"])
+        assert (found["answer"], found["start"], found["end"]) == (
+            each["answer"],
+            each["start"],
+            each["end"],
+        )
+        assert each["context"][found["start"] : found["end"]] == found["answer"]

@@ -1,0 +1,254 @@
+"""Every mistake in what is given to a task model is one sentence, with its position."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from tests.tasks import tiny_objects as tiny
+from tests.tasks.tiny_objects import LABELS, TEXTS
+
+PAIRS = list(zip(TEXTS, TEXTS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return tiny.classifier(labels=["bad", "good"], pair=False)
+
+
+@pytest.fixture(scope="module")
+def of_pairs():
+    return tiny.classifier(labels=["bad", "good"], pair=True)
+
+
+def refusal(call, *arguments, **options):
+    """The sentence of the UserError, which is a ValueError, that a call raises."""
+    with pytest.raises(bert_tf.UserError) as caught:
+        call(*arguments, **options)
+    assert isinstance(caught.value, ValueError)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+def test_texts_and_labels_of_different_number(classifier):
+    for call in (classifier.fit, classifier.evaluate):
+        assert refusal(call, TEXTS, LABELS[:-1]) == (
+            "there are 24 rows, but 23 labels; give one for each row"
+        )
+
+
+def test_columns_of_different_number(of_pairs):
+    expected = "the columns have different numbers of rows: 24 of text_a and 23 of text_b"
+    assert refusal(of_pairs.fit, (TEXTS, TEXTS[:-1]), LABELS) == expected
+    assert refusal(of_pairs.predict, (TEXTS, TEXTS[:-1])) == expected
+
+
+def test_no_texts(classifier):
+    for call in (classifier.fit, classifier.evaluate):
+        assert refusal(call, [], []) == "there are no rows; give at least one"
+
+
+def test_a_label_that_training_did_not_have(classifier):
+    expected = "the data, row 1: label 'ugly' is unknown; there are bad, good"
+    labels = ["bad", "ugly"]
+    assert refusal(classifier.evaluate, TEXTS[:2], labels) == expected
+    assert refusal(classifier.fit, TEXTS[:2], labels) == expected
+    validation = {"validation_data": (TEXTS[:2], labels)}
+    assert refusal(classifier.fit, TEXTS, LABELS, **validation) == expected
+
+
+def test_one_class_only():
+    assert refusal(tiny.classifier().fit, TEXTS, ["good"] * 24) == (
+        "the data: only one label, 'good'; a classifier needs two or more"
+    )
+
+
+@pytest.mark.parametrize("make", [tiny.classifier, tiny.regressor, tiny.tagger])
+def test_labels_missing(make):
+    assert "the labels are missing; give them as the second argument" in refusal(make().fit, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["bad", None], "label 1 is missing"),
+        (["bad", float("nan")], "label 1 is missing"),
+        ([True, False], "label 0 is the boolean True; give the name of a class, or 0 and 1"),
+        ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
+        (["bad", 1], "label 0 is a string and label 1 a number; give labels of one kind"),
+        (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
+    ],
+)
+def test_what_is_no_label(classifier, labels, expected):
+    assert refusal(classifier.fit, TEXTS[:2], labels).startswith(expected)
+
+
+def test_numbers_to_predict_that_are_none():
+    assert (
+        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two', not a number"
+    )
+    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True, not a number"
+    infinite = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, np.inf])
+    assert infinite == "the data, row 1: label 'inf' is not a finite number"
+
+
+def test_a_number_where_a_string_is_expected(classifier, of_pairs):
+    for call, more in ((classifier.predict, ()), (classifier.fit, (LABELS[:2],))):
+        assert refusal(call, ["cat", 7], *more) == "text 1 is 7, not a string"
+        assert refusal(call, ["cat", None], *more) == "text 1 is missing (None); give a string"
+        missing = refusal(call, ["cat", float("nan")], *more)
+        assert missing == "text 1 is missing (nan); give a string"
+    assert refusal(classifier.predict, np.array([1.5, 2.5])) == "text 0 is 1.5, not a string"
+    assert refusal(of_pairs.predict, (["cat"], [7])) == "text_b 0 is 7, not a string"
+    assert refusal(tiny.answerer().predict, ["cat"], [7]) == "context 0 is 7, not a string"
+
+
+def test_a_list_of_tuples(classifier, of_pairs):
+    expected = (
+        "text 0 is ('the cat sat', 'the cat sat'), not a string; give pairs as two columns, "
+        "(first_texts, second_texts), not as a list of pairs"
+    )
+    assert refusal(tiny.classifier().fit, PAIRS, LABELS) == expected
+    assert refusal(classifier.predict, PAIRS) == expected
+    assert "give a tuple of 2 columns: (text_a, text_b)" in refusal(of_pairs.predict, PAIRS)
+
+
+def test_pairs_where_single_texts_were_trained_and_the_reverse(classifier, of_pairs):
+    for call, more in ((classifier.predict, ()), (classifier.fit, (LABELS,))):
+        assert refusal(call, (TEXTS, TEXTS), *more) == (
+            "the model takes single texts, but a tuple of 2 columns was given; give a list of texts"
+        )
+    for call, more in ((of_pairs.predict, ()), (of_pairs.fit, (LABELS,))):
+        assert refusal(call, TEXTS, *more) == (
+            "the model takes text_a and text_b, but one column was given; give a tuple of 2 "
+            "columns: (text_a, text_b)"
+        )
+    rows = tf.data.Dataset.from_tensor_slices(((TEXTS, TEXTS), LABELS)).batch(8)
+    assert "the model takes text, but the dataset has 2 columns" in refusal(classifier.fit, rows)
+
+
+def test_one_string_is_no_training_data(classifier):
+    assert refusal(classifier.fit, "cat", ["good"]) == "text is one string; give a list of strings"
+
+
+def test_an_answer_that_is_not_in_its_context():
+    answers = [{"text": "mat", "start": 18}, *tiny.ANSWERS[1:]]
+    found = refusal(tiny.answerer().fit, tiny.QUESTIONS, tiny.CONTEXTS, answers)
+    assert found == "answer 0, 'mat', does not stand at character 18 of its context"
+
+
+@pytest.mark.parametrize("answer", ["mat", {"text": "mat"}, {"start": 3}, 7, [1]])
+def test_what_is_no_answer(answer):
+    found = refusal(tiny.answerer().fit, ["cat"], ["the mat"], [answer])
+    assert found.startswith("answer 0 is ")
+    assert 'give a dict with "text" and "start"' in found
+
+
+def test_answers_missing():
+    assert "the answers are missing" in refusal(tiny.answerer().fit, ["cat"], ["the mat"])
+    found = refusal(tiny.answerer(unanswerable=False).fit, ["cat"], ["the mat"], [None])
+    assert found.startswith("answer 0 is missing, but the model always answers")
+    rows = [{"question": "cat", "context": "the mat"}, {"question": "cat"}]
+    assert refusal(tiny.answerer().predict, rows) == "row 1 has no context; there are question"
+
+
+def test_words_and_tags_of_different_number():
+    tags = [tiny.TAGS[0], tiny.TAGS[1][:-1]]
+    assert refusal(tiny.tagger().fit, tiny.WORDS[:2], tags) == (
+        "row 1 has 4 words, but 3 tags; give a tag for each word"
+    )
+
+
+def test_words_that_are_none():
+    assert refusal(tiny.tagger().fit, ["the cat"], [["O"]]) == (
+        "words 0 is 'the cat', not a list of strings"
+    )
+    assert refusal(tiny.tagger().fit, [["the", 3]], [["O", "O"]]) == (
+        "words 0, entry 1 is 3, not a string"
+    )
+    assert refusal(tiny.tagger().fit, [["the"], []], [["O"], []]) == (
+        "words 1 is empty; leave out texts without words"
+    )
+    assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O', not a list of tags"
+    assert "all tags are O" in refusal(tiny.tagger().fit, [["the"]], [["O"]])
+    found = refusal(tiny.tagger(labels=["O", "B-x", "I-x"]).fit, [["the"]], [["B-y"]])
+    assert found.startswith("the data, row 1, word 1: entities of type 'y' are not in the training")
+
+
+def test_choices_that_are_none():
+    model = tiny.chooser()
+    assert refusal(model.fit, (["cat"], [["sat", "ran"]]), [2]) == (
+        "label 0 is 2; it must be the number of one of the 2 choices, counted from 0"
+    )
+    assert refusal(model.predict, ["cat"], [["sat"]]) == (
+        "choices 0 has 1; there must be two or more"
+    )
+    assert refusal(model.predict, ["cat"], [["sat", " "]]) == "choices 0: choice 1 is empty"
+    assert refusal(model.predict, ["cat"], ["sat"]) == "choices 0 is 'sat', not a list of strings"
+
+
+@pytest.mark.parametrize("ask", ["predict", "serve", "export", "save_checkpoint"])
+def test_a_model_without_labels_does_not_answer(ask, tmp_path):
+    given = {"predict": ["cat"], "serve": tf.constant(["cat"])}.get(ask, tmp_path / "out")
+    assert "has no labels yet; train it" in refusal(getattr(tiny.classifier(), ask), given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights(classifier):
+    assert refusal(classifier.fit, TEXTS, LABELS, sample_weight=[1.0]) == (
+        "there are 24 rows, but 1 sample weights; give one for each row"
+    )
+    assert "finite number" in refusal(classifier.fit, TEXTS, LABELS, sample_weight=[np.nan] * 24)
+    assert refusal(classifier.fit, TEXTS, LABELS, class_weight={"ugly": 1}) == (
+        "class_weight has 'ugly', which is no label; there are bad, good"
+    )
+    found = refusal(tiny.answerer().fit, ["c"], ["mat"], [None], class_weight={0: 1.0})
+    assert found == "class_weight is for classes, which a QuestionAnswerer has not"
+    assert "count all rows alike" in refusal(
+        classifier.evaluate, TEXTS, LABELS, sample_weight=[1.0] * 24
+    )
+
+
+def test_datasets_that_do_not_fit(classifier):
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
+    assert "batch it first: dataset.batch(32)" in refusal(classifier.fit, rows)
+    assert "batch it first: dataset.batch(32)" in refusal(classifier.evaluate, rows)
+    assert "give labels= when the model is made" in refusal(tiny.classifier().fit, rows.batch(8))
+    assert "the dataset has no labels" in refusal(
+        classifier.fit, tf.data.Dataset.from_tensor_slices(TEXTS).batch(8)
+    )
+    endless = rows.batch(8).repeat()
+    assert "x is an endless dataset; say how many steps" in refusal(classifier.evaluate, endless)
+    assert "a dataset holds its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
+
+
+def test_a_label_in_a_dataset_that_is_unknown():
+    labels = ["bad", "ugly"]
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS[:2], labels)).batch(2)
+    model = tiny.classifier(labels=["bad", "good"])
+    assert refusal(model.fit, rows, verbose=0) == (
+        "in the dataset, the label 'ugly' is unknown; there are bad, good"
+    )
+
+
+def test_validation_data_that_do_not_fit(classifier):
+    fit = classifier.fit
+    assert refusal(fit, TEXTS, LABELS, validation_data=TEXTS) == (
+        "validation_data must be two entries, (inputs, labels)"
+    )
+    assert "validation_split 0.99 of 24 rows leaves no rows" in refusal(
+        fit, TEXTS, LABELS, validation_split=0.99
+    )
+
+
+def test_settings_that_do_not_fit(tmp_path):
+    assert refusal(tiny.classifier, max_length=99) == (
+        "max_length 99 is longer than the model's 32 positions; lower it to 32"
+    )
+    assert "the label 'good' is there 2 times" in refusal(tiny.classifier, labels=["good", "good"])
+    tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
+    for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
+        assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
+            "a TextClassifier has no setting 'lenght'; it has pair, max_length, dropout"
+        )

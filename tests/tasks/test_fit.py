@@ -1,0 +1,572 @@
+"""`fit` on strings, with all that people give to Keras's `fit`; `evaluate` and `predict`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.checkpoints.names import weight_names
+from tests.tasks import tiny_objects as tiny
+from tests.tasks.tiny_objects import LABELS, TEXTS
+
+RATE = 3e-3
+NAMES = ["bad", "good"]
+
+
+def weights(model):
+    return {name: variable.numpy() for name, variable in weight_names(model).items()}
+
+
+def dataset(batch_size=8):
+    return tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(batch_size)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A classifier, what its `fit` returned, and the data of which it knows nothing else."""
+    model = tiny.classifier()
+    history = model.fit(
+        TEXTS,
+        LABELS,
+        epochs=6,
+        batch_size=8,
+        learning_rate=RATE,
+        validation_data=(TEXTS[:8], LABELS[:8]),
+        verbose=0,
+    )
+    return model, history
+
+
+def test_it_learns_the_labels_it_is_given(fitted):
+    model, _ = fitted
+    assert model.labels == ("bad", "good")
+    answers = model.predict(["the cat flew", "a dog flew"], verbose=0)
+    assert [each["label"] for each in answers] == ["good", "bad"]
+    for each in answers:
+        assert each["probability"] == each["probabilities"][each["label"]]
+        assert sum(each["probabilities"].values()) == pytest.approx(1)
+
+
+def test_one_string_gives_one_answer_and_a_list_a_list(fitted):
+    model, _ = fitted
+    (of_list,) = model.predict(["the cat flew"])
+    assert model.predict("the cat flew") == of_list == model.predict("the cat flew", verbose=0)
+    assert model.predict([]) == []
+
+
+def test_logs_carry_the_official_metrics_of_the_validation_data(fitted):
+    model, history = fitted
+    found = model.evaluate(TEXTS[:8], LABELS[:8])
+    assert found.keys() == {"accuracy", "f1", "mcc", "loss"}
+    for name, value in found.items():
+        assert len(history.history[f"val_{name}"]) == 6
+        assert history.history[f"val_{name}"][-1] == value
+
+
+def test_the_recipe_is_the_papers(fitted):
+    model, _ = fitted
+    optimizer = model.optimizer
+    assert isinstance(optimizer, bert_tf.AdamW)
+    assert (optimizer.decay_rate, optimizer.clip_norm, optimizer.epsilon) == (0.01, 1.0, 1e-6)
+    schedule = optimizer.get_config()["learning_rate"]["config"]
+    steps = 6 * (len(TEXTS) // 8)
+    assert (schedule["total_steps"], schedule["warmup_steps"]) == (steps, round(steps / 10))
+    assert int(optimizer.iterations) == steps
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (np.array(TEXTS), np.array(LABELS)),
+        (np.array(TEXTS, object), LABELS),
+        (pd.Series(TEXTS), pd.Series(LABELS)),
+        (pd.Series(TEXTS, dtype="string"), pd.Series(LABELS, dtype="category")),
+        (tf.constant(TEXTS), tf.constant(LABELS)),
+        ([text.encode() for text in TEXTS], tuple(LABELS)),
+    ],
+    ids=["numpy", "objects", "pandas", "pandas strings", "tensors", "bytes"],
+)
+def test_texts_may_come_in_any_form(given):
+    model = tiny.classifier(labels=NAMES)
+    found, expected = (
+        model.examples(model.rows(model.given(*data))) for data in (given, (TEXTS, LABELS))
+    )
+    everything = np.arange(len(TEXTS))
+    for ours, theirs in zip(
+        *(tf.nest.flatten(each.take(everything)) for each in (found, expected)), strict=True
+    ):
+        assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_whole_numbers_sort_as_numbers_and_come_back_as_text():
+    model = tiny.classifier()
+    model.fit(TEXTS, [10, 9, 2] * 8, batch_size=8, verbose=0)
+    assert model.labels == ("2", "9", "10")
+    assert model.predict("cat")["label"] in model.labels
+    assert model.evaluate(TEXTS, [10, 9, 2] * 8) == model.evaluate(TEXTS, ["10", "9", "2"] * 8)
+
+
+@pytest.mark.slow
+def test_pairs_are_two_columns():
+    model = tiny.classifier()
+    model.fit((TEXTS, TEXTS[::-1]), LABELS, batch_size=8, verbose=0)
+    assert model.pair
+    answers = model.predict((TEXTS[:3], TEXTS[3:6]))
+    alone = model.predict((TEXTS[0], TEXTS[3]))
+    assert alone["probability"] == pytest.approx(answers[0]["probability"], abs=1e-6)
+    assert model.predict({"text_b": TEXTS[3:6], "text_a": TEXTS[:3]}) == answers
+    assert model.evaluate((TEXTS, TEXTS), LABELS).keys() == {"accuracy", "f1", "mcc", "loss"}
+
+
+@pytest.mark.slow
+def test_a_validation_split_is_the_last_rows():
+    model, same = (tiny.classifier(labels=NAMES) for _ in range(2))
+    split = model.fit(TEXTS, LABELS, validation_split=0.25, batch_size=6, seed=1, verbose=0)
+    data = (TEXTS[18:], LABELS[18:])
+    given = same.fit(TEXTS[:18], LABELS[:18], validation_data=data, batch_size=6, seed=1, verbose=0)
+    assert split.history.keys() == given.history.keys()
+    for name, values in given.history.items():
+        assert split.history[name] == pytest.approx(values, rel=1e-4, abs=1e-6)
+
+
+def test_callbacks_see_the_validation(tmp_path):
+    model = tiny.classifier()
+    stop = keras.callbacks.EarlyStopping(monitor="val_loss", mode="max", patience=1)
+    kept = keras.callbacks.ModelCheckpoint(
+        tmp_path / "best.keras", monitor="val_accuracy", mode="max", save_best_only=True
+    )
+    board = keras.callbacks.TensorBoard(tmp_path / "logs")
+    history = model.fit(
+        TEXTS,
+        LABELS,
+        epochs=9,
+        batch_size=8,
+        learning_rate=RATE,
+        validation_data=(TEXTS, LABELS),
+        callbacks=[stop, kept, board],
+        verbose=0,
+    )
+
+    # The loss falls, and the greatest was wanted.
+    assert len(history.history["loss"]) < 9
+    assert list((tmp_path / "logs" / "validation").iterdir())
+    best = bert_tf.load(tmp_path / "best.keras")
+    assert best.evaluate(TEXTS, LABELS)["accuracy"] == max(history.history["val_accuracy"])
+
+
+@pytest.mark.slow
+def test_validation_comes_as_often_as_asked():
+    model = tiny.classifier()
+    history = model.fit(
+        TEXTS,
+        LABELS,
+        epochs=4,
+        batch_size=8,
+        validation_data=(TEXTS, LABELS),
+        validation_freq=2,
+        verbose=0,
+    )
+    assert len(history.history["val_loss"]) == 2
+
+
+@pytest.mark.slow
+def test_class_weights_go_by_name_or_number():
+    found = []
+    for class_weight in ({"good": 3.0}, {1: 3.0}, None):
+        model = tiny.classifier()
+        model.fit(TEXTS, LABELS, class_weight=class_weight, batch_size=8, seed=1, verbose=0)
+        found.append(model.get_weights())
+    assert all(map(np.array_equal, found[0], found[1]))
+    assert not all(map(np.array_equal, found[0], found[2]))
+
+
+def test_class_weights_are_sample_weights():
+    weighted = [3.0 if label == "good" else 1.0 for label in LABELS]
+    found = []
+    for given in ({"class_weight": {"good": 3.0}}, {"sample_weight": weighted}, {}):
+        model = tiny.classifier(labels=NAMES)
+        model.fit(TEXTS, LABELS, batch_size=8, seed=1, verbose=0, learning_rate=RATE, **given)
+        found.append(model.get_weights())
+    assert all(map(np.array_equal, found[0], found[1]))
+    assert not all(map(np.array_equal, found[0], found[2]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["answerer", "tagger", "chooser"])
+def test_a_row_of_weight_zero_teaches_nothing(family):
+    """Whatever the targets of such rows are, the weights become the same."""
+    inputs, targets, others = {
+        "answerer": (
+            (tiny.QUESTIONS, tiny.CONTEXTS),
+            tiny.ANSWERS,
+            [{"text": "cat", "start": 4}, {"text": "dog", "start": 2}] * 8,
+        ),
+        "tagger": (tiny.WORDS, tiny.TAGS, [["B-animal", "O", "O"], ["B-animal", *["O"] * 3]] * 8),
+        "chooser": ((TEXTS[:8], tiny.CHOICES), [0, 1] * 4, [1, 0] * 4),
+    }[family]
+    half = len(targets) // 2
+    labels = {"labels": ["O", "B-animal", "I-animal"]} if family == "tagger" else {}
+
+    def fitted(targets, kept):
+        model = getattr(tiny, family)(**labels)
+        options = {"batch_size": 2 * half, "seed": 1, "verbose": 0, "learning_rate": RATE}
+        model.fit(inputs, targets, sample_weight=kept, **options)
+        return model.get_weights()
+
+    mixed = [*targets[:half], *others[half:]]
+    zeros, ones = [1.0] * half + [0.0] * half, [1.0] * 2 * half
+    expected = fitted(targets, zeros)
+    assert all(map(np.array_equal, fitted(mixed, zeros), expected))
+    assert not all(map(np.array_equal, fitted(mixed, ones), expected))
+
+
+@pytest.mark.slow
+def test_rows_in_their_order():
+    """Without shuffling the first batch is that of the first rows."""
+
+    class Seen(keras.callbacks.Callback):
+        losses = ()
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.losses = (*self.losses, logs["loss"])
+
+    losses = []
+    for rows in (TEXTS, TEXTS[:8]):
+        model, seen = tiny.classifier(labels=["bad", "good"]), Seen()
+        model.fit(
+            rows, LABELS[: len(rows)], batch_size=8, shuffle=False, verbose=0, callbacks=[seen]
+        )
+        losses.append(seen.losses[0])
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.slow
+def test_steps_per_epoch_and_initial_epoch():
+    model = tiny.classifier()
+    history = model.fit(
+        TEXTS, LABELS, epochs=5, initial_epoch=3, steps_per_epoch=2, batch_size=8, verbose=0
+    )
+    assert history.epoch == [3, 4]
+    assert int(model.optimizer.iterations) == 4
+
+
+@pytest.mark.slow
+def test_fewer_rows_than_a_batch_are_one_batch():
+    model = tiny.classifier()
+    model.fit(["what a cat", "a dog"], ["good", "bad"], epochs=2, verbose=0)
+    assert int(model.optimizer.iterations) == 2
+
+
+@pytest.mark.slow
+def test_each_fit_compiles_anew_and_goes_on_with_the_weights():
+    model = tiny.classifier()
+    model.fit(TEXTS, LABELS, epochs=2, batch_size=8, verbose=0)
+    first, before = model.optimizer, model.get_weights()
+    model.fit(TEXTS, LABELS, epochs=1, batch_size=8, learning_rate=1e-9, verbose=0)
+    assert model.optimizer is not first
+    assert int(model.optimizer.iterations) == 3
+    for old, new in zip(before, model.get_weights(), strict=True):
+        assert np.allclose(old, new, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_second_fit_draws_another_order():
+    """With one epoch each, two fits see the rows as one fit of two epochs does."""
+
+    class Seen(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.losses = []
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.losses.append(logs["loss"])
+
+    model, seen = tiny.classifier(labels=["bad", "good"]), Seen()
+    for _ in range(2):
+        model.fit(
+            TEXTS, LABELS, batch_size=4, learning_rate=1e-12, seed=1, verbose=0, callbacks=[seen]
+        )
+    assert seen.losses[:6] != pytest.approx(seen.losses[6:], abs=1e-7)
+
+
+@pytest.mark.slow
+def test_a_model_that_was_compiled_is_trained_as_it_was_compiled():
+    model = tiny.classifier()
+    model.compile(keras.optimizers.SGD(0.1), metrics=["accuracy"])
+    history = model.fit(TEXTS, LABELS, epochs=2, batch_size=8, verbose=0)
+    assert isinstance(model.optimizer, keras.optimizers.SGD)
+    assert "accuracy" in history.history
+    model.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    assert int(model.optimizer.iterations) == 9
+
+    with pytest.raises(bert_tf.UserError, match="learning_rate is for a model that is not comp"):
+        model.fit(TEXTS, LABELS, learning_rate=1e-3)
+
+
+def test_a_dataset_of_strings():
+    model = tiny.classifier(labels=["bad", "good"])
+    model.fit(dataset(), epochs=8, learning_rate=RATE, validation_data=dataset(), verbose=0)
+    assert int(model.optimizer.iterations) == 24
+    assert model.evaluate(dataset()) == model.evaluate(TEXTS, LABELS)
+    assert model.predict(dataset()) == model.predict(TEXTS)
+    assert model.predict(dataset().map(lambda x, y: x)) == model.predict(TEXTS)
+
+
+@pytest.mark.slow
+def test_a_dataset_learns_as_lists_do():
+    model, same = (tiny.classifier(labels=["bad", "good"]) for _ in range(2))
+    model.fit(dataset(), epochs=2, verbose=0)
+    same.fit(TEXTS, LABELS, epochs=2, batch_size=8, shuffle=False, verbose=0)
+    for ours, theirs in zip(model.get_weights(), same.get_weights(), strict=True):
+        assert np.allclose(ours, theirs, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_dataset_of_pairs_with_weights_and_whole_numbers():
+    numbers = [0, 1] * 12
+    rows = tf.data.Dataset.from_tensor_slices(((TEXTS, TEXTS), numbers, [1.0, 0.5] * 12)).batch(8)
+    model = tiny.classifier(labels=[0, 1], pair=True)
+    model.fit(rows, verbose=0, class_weight={"1": 2.0})
+    assert model.evaluate(rows) == model.evaluate((TEXTS, TEXTS), numbers)
+
+
+@pytest.mark.slow
+def test_an_endless_dataset_takes_steps():
+    model = tiny.classifier(labels=["bad", "good"])
+    endless = dataset().repeat()
+    with pytest.raises(bert_tf.UserError, match="the dataset is endless; give steps_per_epoch"):
+        model.fit(endless)
+    history = model.fit(
+        endless,
+        epochs=2,
+        steps_per_epoch=2,
+        validation_data=endless,
+        validation_steps=2,
+        verbose=0,
+    )
+    assert int(model.optimizer.iterations) == 4
+    assert history.history["val_accuracy"]
+    assert len(model.predict(endless, steps=2)) == 16
+
+
+@pytest.mark.slow
+def test_datasets_of_the_other_tasks():
+    rows = (
+        (tiny.QUESTIONS, tiny.CONTEXTS),
+        {n: [a[n] for a in tiny.ANSWERS] for n in ("text", "start")},
+    )
+    questions = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+    model, same = (tiny.answerer(unanswerable=False) for _ in range(2))
+    model.fit(questions, verbose=0)
+    same.fit(tiny.QUESTIONS, tiny.CONTEXTS, tiny.ANSWERS, batch_size=4, shuffle=False, verbose=0)
+    for ours, theirs in zip(model.get_weights(), same.get_weights(), strict=True):
+        assert np.allclose(ours, theirs, atol=1e-6)
+    assert model.evaluate(questions) == model.evaluate(*rows[0], tiny.ANSWERS)
+
+    rows = tf.ragged.constant(tiny.WORDS), tf.ragged.constant(tiny.TAGS)
+    words = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+    labels = ["O", "B-animal", "I-animal"]
+    model, same = (tiny.tagger(labels=labels) for _ in range(2))
+    model.fit(words, verbose=0)
+    same.fit(tiny.WORDS, tiny.TAGS, batch_size=4, shuffle=False, verbose=0)
+    for ours, theirs in zip(model.get_weights(), same.get_weights(), strict=True):
+        assert np.allclose(ours, theirs, atol=1e-6)
+    assert model.evaluate(words) == model.evaluate(tiny.WORDS, tiny.TAGS)
+    assert model.predict(words) == model.predict(words=tiny.WORDS)
+
+
+def test_ids_are_keras_s():
+    model = tiny.classifier(labels=["bad", "good"])
+    ids = bert_tf.Preprocessor(tiny.tokenizer(), 16)(TEXTS)
+    numbers = np.array([1, 0] * 12)
+    model.compile("adam")
+    history = model.fit(ids, numbers, verbose=0, validation_data=(ids, numbers))
+    assert "val_accuracy" in history.history
+    assert isinstance(model.evaluate(ids, numbers, verbose=0), list)
+    logits = model.predict(ids, verbose=0)
+    assert logits.shape == (24, 2)
+    answers = model.predict(TEXTS, verbose=0)
+    probabilities = [list(each["probabilities"].values()) for each in answers]
+    assert np.allclose(tf.nn.softmax(logits), probabilities, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_mixed_precision():
+    model = bert_tf.TextClassifier(
+        bert_tf.Encoder(tiny.encoder().config, dtype="mixed_bfloat16"), tiny.tokenizer()
+    )
+    model.fit(TEXTS, LABELS, epochs=1, batch_size=8, verbose=0)
+    assert model.compute_dtype == "bfloat16"
+    assert model.classifier.compute_dtype == "bfloat16"
+    assert model.predict("cat")["label"] in ("bad", "good")
+
+
+# Two devices, which a process must ask for before it does anything else.
+ON_TWO_DEVICES = """
+import json, sys
+import tensorflow as tf
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from tests.tasks import tiny_objects as tiny
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    model = tiny.classifier(labels=["bad", "good"])
+rows = tiny.TEXTS[:8], tiny.LABELS[:8]
+history = model.fit(
+    tiny.TEXTS, tiny.LABELS, epochs=2, batch_size=8, seed=1, validation_data=rows, verbose=0
+)
+head = model.classifier.kernel.value
+print(json.dumps({
+    "replicas": len(head.values),
+    "weights": [float(abs(weight.numpy()).sum()) for weight in model.weights],
+    "val_loss": history.history["val_loss"],
+    "loss": history.history["loss"],
+    "answer": model.predict("the cat")["label"],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_under_a_strategy_the_result_is_the_same():
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", ON_TWO_DEVICES], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    model = tiny.classifier(labels=NAMES)
+    history = model.fit(
+        TEXTS,
+        LABELS,
+        epochs=2,
+        batch_size=8,
+        seed=1,
+        validation_data=(TEXTS[:8], LABELS[:8]),
+        verbose=0,
+    )
+
+    assert found["replicas"] == 2
+    ours = [float(abs(weight.numpy()).sum()) for weight in model.weights]
+    assert found["weights"] == pytest.approx(ours, rel=1e-5, abs=1e-6)
+    assert found["val_loss"] == pytest.approx(history.history["val_loss"], rel=1e-5)
+    assert found["loss"] == pytest.approx(history.history["loss"], rel=1e-4)
+    assert found["answer"] == model.predict("the cat")["label"]
+
+
+def test_questions():
+    model = tiny.answerer()
+    data = (tiny.QUESTIONS, tiny.CONTEXTS, tiny.ANSWERS)
+    history = model.fit(
+        *data, epochs=30, batch_size=8, learning_rate=1e-2, validation_data=data, verbose=0
+    )
+    assert history.history["val_exact_match"][-1] == 100
+    found = model.predict(question=tiny.QUESTIONS[1], context=tiny.CONTEXTS[1])
+    assert (found["answer"], found["start"], found["end"]) == ("log", 20, 23)
+    assert found["nbest"][0] == {"answer": "log", "score": found["score"]}
+    several = model.predict(tiny.QUESTIONS[:2], tiny.CONTEXTS[:2])
+    as_rows = model.predict([{"question": tiny.QUESTIONS[1], "context": tiny.CONTEXTS[1]}])
+    for other in (several[1], as_rows[0]):
+        assert (other["answer"], other["start"]) == ("log", 20)
+        assert other["score"] == pytest.approx(found["score"], abs=1e-5)
+    assert not model.unanswerable
+
+
+def test_questions_without_an_answer():
+    model = tiny.answerer()
+    answers = [*tiny.ANSWERS[:-4], None, "", {}, []]
+    data = (tiny.QUESTIONS, tiny.CONTEXTS, answers)
+    history = model.fit(*data, batch_size=8, validation_data=data, verbose=0)
+    assert model.unanswerable
+    # Answers are from then on decided by the threshold that was best on the validation data.
+    assert model.null_threshold == history.history["val_null_threshold"][-1]
+    assert model.evaluate(*data)["null_threshold"] == model.null_threshold
+    nothing = [e for e in model.predict(*data[:2]) if e["answer"] == ""]
+    assert all((each["start"], each["end"]) == (-1, -1) for each in nothing)
+
+
+@pytest.mark.parametrize(
+    ("tags", "iob2"),
+    [
+        (["O", "B-x", "I-x"], ["O", "B-x", "I-x"]),
+        (["O", "I-x", "I-x"], ["O", "B-x", "I-x"]),
+        (["O", "B-x", "E-x"], ["O", "B-x", "I-x"]),
+        (["O", "B-x", "L-x"], ["O", "B-x", "I-x"]),
+        (["O", "S-x", "B-x", "E-x"], ["O", "B-x", "B-x", "I-x"]),
+    ],
+)
+def test_tags_of_every_scheme_become_iob2(tags, iob2):
+    model = tiny.tagger()
+    words = [["a", "cat", "sat", "."][: len(tags)]] * 3
+    rows = model.rows(model.given(words, [tags] * 3))
+    model.learn_from(rows)
+    assert model.labels == ("O", "B-x", "I-x")
+    assert [list(each.tags) for each in rows.sentences] == [iob2] * 3
+
+
+def test_entities_and_tags():
+    model = tiny.tagger()
+    data = (tiny.WORDS, tiny.TAGS)
+    history = model.fit(
+        *data, epochs=30, batch_size=8, learning_rate=1e-2, validation_data=data, verbose=0
+    )
+    assert history.history["val_f1"][-1] == 1
+    assert model.predict(words=tiny.WORDS[:2]) == tiny.TAGS[:2]
+    assert model.predict(words=tiny.WORDS[1]) == tiny.TAGS[1]
+    (entity,) = model.predict("a dog bird ran")
+    score = entity.pop("score")
+    assert 0.3 < score <= 1
+    assert entity == {"text": "dog bird", "type": "animal", "start": 2, "end": 10}
+
+
+@pytest.mark.slow
+def test_labels_of_words_that_are_no_entities():
+    model = tiny.tagger()
+    tags = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "NOUN", "VERB"]] * 8
+    model.fit(tiny.WORDS, tags, epochs=20, batch_size=8, learning_rate=1e-2, verbose=0)
+    assert model.evaluate(tiny.WORDS, tags).keys() == {"accuracy", "loss"}
+    assert model.predict(words=tiny.WORDS[0]) == tags[0]
+    found = model.predict("the cat sat")
+    assert [(each["text"], each["type"]) for each in found] == [
+        ("the", "DET"),
+        ("cat", "NOUN"),
+        ("sat", "VERB"),
+    ]
+
+
+@pytest.mark.slow
+def test_numbers():
+    model = tiny.regressor()
+    scores = [1.0 if label == "good" else 0.0 for label in LABELS]
+    history = model.fit(
+        TEXTS,
+        scores,
+        epochs=8,
+        batch_size=8,
+        learning_rate=RATE,
+        validation_data=(TEXTS, scores),
+        verbose=0,
+    )
+    assert history.history["val_spearman"][-1] > 0.8
+    first, second = model.predict(["the cat", "a dog"])
+    assert isinstance(first, float)
+    assert first > second
+
+
+def test_choices():
+    model = tiny.chooser()
+    data = (TEXTS[:8], tiny.CHOICES)
+    history = model.fit(data, [0, 1] * 4, epochs=2, validation_data=(data, [0, 1] * 4), verbose=0)
+    assert history.history.keys() >= {"val_accuracy", "val_loss"}
+    found = model.predict(*data)
+    alone = model.predict(TEXTS[0], tiny.CHOICES[0])
+    assert alone["probabilities"] == pytest.approx(found[0]["probabilities"], abs=1e-6)
+    assert found[0]["choice"] == int(np.argmax(found[0]["probabilities"]))
+    assert model.predict(["cat"], [["sat", "ran", "swam"]])[0]["probabilities"][2] > 0

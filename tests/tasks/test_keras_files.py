@@ -1,0 +1,124 @@
+"""`.keras` files of task models: whole, opened by later versions, refused where they are bad."""
+
+import json
+import os
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.text import Preprocessor
+from tests.fixtures.make_keras_files import ask
+from tests.tasks import tiny_objects as tiny
+
+# Made by tests/fixtures/make_keras_files.py.
+GOLDEN = Path(__file__).parents[1] / "fixtures" / "keras_files"
+
+
+def close(found, expected):
+    """Whether two answers are the same, numbers to 1e-5."""
+    if isinstance(expected, dict):
+        same = found.keys() == expected.keys()
+        return same and all(close(found[name], expected[name]) for name in expected)
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(close, found, expected))
+    if isinstance(expected, float):
+        return abs(found - expected) <= 1e-5
+    return found == expected
+
+
+@pytest.mark.parametrize("folder", sorted(GOLDEN.iterdir()), ids=lambda folder: folder.name)
+def test_files_of_every_format_so_far_open(folder):
+    expected = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    assert {path.stem for path in folder.glob("*.keras")} == expected.keys()
+    for name, each in expected.items():
+        model = bert_tf.load(folder / f"{name}.keras")
+        assert type(model).__name__ == each["class"]
+        assert close(ask(model, each["asked"]), each["answers"]), name
+
+
+def test_kerass_own_loading_gives_the_same():
+    path = GOLDEN / "1" / "classifier.keras"
+    model = keras.saving.load_model(path)
+    assert model.predict("The cat.") == bert_tf.load(path).predict("The cat.")
+
+
+def test_all_of_a_model_is_in_its_file(tmp_path):
+    model = tiny.answerer(unanswerable=True, n_best=3, null_threshold=1.5)
+    model.encoder.blocks[0].trainable = False
+    model.save(tmp_path / "model.keras")
+    same = bert_tf.load(tmp_path / "model.keras")
+
+    assert same.settings == model.settings
+    assert same.tokenizer.vocabulary == model.tokenizer.vocabulary
+    assert same.tokenizer.lower_case == model.tokenizer.lower_case
+    assert not same.encoder.blocks[0].trainable
+    ours, theirs = weight_names(model), weight_names(same)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_model_that_was_compiled_stays_so(tmp_path):
+    model = tiny.classifier(labels=["bad", "good"])
+    model.compile(keras.optimizers.Adam(0.01), accumulation_steps=2)
+    model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)
+    model.save(tmp_path / "model.keras")
+    same = bert_tf.load(tmp_path / "model.keras")
+    assert isinstance(same.optimizer, keras.optimizers.Adam)
+    assert int(same.optimizer.iterations) == 3
+    assert same.accumulation_steps == 2
+
+
+def test_the_moments_of_a_recipe_that_each_fit_begins_anew_are_not_in_it(tmp_path):
+    model = tiny.classifier()
+    model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)
+    model.save(tmp_path / "fitted.keras")
+    model.compile("adam")
+    model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)
+    model.save(tmp_path / "compiled.keras")
+
+    assert not bert_tf.load(tmp_path / "fitted.keras").compiled
+    sizes = [os.path.getsize(tmp_path / f"{name}.keras") for name in ("fitted", "compiled")]
+    assert sizes[0] < sizes[1]
+    # The model itself still has its optimizer.
+    assert model.optimizer is not None
+
+
+def test_it_starts_another_task(tmp_path):
+    model = tiny.classifier(labels=["bad", "good"])
+    model.save(tmp_path / "model.keras")
+    tagger = bert_tf.TokenClassifier.from_checkpoint(tmp_path / "model.keras", max_length=16)
+    ours, theirs = weight_names(model.encoder), weight_names(tagger.encoder)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert tagger.labels == ()
+
+
+def test_other_labels_get_a_new_head(tmp_path):
+    tiny.classifier(labels=["bad", "good"]).save(tmp_path / "model.keras")
+    same = bert_tf.TextClassifier.from_checkpoint(tmp_path / "model.keras")
+    assert same.labels == ("bad", "good")
+    other = bert_tf.TextClassifier.from_checkpoint(tmp_path / "model.keras", labels=["a", "b", "c"])
+    assert other.labels == ("a", "b", "c")
+    assert other.predict("cat")["label"] in other.labels
+
+
+def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path):
+    path = tmp_path / "model.keras"
+    tiny.classifier(labels=["a", "b"]).save(path)
+    with pytest.raises(bert_tf.UserError, match="exists already; choose another file"):
+        tiny.classifier(labels=["c", "d"]).save(path, overwrite=False)
+    assert bert_tf.load(path).labels == ("a", "b")
+    tiny.classifier(labels=["c", "d"]).save(path)
+    assert bert_tf.load(path).labels == ("c", "d")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_copy_from_the_configuration_has_no_vocabulary():
+    model = tiny.classifier(labels=["bad", "good"])
+    copy = keras.models.clone_model(model)
+    with pytest.raises(bert_tf.UserError, match="which holds no vocabulary; load the whole .keras"):
+        copy.predict("cat")
+    ids = Preprocessor(model.tokenizer, 16)(["cat"])
+    assert copy.predict(ids, verbose=0).shape == (1, 2)
