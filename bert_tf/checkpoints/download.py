@@ -27,9 +27,8 @@ def is_address(path: str | Path) -> bool:
     return str(path).startswith(_SCHEME)
 
 
-def is_name(path: str | Path) -> bool:
-    """Whether `path`, at which nothing is, could be the name of a checkpoint on the Hub."""
-    name = str(path)
+def is_name(name: str) -> bool:
+    """Whether `name`, of which there is no file or folder, could be a checkpoint on the Hub."""
     return bool(re.fullmatch(_NAME, name)) and not name.startswith((".", "-"))
 
 

@@ -36,14 +36,14 @@ def find(path: str | Path) -> Checkpoint:
     """
     if download.is_address(path):
         return _found(download.fetch(str(path)))
-    path = Path(path)
     try:
         return _found(path)
     except OSError as error:
         raise UserError(f"checkpoint cannot be read: {path} ({error.strerror or error})") from None
 
 
-def _found(path: Path) -> Checkpoint:
+def _found(given: str | Path) -> Checkpoint:
+    path = Path(given)
     if path.is_dir():
         return _in_folder(path)
     named = _TENSORFLOW_FILE.fullmatch(path.name)
@@ -52,8 +52,9 @@ def _found(path: Path) -> Checkpoint:
         return _tensorflow(prefix)
     if path.is_file():
         return _in_folder(path.parent)
-    if download.is_name(path):
-        return _in_folder(download.fetch(str(path)))
+    # No name begins with "./", which `path` has lost.
+    if download.is_name(str(given)):
+        return _in_folder(download.fetch(str(given)))
     raise UserError(
         f"checkpoint not found: {path}; give a folder, or a name on the Hugging Face Hub such as "
         "google-bert/bert-base-uncased"

@@ -118,12 +118,16 @@ def from_checkpoint(
     settings: Mapping[str, Any],
 ) -> Model:
     """See `TaskModel.from_checkpoint`."""
-    if is_saved_model(path) and not _is_tf_hub(path):
-        raise UserError(
-            f"{path} is a SavedModel that answers strings, which cannot be trained; give the run "
-            "or the checkpoint that it was exported from"
-        )
-    checkpoint = find(path)
+    try:
+        checkpoint = find(path)
+    except UserError:
+        # The encoder of TF Hub is one whose weights can be read.
+        if is_saved_model(path):
+            raise UserError(
+                f"{path} is a SavedModel that answers strings, which cannot be trained; give the "
+                "run or the checkpoint that it was exported from"
+            ) from None
+        raise
     tokenizer = tokenizer_of(checkpoint)
     model = _built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
     say(f"{path}: {checkpoint.fill(model, model.labels)}")
@@ -135,7 +139,9 @@ def from_checkpoint(
 def find(path: str | os.PathLike) -> Checkpoint:
     """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`."""
     if not _is_keras_file(path):
-        return reading.find(path)
+        checkpoint = reading.find(path)
+        _check_known_model(checkpoint, path)
+        return checkpoint
     model = keras_files.read(Path(path))
     tokenizer = model.tokenizer if isinstance(model, TaskModel) else None
     arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
@@ -167,8 +173,7 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
         return _built(cls, checkpoint, path, None, {}, None, **encoder_options)
     if description.model == ENCODER:
         return Encoder(description.encoder, **encoder_options)
-    if description.model != PreTrainer.__name__:
-        raise UserError(f"{path} names an unknown model {description.model!r}")
+    _check_known_model(checkpoint, path)
     known = _known(PreTrainer, description.head, path)
     return PreTrainer(Encoder(description.encoder, **encoder_options), **known)
 
@@ -185,6 +190,19 @@ def check_head(
         raise UserError(
             f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
             "a whole checkpoint"
+        )
+
+
+def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
+    """Raises UserError where a checkpoint is of a model that bert_tf does not have.
+
+    Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
+    """
+    model = checkpoint.description.model
+    if model not in (ENCODER, PreTrainer.__name__, *TASK_MODELS):
+        raise UserError(
+            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf; "
+            "Encoder.from_checkpoint reads its encoder alone"
         )
 
 
@@ -257,15 +275,6 @@ def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
 
 def _is_keras_file(path: str | os.PathLike) -> bool:
     return Path(path).suffix == keras_files.SUFFIX
-
-
-def _is_tf_hub(path: str | os.PathLike) -> bool:
-    """Whether a SavedModel is an encoder, whose weights can be read."""
-    try:
-        reading.find(path)
-    except UserError:
-        return False
-    return True
 
 
 def _article(kind: str) -> str:

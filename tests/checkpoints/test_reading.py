@@ -2,16 +2,17 @@
 
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from bert_tf import Encoder, UserError
-from bert_tf.checkpoints import conversion, reading, tokenizer
+from bert_tf.checkpoints import conversion, download, reading, tokenizer
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.sizes import encoder_shapes
-from bert_tf.tasks import TextClassifier, TokenClassifier
+from bert_tf.tasks import TextClassifier, TokenClassifier, load
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -267,3 +268,26 @@ def test_a_classifier_is_taken_by_its_labels(tmp_path):
         "newly initialised: classifier/kernel, classifier/bias, because the checkpoint's labels "
         "are nay, yea, perhaps; ignored: classifier/bias, classifier/kernel"
     )
+
+
+@pytest.mark.parametrize("path", ["./nowhere", "no/such/folder", "../nowhere"])
+def test_a_path_is_not_taken_for_a_name_on_the_hub(path, monkeypatch):
+    monkeypatch.setattr(download, "fetch", mock.Mock(side_effect=AssertionError("fetched")))
+    with pytest.raises(UserError, match="checkpoint not found: .*nowhere|no/such/folder"):
+        reading.find(path)
+
+
+def test_a_head_of_another_version_is_not_left_out_silently(tmp_path):
+    model = tiny.make("classifier")
+    conversion.save(model, tmp_path / "old", tokenizer=Tokenizer(tiny.PIECES))
+    path = tmp_path / "old" / "bert_tf.json"
+    fields = json.loads(path.read_text()) | {"format": 1, "model": "SequenceClassifier"}
+    del fields["settings"]
+    path.write_text(json.dumps(fields))
+    for read in (TextClassifier.from_checkpoint, load):
+        with pytest.raises(UserError, match="unknown model 'SequenceClassifier', perhaps of anoth"):
+            read(tmp_path / "old")
+    encoder = Encoder.from_checkpoint(tmp_path / "old")
+    expected = weight_names(model.encoder)
+    for name, weight in weight_names(encoder).items():
+        np.testing.assert_array_equal(weight, expected[name])
