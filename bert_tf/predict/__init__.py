@@ -1,4 +1,4 @@
-"""`bert-tf predict`: asks a SavedModel, a run or a checkpoint about many texts.
+"""`bert-tf predict`: answers many texts with a SavedModel, a run or a checkpoint.
 
 It knows nothing of the task: the signature says what goes in, and whatever comes out becomes one
 JSON object for each input, in the order of the inputs. The input is worked on in blocks, so that it

@@ -1,4 +1,4 @@
-"""Asking a model about many rows of strings: one loop for objects, SavedModels and evaluation."""
+"""Answers for many rows of strings: one loop for objects, SavedModels and evaluation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,12 +14,12 @@ from bert_tf.tasks.inputs import Text, encoded
 Row = Mapping[str, Text | Sequence[Text]]
 Outputs = dict[str, np.ndarray]
 
-# Rows that are asked about at a time, unless the user says otherwise.
+# Rows of a batch, unless the user says otherwise.
 BATCH = 32
 
 
 class Answers(Protocol):
-    """What can be asked by the name of a signature: a task model, or a SavedModel of one."""
+    """What answers rows by a signature: a task model, or a SavedModel of one."""
 
     def ranks(self, signature: str) -> dict[str, int]:
         """Name of each input -> 1 where it is a string a row, 2 where it is a list of strings.
@@ -44,8 +44,8 @@ def each_answer(
     """An answer for each row, in their order.
 
     Args:
-        model: what is asked.
-        signature: how.
+        model: gives the answers.
+        signature: the name of the signature to call.
         rows: the inputs.
         answer: makes one of the outputs of a batch, given these, the place of the row in the batch,
             and the place of the row in `rows`.

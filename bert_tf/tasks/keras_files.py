@@ -70,7 +70,7 @@ def read(path: Path) -> keras.Model:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     # Whatever zipfile, Keras, h5py and NumPy meet in a damaged file has no common class of errors.
     except Exception as error:
-        # Keras tells first how many parts could not be loaded, then why.
+        # Keras first writes how many parts could not be loaded, then why.
         why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
         first = " ".join((why or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
@@ -93,7 +93,7 @@ def _checked(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} holds no model of bert_tf; load it with keras.saving.load_model")
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
-        # What it holds besides may be unknown here.
+        # Its other fields may be unknown here.
         raise UserError(
             f"{path} was saved by a later bert_tf (format {written}); update bert_tf to load it"
         )

@@ -172,7 +172,7 @@ def _versions(folder: Path) -> list[Path]:
 
 
 def _find(path: str) -> str:
-    """The folder of the SavedModel at `path`, in which versions may stand as servers have them."""
+    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
     if (Path(path) / _FILE).is_file():
         return path
     newest = max(_versions(Path(path)), key=lambda version: int(version.name))

@@ -1,4 +1,4 @@
-"""Serving beside the peer: its goals, equal names of classes, and equal windows of a context."""
+"""Serving compared with the peer: its goals, equal names of classes, and equal windows."""
 
 import json
 

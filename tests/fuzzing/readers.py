@@ -463,7 +463,7 @@ def _keras(scratch: Path) -> Reader:
     )
 
     def read(folder: Path) -> None:
-        # Keras keeps something of every model, as long as it is not told to forget it.
+        # Keras keeps something of every model, until its session is cleared.
         keras.backend.clear_session(free_memory=False)
         found = keras_files.read(folder / _KERAS)
         assert isinstance(found, EncoderModel | Encoder), found

@@ -36,7 +36,7 @@ _FORBIDDEN = ("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "
 _FORBIDDEN += ("socket.connect", "pickle.find_class", "shutil.", "os.remove", "os.rename", "ctypes")
 # What a reader that unpacks does with its own temporary files.
 _DELETING = ("shutil.rmtree", "os.remove")
-# What it opens besides: how much memory is free, and a folder below the one that it is deleting.
+# What else it opens: how much memory is free, and a folder below the one that it is deleting.
 _UNPACKING = (("/proc/meminfo", "r"), ("assets", None))
 
 

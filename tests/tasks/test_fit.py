@@ -155,7 +155,7 @@ def test_callbacks_see_the_validation(tmp_path):
         verbose=0,
     )
 
-    # The loss falls, and the greatest was wanted.
+    # The loss falls, and early stopping waits for it to rise.
     assert len(history.history["loss"]) < 9
     assert list((tmp_path / "logs" / "validation").iterdir())
     best = bert_tf.load(tmp_path / "best.keras")
