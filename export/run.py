@@ -20,11 +20,8 @@ from bert_tf.tasks.task_model import TaskModel
 from export.model_card import Origin
 from export.saving import Kind, check_kind, save_kind, save_task
 
-# What is assumed of a checkpoint that does not say how its inputs are made, and how to say it.
-_ASSUMED = {
-    "pair": ("TextClassifier", "TextRegressor"),
-    "unanswerable": ("QuestionAnswerer",),
-}
+# Settings that are false where a checkpoint does not say how its inputs are made.
+_ASSUMED = ("pair", "unanswerable")
 
 
 def export_run(
@@ -111,8 +108,8 @@ def _say_assumed(
     """Says what a bare checkpoint left open, and warns of a threshold that is not known yet."""
     if not checkpoint.description.settings:
         said = [f"max_length {model.max_length} (--max-length)"] * ("max_length" not in settings)
-        for name, kinds in _ASSUMED.items():
-            if type(model).__name__ in kinds and name not in settings:
+        for name in _ASSUMED:
+            if name in model.setting_names and name not in settings:
                 said.append(f"{name} false (--{name})")
         if said:
             say(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")

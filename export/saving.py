@@ -10,7 +10,7 @@ import keras
 
 from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
 from export import hub
 from export.embedding import EmbeddingService
@@ -155,7 +155,9 @@ def _services(
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
         raise UserError(f"there is no encoder in a {type(model).__name__}; give a model of bert_tf")
-    _check_fit(encoder.config, tokenizer, options.get("max_length"))
+    # Otherwise texts would become ids or rows that the model has no embeddings for.
+    encoder.config.check_vocabulary(tokenizer.vocab_size)
+    encoder.config.check_length("max_length", options.get("max_length") or 0)
     if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
         model = encoder
     model = in_precision(model, precision)
@@ -165,21 +167,6 @@ def _services(
         return hub.pair(model, tokenizer, **options)
     services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
     return {"": services[kind](ServedModel(model, freeze), tokenizer, **options)}
-
-
-def _check_fit(config: EncoderConfig, tokenizer: Tokenizer, max_length: int | None) -> None:
-    """Raises UserError where texts become ids or rows that the model has no embeddings for."""
-    if tokenizer.vocab_size > config.vocab_size:
-        raise UserError(
-            f"the tokenizer has {tokenizer.vocab_size} pieces, the model {config.vocab_size}; give "
-            "the tokenizer that it was trained with"
-        )
-    longest = config.max_position_embeddings
-    if max_length is not None and max_length > longest:
-        raise UserError(
-            f"max_length {max_length} is longer than the model's {longest} positions; lower it to "
-            f"{longest}"
-        )
 
 
 def _place(out: Path, name: str, version: int | None) -> Path:

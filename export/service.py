@@ -1,13 +1,11 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
 import abc
-import collections
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
 from export.served_model import ServedModel
@@ -79,30 +77,6 @@ class Service(abc.ABC):
         """
         lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}
-
-
-def class_names(labels: tuple[str, ...], classes: int) -> tuple[str, ...]:
-    """The labels, or where there are none the numbers of so many classes.
-
-    Raises:
-        UserError: another number of labels than classes, two that are the same, or one that a file
-            of labels, one a line, could not hold; "" would be taken for padding.
-    """
-    labels = labels or tuple(str(i) for i in range(classes))
-    if len(labels) != classes:
-        raise UserError(
-            f"{len(labels)} labels for a model of {classes} classes; give one for each class, in "
-            "the order of the logits, or none"
-        )
-    for name in labels:
-        if not isinstance(name, str) or name.splitlines() != [name]:
-            raise UserError(
-                f"the label {name!r} is not one line of text; give such a name to each class"
-            )
-    name, times = collections.Counter(labels).most_common(1)[0]
-    if times > 1:
-        raise UserError(f"the label {name!r} is there {times} times; give each class its own")
-    return labels
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

@@ -53,11 +53,15 @@ class LabelledTexts:
 
     def first(self, rows: int | None) -> "LabelledTexts":
         """The first so many rows; None is all of them."""
+        return self.take(range(len(self))[:rows])
+
+    def take(self, rows: Sequence[int]) -> "LabelledTexts":
+        """Some of the rows, in the order in which they are given."""
         return dataclasses.replace(
             self,
-            columns=tuple(column[:rows] for column in self.columns),
-            labels=self.labels and self.labels[:rows],
-            places=self.places[:rows],
+            columns=tuple([column[row] for row in rows] for column in self.columns),
+            labels=self.labels and [self.labels[row] for row in rows],
+            places=[self.places[row] for row in rows],
         )
 
     def all_classes(self) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Pictures of a classifier, and of a regression, of texts or pairs of texts."""
 
-import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -65,14 +64,8 @@ class TextPictures(Pictures):
         subject = self.subject
         everything: LabelledTexts = subject.task.read(subject.dev_path())
         chosen = sections.draw(len(everything), rows)
-        columns = tuple([column[i] for i in chosen] for column in everything.columns)
-        data = dataclasses.replace(
-            everything,
-            columns=columns,
-            labels=[everything.labels[i] for i in chosen],
-            places=chosen.tolist(),
-        )
-        encoded = subject.model.encoded(columns)
+        data = everything.take(chosen.tolist())
+        encoded = subject.model.encoded(data.columns)
         outputs = subject.model.infer(data)
         vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
         texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(len(chosen))]

@@ -127,6 +127,28 @@ class EncoderConfig:
         }
         return cls(**published | changes)
 
+    def check_length(self, name: str, length: int) -> None:
+        """Raises UserError where a setting asks for more tokens than there are positions.
+
+        Args:
+            name: what the message calls the setting.
+            length: its value.
+        """
+        longest = self.max_position_embeddings
+        if length > longest:
+            raise UserError(
+                f"{name} {length} is longer than the model's {longest} positions; lower it to "
+                f"{longest}"
+            )
+
+    def check_vocabulary(self, pieces: int) -> None:
+        """Raises UserError where a tokenizer has more pieces than there are embeddings."""
+        if pieces > self.vocab_size:
+            raise UserError(
+                f"the tokenizer has {pieces} pieces, the model {self.vocab_size}; give the "
+                "tokenizer that it was trained with"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON and for Keras."""
         return dataclasses.asdict(self)

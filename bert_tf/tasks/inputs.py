@@ -1,5 +1,6 @@
 """What Python users give to `fit`, `evaluate` and `predict`, checked and made into lists."""
 
+import collections
 import dataclasses
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -284,6 +285,21 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
             "kind"
         )
     return texts, int in kinds
+
+
+def check_class_names(names: Sequence[str]) -> None:
+    """Raises UserError where a name is there twice, or cannot be a line of a file of labels.
+
+    An empty name would be taken for padding.
+    """
+    for name in names:
+        if name.splitlines() != [name]:
+            raise UserError(
+                f"the label {name!r} is not one line of text; give such a name to each class"
+            )
+    name, times = collections.Counter(names).most_common(1)[0]
+    if times > 1:
+        raise UserError(f"the label {name!r} is there {times} times; give each class its own")
 
 
 def encoded(text: Text) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config import FinetuningData, RunConfig
+from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -29,12 +30,21 @@ class Task(ABC):
 
     # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
     best_metric: str
+    # What `data.format` may be, where `check_format` is to check it.
+    formats: tuple[str, ...] = ()
 
     def __init__(self, config: RunConfig, labels: Sequence[str] | None = None):
         self.config = config
         self.data: FinetuningData = config.data
         self.labels = tuple(labels or ())
         self.best_metric = self.best_metric_of(config)
+
+    def check_format(self) -> None:
+        """Raises UserError where `data.format` is none of `formats`."""
+        if self.data.format not in self.formats:
+            raise UserError(
+                f"unknown data.format {self.data.format!r}; choose one of {', '.join(self.formats)}"
+            )
 
     @classmethod
     def best_metric_of(cls, config: RunConfig) -> str:

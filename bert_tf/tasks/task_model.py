@@ -25,6 +25,8 @@ from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.config import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.frozen import freeze
@@ -32,9 +34,9 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Outputs, Row, tensors_of
 from bert_tf.tasks.inputs import Given
-from bert_tf.text import Tokenizer
+from bert_tf.text import Preprocessor, Tokenizer
 from export.saving import save_task
-from export.service import Signature, Tensors, class_names
+from export.service import Signature, Tensors
 
 # A model as its signatures call it: the encoder's inputs -> what `call` returns.
 Network = Callable[[Mapping[str, tf.Tensor]], Any]
@@ -67,7 +69,7 @@ class TaskModel(EncoderModel):
 
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
-    # Names of the string inputs of `serving_default` that `fit` takes too, and their ranks.
+    # Of a model that is not given another one, as far as the encoder has positions.
     default_max_length: ClassVar[int] = 128
     has_labels: ClassVar[bool] = False
 
@@ -81,13 +83,11 @@ class TaskModel(EncoderModel):
         **kwargs: Any,
     ):
         super().__init__(encoder, head, uses_pooler=uses_pooler, **kwargs)
+        encoder.config.check_length("max_length", max_length or 0)
         longest = encoder.config.max_position_embeddings
-        if max_length is not None and max_length > longest:
-            raise UserError(
-                f"max_length {max_length} is longer than the model's {longest} positions; lower it "
-                f"to {longest}"
-            )
-        self.max_length = max_length or min(self.default_max_length, longest)
+        if max_length is None:
+            max_length = min(self.default_max_length, longest)
+        self.max_length = max_length
         self.labels: tuple[str, ...] = ()
         self.origin: Any = None
         # The vocabulary's hash and the casing, where the tokenizer is still to be loaded.
@@ -154,18 +154,37 @@ class TaskModel(EncoderModel):
 
     @abstractmethod
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        """How the exported model is asked, by name; "serving_default" is one of them.
+        """The signatures of the exported model by name; "serving_default" is one of them.
 
         Args:
             network: stands for this model, for example with frozen weights; None is the model.
         """
+
+    def make_dropout(self, rate: float | None) -> Dropout:
+        """The head's dropout; None takes the encoder's rate."""
+        if rate is None:
+            rate = self.encoder.config.hidden_dropout_prob
+        return Dropout(rate, name="dropout", dtype=self.dtype_policy)
+
+    def make_linear(self, outputs: int, name: str) -> Linear:
+        """A linear layer of the head."""
+        return Linear(
+            outputs,
+            initializer_range=self.encoder.config.initializer_range,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+
+    def preprocessor(self) -> Preprocessor:
+        """What packs texts, or pairs of texts, into rows of at most `max_length` tokens."""
+        return Preprocessor(self.tokenizer, self.max_length, padding="batch")
 
     def own_losses(self) -> dict[str, Any]:
         """Loss and metrics for `compile`; {} where they are built in."""
         return {}
 
     def inner_signatures(self) -> dict[str, Signature]:
-        """Signatures that are asked for evaluation, and not exported."""
+        """Signatures that evaluation calls, and that are not exported."""
         return {}
 
     # ---- Making and loading -----------------------------------------------------------------
@@ -219,7 +238,7 @@ class TaskModel(EncoderModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments of the constructor that are kept in checkpoints besides the head's."""
+        """The arguments of the constructor that are kept in checkpoints, without the head's."""
         return {name: getattr(self, name) for name in self.setting_names}
 
     def rebuilt(self, encoder: Encoder) -> "TaskModel":
@@ -237,8 +256,9 @@ class TaskModel(EncoderModel):
             UserError: a label that is no name of a class, or is there twice.
         """
         names, _ = inputs.label_texts(list(labels))
+        inputs.check_class_names(names)
         with self._scope():
-            self.set_labels(class_names(tuple(names), len(names)))
+            self.set_labels(tuple(names))
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """What `name_classes` does once the labels are checked; a subclass creates its head."""
@@ -246,12 +266,7 @@ class TaskModel(EncoderModel):
         self._functions.clear()
 
     def _set_tokenizer(self, tokenizer: Tokenizer) -> None:
-        pieces = self.encoder.config.vocab_size
-        if tokenizer.vocab_size > pieces:
-            raise UserError(
-                f"the tokenizer has {tokenizer.vocab_size} pieces, the model {pieces}; give the "
-                "tokenizer that it was trained with"
-            )
+        self.encoder.config.check_vocabulary(tokenizer.vocab_size)
         self._tokenizer = tokenizer
         self._functions.clear()
 
@@ -796,6 +811,14 @@ class TaskModel(EncoderModel):
                 f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
                 "checkpoint with its head"
             )
+
+
+def losses_of_classes() -> dict[str, Any]:
+    """The loss and the metric of a model that chooses one of several classes, for `compile`."""
+    return {
+        "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+    }
 
 
 class _Functions:

@@ -74,16 +74,9 @@ def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
 
 def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
     """Raises a UserError if sequences are longer than the encoder's positions."""
-    longest = sizes.max_position_embeddings
-    lengths = {"max_length": settings.max_length}
-    if isinstance(settings, PretrainingTrain):
-        lengths["long_length"] = settings.long_length or 0
-    for key, length in lengths.items():
-        if length > longest:
-            raise UserError(
-                f"train.{key} {length} is longer than the model's {longest} positions; lower it "
-                f"to {longest}"
-            )
+    sizes.check_length("train.max_length", settings.max_length)
+    if isinstance(settings, PretrainingTrain) and settings.long_length:
+        sizes.check_length("train.long_length", settings.long_length)
 
 
 def load_initial_weights(config: RunConfig, model: keras.Model, labels: Sequence[str] = ()) -> None:

@@ -246,6 +246,9 @@ def test_settings_that_do_not_fit(tmp_path):
     assert refusal(tiny.classifier, max_length=99) == (
         "max_length 99 is longer than the model's 32 positions; lower it to 32"
     )
+    for make in (tiny.classifier, tiny.regressor, tiny.chooser, tiny.answerer, tiny.tagger):
+        for length in (0, -1):
+            assert refusal(make, max_length=length).startswith(f"max_length is {length}")
     assert "the label 'good' is there 2 times" in refusal(tiny.classifier, labels=["good", "good"])
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):

@@ -14,13 +14,14 @@ from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Outputs
 from bert_tf.tasks.classification.text_model import TextModel
+from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.text import Tokenizer
 from export.service import Tensors
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TextClassifier(TextModel):
-    """Tells which of several labels a text, or a pair of texts, has.
+    """Gives a text, or a pair of texts, one of several labels.
 
     >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased")
     >>> clf.fit(["what a lovely film", "two hours of nothing"], ["good", "bad"], epochs=3)
@@ -73,15 +74,12 @@ class TextClassifier(TextModel):
         """See `TaskModel`."""
         super().set_labels(labels)
         self.head["num_classes"] = len(labels)
-        self._create_classifier(len(labels))
+        self.classifier = self.make_linear(len(labels), "classifier")
         self.build()
 
     def own_losses(self) -> dict[str, Any]:
         """Cross-entropy, and the accuracy."""
-        return {
-            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
-        }
+        return losses_of_classes()
 
     def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
         """See `TextModel`; whole numbers sort as numbers, all else as text."""

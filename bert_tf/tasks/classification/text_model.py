@@ -11,14 +11,12 @@ from bert_tf.data.batching import EncodedRows
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer, rows_of
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
-from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
+from bert_tf.text import GroupPreprocessor, Tokenizer
 from export.service import Signature, Tensors, strings
 
 # Texts that are tokenized at a time.
@@ -85,21 +83,14 @@ class TextModel(TaskModel):
         super().__init__(
             encoder, tokenizer, {"dropout": dropout} | head, max_length=max_length, **kwargs
         )
+        if tokenizer is not None:
+            self.preprocessor()
         self.pair = pair
         self.classifier = None
-        rate = encoder.config.hidden_dropout_prob if dropout is None else dropout
-        self.dropout = Dropout(rate, name="dropout", dtype=self.dtype_policy)
+        self.dropout = self.make_dropout(dropout)
         if outputs is not None:
-            self._create_classifier(outputs)
+            self.classifier = self.make_linear(outputs, "classifier")
         self.build()
-
-    def _create_classifier(self, outputs: int) -> None:
-        self.classifier = Linear(
-            outputs,
-            initializer_range=self.encoder.config.initializer_range,
-            name="classifier",
-            dtype=self.dtype_policy,
-        )
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
@@ -176,7 +167,7 @@ class TextModel(TaskModel):
 
     def encoded(self, columns: Sequence[Sequence[inputs.Text]]) -> EncodedRows:
         """Texts as ids, without padding."""
-        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        preprocess = self.preprocessor()
 
         def packed() -> Iterator[dict[str, tf.Tensor]]:
             for start in range(0, len(columns[0]), _CHUNK):
@@ -192,7 +183,7 @@ class TextModel(TaskModel):
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`."""
-        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        preprocess = self.preprocessor()
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.names_of(x))
         features = preprocess(x)

@@ -13,16 +13,14 @@ from bert_tf.data.choices import Choices
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.json_values import as_json
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.linear import Linear
 from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Answers, batches, each_answer
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.task_model import Network, TaskModel
-from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
+from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
+from bert_tf.text import GroupPreprocessor, Tokenizer
 from export.service import Signature, Tensors
 
 # Rows that are tokenized at a time.
@@ -44,13 +42,13 @@ class EncodedChoices:
     Attributes:
         encoded: the packed pairs of context and choice, those of a row one after the other.
         choices: how many a row has.
-        labels: int32 [rows]; None where there are none.
+        labels: int32 [rows].
         weights: float32 [rows], how much each row counts; None where all count alike.
     """
 
     encoded: EncodedRows
     choices: int
-    labels: np.ndarray | None
+    labels: np.ndarray
     weights: np.ndarray | None = None
 
     @property
@@ -58,23 +56,22 @@ class EncodedChoices:
         """int64 [rows]: tokens of each row's longest choice."""
         return self.encoded.lengths.reshape(-1, self.choices).max(axis=1)
 
-    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The model's inputs, [batch, choices, seq_len]."""
+    def take(self, rows: np.ndarray) -> tuple:
+        """The model's inputs [batch, choices, seq_len], labels [batch], and weights where there
+        are.
+        """
         pairs = rows[:, None] * self.choices + np.arange(self.choices)
-        return {
+        inputs = {
             name: values.reshape(len(rows), self.choices, -1)
             for name, values in self.encoded.take(pairs.ravel()).items()
         }
-
-    def take(self, rows: np.ndarray) -> tuple:
-        """The model's inputs, labels [batch], and weights where there are."""
         weights = () if self.weights is None else (self.weights[rows],)
-        return self.inputs(rows), self.labels[rows], *weights
+        return inputs, self.labels[rows], *weights
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MultipleChoice(TaskModel):
-    """Tells which of several choices goes on from a context.
+    """Finds which of several choices continues a context.
 
     >>> model = MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")
     >>> model.fit((contexts, choices), right_numbers, epochs=3)
@@ -104,15 +101,11 @@ class MultipleChoice(TaskModel):
     ):
         kwargs.setdefault("name", "multiple_choice")
         super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length=max_length, **kwargs)
-        rate = encoder.config.hidden_dropout_prob if dropout is None else dropout
-        self.dropout = Dropout(rate, name="dropout", dtype=self.dtype_policy)
+        if tokenizer is not None:
+            self.preprocessor()
+        self.dropout = self.make_dropout(dropout)
         # The bias moves all choices alike; it is there because published checkpoints have one.
-        self.choice = Linear(
-            1,
-            initializer_range=encoder.config.initializer_range,
-            name="choice",
-            dtype=self.dtype_policy,
-        )
+        self.choice = self.make_linear(1, "choice")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -135,10 +128,7 @@ class MultipleChoice(TaskModel):
 
     def own_losses(self) -> dict[str, Any]:
         """Cross-entropy over the choices, and the accuracy."""
-        return {
-            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
-        }
+        return losses_of_classes()
 
     def rows(self, given: Given) -> list[Choices]:
         """See `TaskModel`."""
@@ -171,7 +161,7 @@ class MultipleChoice(TaskModel):
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedChoices:
         """See `TaskModel`."""
-        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        preprocess = self.preprocessor()
         number = len(rows[0].choices)
 
         def packed() -> Iterator[dict[str, tf.Tensor]]:
@@ -181,9 +171,7 @@ class MultipleChoice(TaskModel):
                 choices = [inputs.encoded(choice) for row in chunk for choice in row.choices]
                 yield preprocess((tf.constant(contexts), tf.constant(choices)))
 
-        labels = None
-        if rows[0].label is not None:
-            labels = np.array([row.label for row in rows], np.int32)
+        labels = np.array([row.label for row in rows], np.int32)
         return EncodedChoices(EncodedRows.gather(packed()), number, labels, weights)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
@@ -193,7 +181,7 @@ class MultipleChoice(TaskModel):
         contexts, choices = x
         shape = tf.shape(choices)
         contexts = tf.tile(contexts[:, tf.newaxis], [1, shape[1]])
-        preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
+        preprocess = self.preprocessor()
         pairs = preprocess((tf.reshape(contexts, [-1]), tf.reshape(choices, [-1])))
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])

@@ -26,13 +26,13 @@ class MultipleChoiceTask(Task):
     """
 
     best_metric = "accuracy"
+    formats = FORMATS
     data: MultipleChoiceData
 
     def files(self, split: str) -> dict[str, Path]:
         """See `Task`."""
+        self.check_format()
         form = self.data.format
-        if form not in FORMATS:
-            raise UserError(f"unknown data.format {form!r}; choose one of {', '.join(FORMATS)}")
         name = getattr(self.data, split) or f"{split}.{_SUFFIXES[form]}"
         if (form, split, self.data.dev) == ("swag", "dev", None):
             name = _SWAG_DEV

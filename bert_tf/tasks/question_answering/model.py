@@ -14,7 +14,6 @@ from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.decoding.spans import Answers, SpanRules, decode
 from bert_tf.errors import UserError
 from bert_tf.json_values import as_json
-from bert_tf.layers.linear import Linear
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
@@ -132,12 +131,7 @@ class QuestionAnswerer(TaskModel):
         self.rules()
         if tokenizer is not None:
             self.windows()
-        self.span = Linear(
-            2,
-            initializer_range=encoder.config.initializer_range,
-            name="span",
-            dtype=self.dtype_policy,
-        )
+        self.span = self.make_linear(2, "span")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -24,21 +24,17 @@ from bert_tf.tasks.question_answering.model import (
 from bert_tf.tasks.task import Task
 from bert_tf.text import Tokenizer, WindowPreprocessor
 
-FORMATS = ("squad", "tfds")
-
 
 class QuestionAnswering(Task):
     """Reads questions with contexts for a `QuestionAnswerer`."""
 
     best_metric = "f1"
+    formats = ("squad", "tfds")
     data: QuestionAnsweringData
 
     def files(self, split: str) -> dict[str, Path]:
         """See `Task`; of TFDS, the name and the split."""
-        if self.data.format not in FORMATS:
-            raise UserError(
-                f"unknown data.format {self.data.format!r}; choose one of {', '.join(FORMATS)}"
-            )
+        self.check_format()
         name = getattr(self.data, split)
         if self.data.format == "tfds":
             name = name or SPLITS[split]

@@ -8,20 +8,19 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.model import Features
 from bert_tf.data.tag_schemes import OUTSIDE, parse, to_iob2
 from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
 from bert_tf.data.tagged_windows import TaggedWindows
 from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.errors import UserError
 from bert_tf.json_values import as_json
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.linear import Linear
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import Encoded
@@ -39,14 +38,7 @@ from export.service import Signature, Tensors, strings
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
-FEATURES = (
-    "embeddings",
-    "second_to_last",
-    "last",
-    "sum_last_four",
-    "concat_last_four",
-    "sum_all",
-)
+FEATURES: tuple[str, ...] = get_args(Features)
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
@@ -154,8 +146,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         self.dropout = self.classifier = self.feature_classifier = None
         self.lstms: list[keras.layers.Layer] = []
         if features is None:
-            rate = encoder.config.hidden_dropout_prob if dropout is None else dropout
-            self.dropout = Dropout(rate, name="dropout", dtype=self.dtype_policy)
+            self.dropout = self.make_dropout(dropout)
         else:
             encoder.trainable = False
             self.lstms = [self._bilstm(index, lstm_units) for index in range(2)]
@@ -176,13 +167,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         self.head["num_classes"] = len(labels)
         # They have different names, since other programs have a place for one of them only.
         name = "classifier" if self.features is None else "feature_classifier"
-        layer = Linear(
-            len(labels),
-            initializer_range=self.encoder.config.initializer_range,
-            name=name,
-            dtype=self.dtype_policy,
-        )
-        setattr(self, name, layer)
+        setattr(self, name, self.make_linear(len(labels), name))
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -275,9 +260,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         class_weight: Mapping[int, float] | None = None,
     ) -> TaggedWindows:
         """See `TaskModel`."""
-        check_tags(rows, self.labels)
-        index = {label: number for number, label in enumerate(self.labels)}
-        labels = [[index[tag] for tag in tags] for tags in rows.tags]
+        labels = self._classes(rows)
         of_words = None
         if weights is not None or class_weight is not None:
             of_texts = np.ones(len(labels)) if weights is None else weights
@@ -287,6 +270,12 @@ class TokenClassifier(TaskModel, WeightedModel):
                 for text, weight in zip(labels, of_texts, strict=True)
             ]
         return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
+
+    def _classes(self, rows: TaggedTexts) -> list[list[int]]:
+        """The classes of the words of each text. Raises UserError where a tag is no label."""
+        check_tags(rows, self.labels)
+        index = {label: number for number, label in enumerate(self.labels)}
+        return [[index[tag] for tag in tags] for tags in rows.tags]
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`; words and tags are ragged, or [batch, words] padded with ""."""
@@ -326,12 +315,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         """
         if rows.sentences[0].tags is None:
             return {}
-        check_tags(rows, self.labels)
-        gold = [each.tags for each in rows.sentences]
-        index = {label: number for number, label in enumerate(self.labels)}
-        labels = np.array([index[tag] for tags in gold for tag in tags])
+        labels = np.array([label for text in self._classes(rows) for label in text])
         if EntityTypes.are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
+            gold = [each.tags for each in rows.sentences]
             metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
@@ -572,7 +559,7 @@ def _sentences(
 
 
 def _askable(words: Sequence[inputs.Text]) -> list[inputs.Text]:
-    """Words as they can be asked about: "" would be padding, and is no more than a blank."""
+    """The words with " " for "", which a signature would take for padding."""
     return [word or " " for word in words]
 
 

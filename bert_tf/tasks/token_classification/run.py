@@ -25,21 +25,17 @@ from bert_tf.tasks.token_classification.model import (
 )
 from bert_tf.text import Tokenizer
 
-FORMATS = ("conll", "tfds")
-
 
 class TokenClassification(Task):
     """Reads tagged words for a `TokenClassifier`."""
 
     best_metric = "f1"
+    formats = ("conll", "tfds")
     data: TokenClassificationData
 
     def files(self, split: str) -> dict[str, Path]:
         """See `Task`; of TFDS, the name and the split."""
-        if self.data.format not in FORMATS:
-            raise UserError(
-                f"unknown data.format {self.data.format!r}; choose one of {', '.join(FORMATS)}"
-            )
+        self.check_format()
         if self.data.format == "tfds":
             return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
         return super().files(split)
