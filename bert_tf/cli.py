@@ -28,7 +28,7 @@ or see all of it happen in a few minutes, on text that is on every machine:
 
 `bert-tf COMMAND --help` tells more of each, with examples."""
 
-_STOPPED = "stopped; start the same command again, and a run goes on from its last checkpoint"
+_STOPPED = "stopped; start the same command again: training goes on from its last checkpoint"
 _PRETRAINING_CONFIG = "a configuration of task pretraining"
 
 

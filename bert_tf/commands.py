@@ -153,8 +153,9 @@ def export(arguments: argparse.Namespace) -> None:
 def convert(arguments: argparse.Namespace) -> None:
     """Rewrites a checkpoint."""
     from bert_tf.checkpoints import conversion
+    from bert_tf.tasks import loading
 
-    conversion.convert(arguments.source, arguments.destination, arguments.to)
+    conversion.convert(arguments.source, arguments.destination, arguments.to, loading.find)
 
 
 def report(arguments: argparse.Namespace) -> None:

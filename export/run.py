@@ -15,7 +15,6 @@ from bert_tf.errors import UserError
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
 from bert_tf.tasks import loading
-from bert_tf.tasks.served import is_saved_model
 from bert_tf.tasks.task_model import TaskModel
 from export.model_card import Origin
 from export.saving import Kind, check_kind, save_kind, save_task
@@ -85,12 +84,7 @@ def _export_task(
     settings: dict[str, Any],
     how: dict[str, Any],
 ) -> Path:
-    try:
-        checkpoint = loading.find(path)
-    except UserError:
-        if is_saved_model(path):
-            raise UserError(f"{path} is exported already; give the run or the checkpoint") from None
-        raise
+    checkpoint = loading.find(path)
     for note in checkpoint.notes:
         say(f"{path}: {note}")
     if checkpoint.description.model not in loading.TASK_MODELS:
@@ -114,14 +108,16 @@ def _say_assumed(
         if said:
             say(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")
     if getattr(model, "unanswerable", False) and model.null_threshold is None:
-        run = run_of(checkpoint.folder)
-        why, instead = ("is not finished", ", or finish the run") if run else ("has none", "")
-        if run and (run / METRICS_FILE).is_file() and model.origin.metrics is None:
-            why, instead = "is not the checkpoint that its run ends with", ", or export the run"
-        warn(
-            f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; set "
-            f"data.null_threshold{instead}"
-        )
+        run, last = run_of(checkpoint.folder), model.origin.metrics is not None
+        if run is None:
+            why = "has none"
+            instead = f"to set one, export bert_tf.load({str(path)!r}, null_threshold=…) in Python"
+        elif (run / METRICS_FILE).is_file() and not last:
+            why = "is not the checkpoint that its run ends with"
+            instead = "set data.null_threshold, or export the run"
+        else:
+            why, instead = "is not finished", "set data.null_threshold, or finish the run"
+        warn(f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; {instead}")
 
 
 def _export_kind(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import google, huggingface, model_garden, native, plain_json, reading
-from bert_tf.checkpoints.checkpoint import listed
+from bert_tf.checkpoints.checkpoint import Checkpoint, listed
 from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import is_lower_case
@@ -32,15 +32,26 @@ _POOLING = ("TextClassifier", "TextRegressor", "MultipleChoice")
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 
 
-def convert(source: str | os.PathLike, destination: str | os.PathLike, to: str) -> None:
+def convert(
+    source: str | os.PathLike,
+    destination: str | os.PathLike,
+    to: str,
+    find: Callable[[str | os.PathLike], Checkpoint] = reading.find,
+) -> None:
     """Writes the checkpoint `source`, of any format, as the folder `destination` of format `to`.
 
     Says what was read, and what the format's own reader will not know or will compute differently.
 
+    Args:
+        source: what `find` opens.
+        destination: the folder to write; it must not exist yet.
+        to: as for `save`.
+        find: opens a checkpoint. `bert_tf.tasks.loading.find` also opens `.keras` files.
+
     Raises:
         UserError: `source` cannot be read, or `destination` exists or cannot be written.
     """
-    checkpoint = reading.find(source)
+    checkpoint = find(source)
     # What the source lacks, such as the pooler of a masked language model, is not made up.
     weights, report = checkpoint.weights()
     said = [f"{source}: {len(weights)} weights read"]

@@ -50,6 +50,8 @@ def _found(given: str | Path) -> Checkpoint:
     prefix = path.with_name(named[1]) if named else path
     if prefix.with_name(f"{prefix.name}.index").is_file():
         return _tensorflow(prefix)
+    if path.is_file() and path.suffix == ".keras":
+        raise UserError(f"{path} is a .keras file; open it with bert_tf.load")
     if path.is_file():
         return _in_folder(path.parent)
     # No name begins with "./", which `path` has lost.

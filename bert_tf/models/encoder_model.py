@@ -102,8 +102,17 @@ class EncoderModel(keras.Model):
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Keras's `fit`, after which nothing but the model holds its weights and their moments."""
+        optimizer = getattr(self, "optimizer", None)
+        if optimizer is not None and not optimizer.built and self._is_built():
+            # Variables that are made while the step is traced make TensorFlow trace it twice.
+            with (self.distribute_strategy or tf.distribute.get_strategy()).scope():
+                optimizer.build(self.trainable_variables)
         with gradients_forgotten():
             return super().fit(*args, **kwargs)
+
+    def _is_built(self) -> bool:
+        """Whether no layer is left that gets its weights from a call."""
+        return all(layer.built for layer in self._flatten_layers())
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids.
@@ -155,7 +164,7 @@ class EncoderModel(keras.Model):
         """
         check_weights_may_change()
         batch = keras.utils.unpack_x_y_sample_weight(data)
-        if not all(layer.built for layer in self._flatten_layers()):
+        if not self._is_built():
             # A layer that a subclass has added may get its weights from a call only.
             self(batch[0], training=False)
         sums = self.batch_sums(batch[1])

@@ -118,16 +118,7 @@ def from_checkpoint(
     settings: Mapping[str, Any],
 ) -> Model:
     """See `TaskModel.from_checkpoint`."""
-    try:
-        checkpoint = find(path)
-    except UserError:
-        # The encoder of TF Hub is one whose weights can be read.
-        if is_saved_model(path):
-            raise UserError(
-                f"{path} is a SavedModel that answers strings, which cannot be trained; give the "
-                "run or the checkpoint that it was exported from"
-            ) from None
-        raise
+    checkpoint = find(path)
     tokenizer = tokenizer_of(checkpoint)
     model = _built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
     say(f"{path}: {checkpoint.fill(model, model.labels)}")
@@ -137,9 +128,22 @@ def from_checkpoint(
 
 
 def find(path: str | os.PathLike) -> Checkpoint:
-    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`."""
+    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
+
+    Raises:
+        UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
+    """
     if not _is_keras_file(path):
-        checkpoint = reading.find(path)
+        try:
+            checkpoint = reading.find(path)
+        except UserError:
+            # The encoder of TF Hub is a SavedModel whose weights can be read.
+            if is_saved_model(path):
+                raise UserError(
+                    f"{path} is a SavedModel that answers strings, whose weights cannot be read; "
+                    "give the run or the checkpoint that it was exported from"
+                ) from None
+            raise
         _check_known_model(checkpoint, path)
         return checkpoint
     model = keras_files.read(Path(path))

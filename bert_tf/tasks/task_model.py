@@ -291,7 +291,9 @@ class TaskModel(EncoderModel):
         """The model that `get_config` described, with new weights and no vocabulary yet."""
         fields = dict(config)
         written = fields.pop("format", FORMAT)
-        if type(written) is not int or written > FORMAT:
+        if type(written) is not int:
+            raise UserError(f"the format of this {cls.__name__} is {written!r}, not a number")
+        if written > FORMAT:
             raise UserError(
                 f"this {cls.__name__} was saved by a later bert_tf (format {written}); update "
                 "bert_tf to load it"

@@ -230,7 +230,7 @@ def test_what_is_given_of_a_bare_checkpoint_is_served(tmp_path, encoder, monkeyp
     assert (found["unanswerable"], found["max_length"]) == (True, 80)
     news = capsys.readouterr().err
     assert "assumed" not in news
-    assert "its best null_threshold is not known and 0.0 is taken" in news
+    assert "its best null_threshold is not known and 0.0 is taken; to set one, export" in news
 
 
 def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monkeypatch):
@@ -348,8 +348,8 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 2
     assert "exists already; remove it or choose another" in capsys.readouterr().err
     assert command.main([str(tmp_path / "saved"), "--out", str(tmp_path / "again")]) == 2
-    told = f"{tmp_path / 'saved'} is exported already; give the run or the checkpoint"
-    assert told in capsys.readouterr().err
+    said = f"{tmp_path / 'saved'} is a SavedModel that answers strings"
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
 
 

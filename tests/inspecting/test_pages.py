@@ -208,6 +208,14 @@ def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, c
     assert f"{path} has no vocabulary" in capsys.readouterr().err
 
 
+def test_a_saved_model_is_not_looked_into(reviews, tmp_path, capsys):
+    folder = tmp_path / "saved"
+    bert_tf.load(reviews).export(folder)
+    assert cli.main(["inspect", str(folder), "--out", str(tmp_path / "page.html")]) == 2
+    said = f"{folder} is a SavedModel that answers strings, whose weights cannot be read; give the"
+    assert said in capsys.readouterr().err
+
+
 def test_of_a_pretraining_the_encoder_is_shown_in_its_folder(tmp_path):
     run = RunFolder.start(tmp_path / "run", config.load(tiny.write_pretraining(tmp_path)))
     conversion.save(PreTrainer(Encoder(tiny.encoder_config())), step_folder(run.checkpoints, 1))

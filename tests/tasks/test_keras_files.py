@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import cli
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.text import Preprocessor
 from tests.fixtures.make_keras_files import ask
@@ -44,6 +45,26 @@ def test_kerass_own_loading_gives_the_same():
     path = GOLDEN / "1" / "classifier.keras"
     model = keras.saving.load_model(path)
     assert model.predict("The cat.") == bert_tf.load(path).predict("The cat.")
+
+
+@pytest.mark.parametrize("to", ["bert_tf", "huggingface"])
+def test_a_file_is_converted_to_a_checkpoint(to, tmp_path):
+    file, folder = GOLDEN / "1" / "classifier.keras", tmp_path / "out"
+    assert cli.main(["convert", str(file), str(folder), "--to", to]) == 0
+    assert close(bert_tf.load(folder).predict("The cat."), bert_tf.load(file).predict("The cat."))
+
+
+def test_an_encoder_alone_is_not_read_from_a_file():
+    file = GOLDEN / "1" / "classifier.keras"
+    with pytest.raises(bert_tf.UserError, match="classifier.keras is a .keras file; open it with"):
+        bert_tf.Encoder.from_checkpoint(file)
+
+
+@pytest.mark.parametrize("written", ["1", None, 1.0])
+def test_a_format_that_is_no_number_is_refused(written):
+    config = tiny.classifier().get_config() | {"format": written}
+    with pytest.raises(bert_tf.UserError, match="the format of this TextClassifier is"):
+        bert_tf.TextClassifier.from_config(config)
 
 
 def test_all_of_a_model_is_in_its_file(tmp_path):
