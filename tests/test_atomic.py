@@ -177,7 +177,9 @@ def test_a_path_without_a_name_of_its_own_is_refused(path):
 def run_until_killed(folder, code):
     """Runs `code` in `folder`, in a process that ends itself by SIGKILL."""
     begin = (
-        "import os, signal\nfrom bert_tf.atomic import atomic_path, locked\n"
+        # As the command line does, it imports bert_tf without TensorFlow.
+        "import os, signal, sys\nsys.argv = ['bert-tf']\n"
+        "from bert_tf.atomic import atomic_path, locked\n"
         f"os.chdir({str(folder)!r})\n"
     )
     process = subprocess.run([sys.executable, "-c", begin + code], cwd=ROOT)

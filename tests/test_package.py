@@ -44,6 +44,7 @@ def test_an_import_brings_nothing_heavy_but_tensorflow_and_keras():
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_another_program_may_have_our_names_among_its_arguments(tmp_path):
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "__init__.py").write_text("import bert_tf, export\n")
@@ -60,6 +61,7 @@ def test_another_program_may_have_our_names_among_its_arguments(tmp_path):
     assert (done.returncode, done.stdout) == (0, "export\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_keras_loads_a_compiled_model_in_a_process_that_has_only_imported_bert_tf(tmp_path):
     model = bert_tf.TextClassifier(bert_tf.Encoder(tiny.encoder_config(16)), None, range(2))
     model.compile(
@@ -76,6 +78,7 @@ def test_keras_loads_a_compiled_model_in_a_process_that_has_only_imported_bert_t
         assert (done.returncode, done.stdout) == (0, "TextClassifier AdamW\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_command_starts_without_tensorflow_but_a_program_of_others_with_it(tmp_path):
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "__init__.py").write_text("import bert_tf, export, sys")

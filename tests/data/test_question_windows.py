@@ -47,6 +47,7 @@ def test_every_window_is_there_with_its_answer(rows, questions):
     assert len(rows.lengths) == len(expected) > len(questions)
 
 
+@pytest.mark.slow
 def test_batches_of_them_train_a_model(rows):
     ((inputs, targets),) = training_batches(rows, 4, seed=0, start=0).take(1)
     assert inputs["input_mask"].shape[0] == 4

@@ -105,6 +105,7 @@ def test_the_same_configuration_gives_the_same_bytes(tmp_path, written):
     ]
 
 
+@pytest.mark.slow
 def test_examples_are_dealt_to_files_of_a_bounded_size(tmp_path, monkeypatch, written):
     monkeypatch.setattr(record_writing, "_FILE_EXAMPLES", 40)
     write_records(load(tmp_path), TOKENIZER, tmp_path / "out")

@@ -62,6 +62,7 @@ def test_what_does_not_belong_together_is_refused(ways, tmp_path):
         side_by_side.join(left, right, tmp_path / "both")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bilstm", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_is_fine_tuned_and_evaluated_like_any_other(ways, tmp_path, bilstm):
     both = tmp_path / "both"

@@ -11,7 +11,7 @@ from tests.export.requests import assert_same
 
 SERVED = [family for family in FAMILIES if family != "hub"]
 # The others' texts go the same ways.
-QUICK = ("classification", "question_answering", "mlm")
+QUICK = ("classification",)
 CHECKED = [
     pytest.param(family, marks=() if family in QUICK else pytest.mark.slow) for family in SERVED
 ]

@@ -63,8 +63,11 @@ def compare(said, answers):
 @pytest.mark.parametrize(
     ("family", "settings", "signature"),
     [
-        ("mlm", {"freeze": True, "precision": "bfloat16"}, "serving_default"),
         ("nsp", {}, "serving_default"),
+        pytest.param(
+            *("mlm", {"freeze": True, "precision": "bfloat16"}, "serving_default"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param("question_answering", {}, "serving_default", marks=pytest.mark.slow),
         pytest.param("token_classification", {"freeze": True}, "entities", marks=pytest.mark.slow),
         pytest.param("classification", {"freeze": True}, "serving_default", marks=pytest.mark.slow),

@@ -38,6 +38,7 @@ def test_answers_are_those_of_the_model(saved, model, tokenizer):
     assert answers["classes"].numpy().tolist() == [[b"no", b"yes", b"maybe"]] * len(TEXTS)
 
 
+@pytest.mark.slow
 def test_a_pair_model_takes_two_texts(model, tokenizer, tmp_path):
     of_pairs = TextClassifier(model.encoder, tokenizer, [0, 1, 2], pair=True, max_length=16)
     of_pairs.export(tmp_path / "pair")

@@ -78,7 +78,7 @@ def test_every_signature_is_warmed_up_and_answers_what_the_card_says(exported, f
                     assert said["values"] == as_json(shown)
 
 
-@pytest.mark.parametrize("family", ["classification", "hub"])
+@pytest.mark.parametrize("family", ["classification", pytest.param("hub", marks=pytest.mark.slow)])
 def test_the_card_reads_the_same_for_people(exported, family):
     for folder in folders(exported, family, {}):
         card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
@@ -111,6 +111,7 @@ def test_a_pair_of_a_version_is_in_one_folder(models, tokenizer, tmp_path):
         assert (folder / part / "3" / "saved_model.pb").is_file()
 
 
+@pytest.mark.slow
 def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):
     out = tmp_path / "served"
     (out / "1").mkdir(parents=True)

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 COUNT = 40
 # The others go the same ways.
-QUICK = ("question_answering",)
+QUICK = ("classification",)
 CHECKED = [
     pytest.param(family, marks=() if family in QUICK else pytest.mark.slow) for family in TASKS
 ]

@@ -173,6 +173,7 @@ def test_bert_tf_reads_the_encoder_back(exported, models, inputs):
     assert tokenizer.lower_case and tokenizer.mask_id == 4
 
 
+@pytest.mark.slow
 def test_a_classifier_of_tf_keras_trains_on_the_pair(exported):
     import tf_keras
 

@@ -10,13 +10,14 @@ from tests.export.requests import assert_same, in_session, request
 # In this one a model of windows is asked by a service that works on texts in groups.
 NESTED = [("mlm", True)]
 OTHERS = [
-    pytest.param(family, freeze, marks=pytest.mark.slow)
+    (family, freeze)
     for family in FAMILIES
     for freeze in (False, True)
     if (family, freeze) not in NESTED and family != "hub"
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "freeze"), [*NESTED, *OTHERS])
 def test_a_session_gives_the_same_answers(exported, loaded, family, freeze):
     settings = {"freeze": True} if freeze else {}
@@ -28,6 +29,7 @@ def test_a_session_gives_the_same_answers(exported, loaded, family, freeze):
             assert_same(ask(name, **inputs), signature(**inputs), tolerance=1e-4)
 
 
+@pytest.mark.slow
 def test_a_session_takes_texts_in_groups(exported, loaded):
     texts = tf.constant(["a cat [MASK] the mat" + " " * 3_000_000] * 3 + ["[MASK]"])
     answers = in_session(exported("mlm", freeze=True))("serving_default", text=texts)

@@ -59,7 +59,9 @@ def test_fillings_are_the_models_own(answer, models, tokenizer):
     check_first(answer(TEXTS), models("mlm"), tokenizer, [2, 6])
 
 
-@pytest.mark.parametrize("attention", ["left_to_right", "right_to_left"])
+@pytest.mark.parametrize(
+    "attention", ["left_to_right", pytest.param("right_to_left", marks=pytest.mark.slow)]
+)
 def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, attention):
     keras.utils.set_random_seed(7)
     config = tiny.encoder_config(16, attention=attention)
@@ -129,6 +131,7 @@ def test_more_or_fewer_fillings_can_be_asked_for(models, tokenizer):
         signature_of(models("mlm"), tokenizer, max_length=2)
 
 
+@pytest.mark.slow
 def test_the_special_token_is_found_in_cased_text(models):
     cased = Tokenizer(tiny.VOCABULARY, lower_case=False)
     found = signature_of(models("mlm"), cased)(text=tf.constant(["The[MASK]."]))

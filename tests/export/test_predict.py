@@ -114,6 +114,7 @@ def test_lists_are_answered_without_the_padding_of_others(exported, loaded, tmp_
     np.testing.assert_allclose(found[0]["probabilities"], answers["probabilities"][0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
     source = tmp_path / "words.jsonl"
     source.write_bytes(lines([{"words": ["the", "cat", "sat"]}, {"words": ["", "dog"]}]))
@@ -162,6 +163,7 @@ def test_of_several_versions_the_newest_is_asked_as_a_server_does(exported, tmp_
     assert f"{tmp_path}: asking version 10, the newest" in told.err
 
 
+@pytest.mark.slow
 def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
     with pytest.raises(UserError, match="is a pair for TF Hub, .* load its preprocessor and its"):
         predict.run(str(exported("hub")), ["text"], None, None)

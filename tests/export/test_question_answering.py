@@ -157,6 +157,7 @@ def test_where_there_must_be_an_answer_there_is_one(loaded, unanswerable):
         assert answers["answer"][2] != b""
 
 
+@pytest.mark.slow
 def test_the_threshold_is_a_setting(make, tmp_path):
     make(unanswerable=True, null_threshold=-1e6).export(tmp_path / "saved")
     answers = ask(

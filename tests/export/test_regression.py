@@ -15,7 +15,7 @@ from tests.tasks.tiny_texts import write_config
 TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
 
-@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize("pair", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_scores_are_those_of_the_model(tokenizer, tmp_path, pair):
     encoder, out = Encoder(tiny.encoder_config()), tmp_path / "model"
     model = TextRegressor(encoder, tokenizer, pair=pair, max_length=16)

@@ -110,6 +110,7 @@ def encoder():
     return Encoder(tiny.encoder_config(16))
 
 
+@pytest.mark.slow
 def test_a_search_is_served_and_described_as_its_best_trial(tmp_path, encoder):
     path = tiny.write_finetuning(tmp_path)
     run = start(path, classifier(encoder), "train.max_length=[8,16]")
@@ -325,7 +326,10 @@ def as_keras_file(folder: Path, model: TextClassifier) -> Path:
     return folder / "model.keras"
 
 
-@pytest.mark.parametrize("write", [as_run, as_theirs, as_keras_file])
+@pytest.mark.parametrize(
+    "write",
+    [as_run] + [pytest.param(each, marks=pytest.mark.slow) for each in (as_theirs, as_keras_file)],
+)
 def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, capsys, write):
     model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
     path, texts = write(tmp_path, model), ["the cat sat on the mat .", "", "a fish " * 40]

@@ -80,9 +80,8 @@ def test_a_plain_export_stores_its_matrices_in_the_serving_precision(
     assert sizes[0] - sizes[1] > 1.9 * matrices
 
 
-@pytest.mark.parametrize(
-    "family", ["mlm", pytest.param("token_classification", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["mlm", "token_classification"])
 def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, models, family):
     folder = exported(family, **FAST)
     data = (folder / "saved_model.pb").read_bytes()

@@ -132,6 +132,7 @@ def test_inputs_of_another_form_are_told(given, message):
             model(given)
 
 
+@pytest.mark.slow
 def test_a_model_that_was_fitted_is_let_go():
     model = TextRegressor(Encoder(CONFIG), None)
     model.compile(AdamW(1e-3), "mse")

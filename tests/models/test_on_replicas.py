@@ -13,7 +13,7 @@ from bert_tf.optimization import AdamW
 from tests.models.on_replicas import CASES
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("classifier", "regression")
+QUICK = ("regression",)
 SLOW = [(2, case) for case in CASES if case not in QUICK] + [(4, case) for case in CASES]
 
 
@@ -34,6 +34,7 @@ def results(tmp_path_factory):
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", QUICK)
 def test_two_devices_train_as_one(case, results):
     assert_same(results(2, QUICK), case)

@@ -185,7 +185,11 @@ def cases() -> dict[str, tuple]:
 
 @pytest.mark.parametrize(
     ("case", "parts"),
-    [("pretrainer", 4), ("tokens", 3), ("spans", 4), ("sequence", 3), ("score", 3)],
+    [("pretrainer", 4), ("tokens", 3)]
+    + [
+        pytest.param(*each, marks=pytest.mark.slow)
+        for each in (("spans", 4), ("sequence", 3), ("score", 3))
+    ],
 )
 def test_accumulated_parts_make_the_same_update_as_the_whole_batch(case, parts):
     model, loss, x, y = cases()[case]
@@ -302,6 +306,7 @@ def test_losses_that_are_built_in_are_not_given_again():
         model.compile("sgd", metrics=["accuracy"])
 
 
+@pytest.mark.slow
 def test_where_weights_are_said_to_stay_nothing_is_trained(monkeypatch):
     x, y = pretraining_targets()
     models = [PreTrainer(Encoder(SHALLOW)) for _ in range(3)]
@@ -340,6 +345,7 @@ def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
     np.testing.assert_array_equal(model(inputs()), again(inputs()))
 
 
+@pytest.mark.slow
 def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_its_state(tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
     model = TextClassifier(Encoder(config), None, range(3))

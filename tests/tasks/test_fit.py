@@ -313,8 +313,8 @@ def test_a_model_that_was_compiled_is_trained_as_it_was_compiled():
 
 def test_a_dataset_of_strings():
     model = tiny.classifier(labels=["bad", "good"])
-    model.fit(dataset(), epochs=8, learning_rate=RATE, validation_data=dataset(), verbose=0)
-    assert int(model.optimizer.iterations) == 24
+    model.fit(dataset(), epochs=2, learning_rate=RATE, validation_data=dataset(), verbose=0)
+    assert int(model.optimizer.iterations) == 6
     assert model.evaluate(dataset()) == model.evaluate(TEXTS, LABELS)
     assert model.predict(dataset()) == model.predict(TEXTS)
     assert model.predict(dataset().map(lambda x, y: x)) == model.predict(TEXTS)
@@ -479,6 +479,7 @@ def test_questions():
     assert not model.unanswerable
 
 
+@pytest.mark.slow
 def test_questions_without_an_answer():
     model = tiny.answerer()
     answers = [*tiny.ANSWERS[:-4], None, "", {}, []]
@@ -560,6 +561,7 @@ def test_numbers():
     assert first > second
 
 
+@pytest.mark.slow
 def test_choices():
     model = tiny.chooser()
     data = (TEXTS[:8], tiny.CHOICES)

@@ -17,6 +17,7 @@ from tests.tasks import tiny_objects as tiny
 
 # Made by tests/fixtures/make_keras_files.py.
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "keras_files"
+QUICK = ("classifier", "tagger")
 
 
 def close(found, expected):
@@ -31,14 +32,20 @@ def close(found, expected):
     return found == expected
 
 
-@pytest.mark.parametrize("folder", sorted(GOLDEN.iterdir()), ids=lambda folder: folder.name)
-def test_files_of_every_format_so_far_open(folder):
-    expected = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
-    assert {path.stem for path in folder.glob("*.keras")} == expected.keys()
-    for name, each in expected.items():
-        model = bert_tf.load(folder / f"{name}.keras")
-        assert type(model).__name__ == each["class"]
-        assert close(ask(model, each["asked"]), each["answers"]), name
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, marks=() if file.stem in QUICK else pytest.mark.slow)
+        for file in sorted(GOLDEN.glob("*/*.keras"))
+    ],
+    ids=lambda file: f"{file.parent.name}-{file.stem}",
+)
+def test_files_of_every_format_so_far_open(file):
+    answers = json.loads((file.parent / "answers.json").read_text(encoding="utf-8"))
+    expected = answers[file.stem]
+    model = bert_tf.load(file)
+    assert type(model).__name__ == expected["class"]
+    assert close(ask(model, expected["asked"]), expected["answers"])
 
 
 def test_kerass_own_loading_gives_the_same():
@@ -92,6 +99,7 @@ def test_a_model_that_was_compiled_stays_so(tmp_path):
     assert same.accumulation_steps == 2
 
 
+@pytest.mark.slow
 def test_the_moments_of_a_recipe_that_each_fit_begins_anew_are_not_in_it(tmp_path):
     model = tiny.classifier()
     model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)

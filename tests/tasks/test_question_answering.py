@@ -76,6 +76,7 @@ def test_evaluating_again_gives_the_same(run):
     ]
 
 
+@pytest.mark.slow
 def test_other_data_are_answered_by_the_threshold_of_the_dev_data(run, unanswerable, tmp_path):
     rows = tiny_questions.rows(9, 5, unanswerable)
     data = tiny_questions.write_squad(tmp_path / "other.json", rows)

@@ -102,6 +102,7 @@ def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
     assert {line[1] for line in lines if line != [""]} <= set(tiny_tags.LABELS)
 
 
+@pytest.mark.slow
 def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "test.conll").write_text("the\ncat\n")

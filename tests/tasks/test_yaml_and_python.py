@@ -75,6 +75,7 @@ def test_classification(checkpoint, tmp_path):
     assert training.evaluate(tmp_path / "run") == metrics
 
 
+@pytest.mark.slow
 def test_questions(checkpoint, tmp_path):
     tiny_questions.write_finetuning(tmp_path, unanswerable=True)
     settings = {"stride": 8, "max_question_length": 4, "n_best": 5, "max_answer_length": 4}
@@ -102,6 +103,7 @@ def test_questions(checkpoint, tmp_path):
     assert of_run.null_threshold == metrics["null_threshold"]
 
 
+@pytest.mark.slow
 def test_tags(checkpoint, tmp_path):
     tiny_tags.write_tagged(tmp_path)
     of_run, metrics = run(tmp_path, checkpoint, "token_classification", "format: conll")

@@ -120,17 +120,24 @@ def assert_only_the_chief_writes(chief, worker):
         assert of_worker["written"] == []
 
 
+def on_one_device_and_two(commands, place, kind, *settings):
+    """The folder of a run on one device and the same on two."""
+    strategies = ("one_device", "mirrored")
+    finish(start(2, [commands(place, kind, each, *settings) for each in strategies], place))
+    return place
+
+
 @pytest.fixture(scope="module")
 def two(commands, tmp_path_factory):
-    """The folder of runs on one device and on two."""
-    place = tmp_path_factory.mktemp("two")
-    cases = [
-        commands(place, kind, strategy, *parts)
-        for kind, parts in (("pretrain", [IN_PARTS]), ("finetune", []))
-        for strategy in ("one_device", "mirrored")
-    ]
-    finish(start(2, cases, place))
-    return place
+    """The folder of fine-tunings on one device and on two."""
+    return on_one_device_and_two(commands, tmp_path_factory.mktemp("two"), "finetune")
+
+
+@pytest.fixture(scope="module")
+def two_pretrained(commands, tmp_path_factory):
+    """The folder of pre-trainings on one device and on two."""
+    place = tmp_path_factory.mktemp("two_pretrained")
+    return on_one_device_and_two(commands, place, "pretrain", IN_PARTS)
 
 
 def taken_up_again(command, place):
@@ -140,8 +147,10 @@ def taken_up_again(command, place):
     return [["cut", command[3], again[3], "4"], again]
 
 
-def test_two_devices_pre_train_as_one(two):
-    assert_close(two / "pretrain_mirrored_parts", two / "pretrain_one_device_parts")
+@pytest.mark.slow
+def test_two_devices_pre_train_as_one(two_pretrained):
+    one, two = (f"pretrain_{strategy}_parts" for strategy in ("one_device", "mirrored"))
+    assert_close(two_pretrained / two, two_pretrained / one)
 
 
 def test_two_devices_fine_tune_as_one(two):
@@ -155,6 +164,7 @@ def test_a_run_on_two_devices_is_taken_up_again(two, commands):
     assert_equal(two / "again", two / "finetune_mirrored")
 
 
+@pytest.mark.slow
 def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, tmp_path):
     chief, worker = run_two_workers([commands(tmp_path, "finetune", "multi_worker")], tmp_path)
 
@@ -181,10 +191,11 @@ def test_a_run_of_two_workers_is_taken_up_again(two, commands, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_workers_pre_train_as_two_devices(two, commands, tmp_path):
+def test_two_workers_pre_train_as_two_devices(two_pretrained, commands, tmp_path):
     run_two_workers([commands(tmp_path, "pretrain", "multi_worker", IN_PARTS)], tmp_path)
 
-    assert_equal(tmp_path / "pretrain_multi_worker_parts", two / "pretrain_mirrored_parts")
+    expected = two_pretrained / "pretrain_mirrored_parts"
+    assert_equal(tmp_path / "pretrain_multi_worker_parts", expected)
 
 
 @pytest.fixture(scope="module")

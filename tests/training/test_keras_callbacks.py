@@ -74,7 +74,11 @@ def check_equal(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(("make", "labels"), [(classifier, "texts"), (tagger, "words")])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "labels"),
+    [(classifier, "texts"), (tagger, "words")],
+)
 def test_what_is_observed_is_written(make, labels, tmp_path, request):
     data, model = request.getfixturevalue(labels), make()
     history = fit(

@@ -166,6 +166,7 @@ def add_a_document(folder):
         file.write("\nthe cat sat .\n")
 
 
+@pytest.mark.slow
 def test_text_is_tokenized_again_only_where_the_tokens_would_be_others(begin, tmp_path):
     assert begin() == 1
     assert begin("train.learning_rate=0.1") == begin() == 1
@@ -191,6 +192,7 @@ def test_a_folder_tokens_of_somebody_else_is_not_removed(begin, tmp_path):
         begin()
 
 
+@pytest.mark.slow
 def test_token_shards_that_have_changed_do_not_resume(tmp_path):
     path = tiny.write_pretraining(tmp_path)
     text = configuration.load(path)
@@ -206,6 +208,7 @@ def test_token_shards_that_have_changed_do_not_resume(tmp_path):
         training.pretrain(shards, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_tfrecords_that_have_changed_do_not_resume(load_pretraining, tmp_path):
     config = load_pretraining("data.dupe_factor=1")
     records = tmp_path / "records"

@@ -122,6 +122,7 @@ def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     assert len((run / "predictions" / "other_dev.tsv").read_text().splitlines()) == 4
 
 
+@pytest.mark.slow
 def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     run, _ = finetuned
     before = (run / "predictions" / "test.tsv").read_bytes()
@@ -214,6 +215,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
     [
@@ -325,6 +327,7 @@ def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
         training.finetune(config, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
     """As transformers pads its table: `resize_token_embeddings(pad_to_multiple_of=...)`."""
     sizes = tiny.encoder_config(32, vocab_size=len(tiny.VOCABULARY) + 6)
@@ -402,6 +405,7 @@ def test_what_changes_no_number_may_change_when_a_run_goes_on(
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000006"]
 
 
+@pytest.mark.slow
 def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     config = configuration.load(path, ["train.epochs=1", "model.num_hidden_layers=1"])
@@ -474,6 +478,7 @@ def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path
         training.finetune(configuration.load(path), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path = tiny.write_finetuning(tmp_path)
     config = configuration.load(path, ["train.learning_rate=[1e-9,3e-3]", "train.epochs=5"])

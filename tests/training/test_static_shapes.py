@@ -63,6 +63,7 @@ def check_compiles(model, batches):
     assert int(model.optimizer.iterations) == 3
 
 
+@pytest.mark.slow
 def test_classification(prepared, tmp_path):
     check_compiles(*prepared(tiny.write_finetuning(tmp_path), "train.accumulation_steps=2"))
 
