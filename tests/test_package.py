@@ -103,6 +103,7 @@ def test_another_keras_backend_is_refused_at_the_import():
     )
 
 
+@pytest.mark.slow
 def test_tensorflow_starts_without_a_word_and_below_keras_whatever_its_own_file_says(tmp_path):
     (tmp_path / "keras.json").write_text('{"backend": "jax"}')
     script = (

@@ -29,6 +29,7 @@ def test_goals_that_are_missed_say_so():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["LABEL_0", "LABEL_1", "LABEL_2"], ["no", "yes", "maybe"]])
 def test_an_export_names_classes_as_transformers_does(names, tmp_path):
     """Else no answer would be the peer's."""

@@ -114,6 +114,7 @@ def test_seeds_give_different_batches(folder):
     assert unmasked_words(first) != unmasked_words(second)
 
 
+@pytest.mark.slow
 def test_workers_read_the_rows_of_one_global_batch(folder):
     data = open_data(folder)
     whole = take(data.dataset(3), 2)

@@ -27,6 +27,7 @@ def split(*arguments) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, cwd=EXPERIMENTS.parents[1])
 
 
+@pytest.mark.slow
 def test_a_file_is_split_by_article(tmp_path):
     path = tiny_questions.write_squad(tmp_path / "all.json", tiny_questions.rows(12, 0))
     done = split(path, "--train", 2, "--out", tmp_path / "split")
@@ -38,6 +39,7 @@ def test_a_file_is_split_by_article(tmp_path):
     assert titles == ["article 10"]
 
 
+@pytest.mark.slow
 def test_too_few_articles_are_told(tmp_path):
     path = tiny_questions.write_squad(tmp_path / "all.json", tiny_questions.rows(12, 0))
     done = split(path, "--train", 3, "--out", tmp_path / "split")

@@ -86,6 +86,7 @@ def test_all_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path)
         assert_all_same(found[family], answers(loaded(family)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "freeze"), CHECKED)
 def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, freeze):
     settings = {"freeze": True} if freeze else {}

@@ -204,6 +204,7 @@ def test_steps_of_the_preprocessor_are_layers_of_tf_keras(preprocessor):
     assert model.predict(tf.constant(TEXTS), verbose=0)["input_type_ids"].shape == (3, 7)
 
 
+@pytest.mark.slow
 def test_a_classifier_of_keras_3_trains_on_the_encoder(exported, inputs):
     layer = keras.layers.TFSMLayer(
         exported("hub") / "encoder", call_training_endpoint="serve_training"

@@ -59,6 +59,7 @@ def test_fillings_are_the_models_own(answer, models, tokenizer):
     check_first(answer(TEXTS), models("mlm"), tokenizer, [2, 6])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attention", ["left_to_right", pytest.param("right_to_left", marks=pytest.mark.slow)]
 )
@@ -78,6 +79,7 @@ def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, atten
     assert (found["tokens"].numpy()[3, 0] != b"").all()
 
 
+@pytest.mark.slow
 def test_pieces_that_the_vocabulary_does_not_have_are_never_told(tokenizer):
     """Some checkpoints have a table of a rounder size."""
     config = tiny.encoder_config(16, vocab_size=tokenizer.vocab_size + 6)

@@ -33,7 +33,6 @@ BANNED = ("PyFunc", "Xla", "Table", "Lookup")
 FAST = [
     ("classification", {}),
     ("classification", {"freeze": True}),
-    ("token_classification", {}),
 ]
 OTHERS = [
     pytest.param(family, settings, marks=pytest.mark.slow)

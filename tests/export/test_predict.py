@@ -96,6 +96,7 @@ def test_a_pipe_is_answered_as_it_comes(exported, texts, asked, monkeypatch, cap
     assert pipe.batches_before[:23] == [0] * 8 + [2] * 8 + [4] * 7
 
 
+@pytest.mark.slow
 def test_lists_are_answered_without_the_padding_of_others(exported, loaded, tmp_path, capsys):
     rows = [
         {"context": "the cat", "choices": ["sat", "ran", "a fish flew over the sea"]},
@@ -169,6 +170,7 @@ def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
         predict.run(str(exported("hub")), ["text"], None, None)
 
 
+@pytest.mark.slow
 def test_models_that_take_no_texts_are_told(exported, capsys):
     with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
         predict.run(str(exported("multiple_choice")), ["text"], None, None)

@@ -78,6 +78,7 @@ def ask(loaded, questions, contexts) -> dict[str, np.ndarray]:
     return answers
 
 
+@pytest.mark.slow
 def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
     settings = ["train.epochs=0.5", "train.learning_rate=0.004"]

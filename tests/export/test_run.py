@@ -21,6 +21,7 @@ from bert_tf import (
     TextRegressor,
     TokenClassifier,
     Tokenizer,
+    cli,
 )
 from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion, native
@@ -355,6 +356,8 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     said = f"{tmp_path / 'saved'} is a SavedModel that answers strings"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
+    assert cli.main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def test_a_pooler_that_is_not_there_is_not_served(tokenizer, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_of_a_pair_that_is_stopped_half_way_nothing_is_left(
     models, tokenizer, tmp_path, monkeypatch
 ):

@@ -43,6 +43,7 @@ def test_answers_stay_the_same(loaded, family):
         assert_same(frozen[signature], outputs, tolerance=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "output"),
     [("classification", "probabilities")]

@@ -166,6 +166,7 @@ def test_serve_takes_a_tensor_or_a_dict(loaded):
     np.testing.assert_array_equal(one["labels"], other["labels"])
 
 
+@pytest.mark.slow
 def test_labels_that_are_no_tags_have_no_entities(tokenizer, tmp_path):
     TokenClassifier(encoder(), tokenizer, ["N", "V", "A", "O", "P"]).export(tmp_path / "pos")
     assert set(tf.saved_model.load(tmp_path / "pos").signatures) == {"serving_default", "words"}

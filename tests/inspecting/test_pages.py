@@ -142,6 +142,7 @@ def test_the_attention_on_the_page_is_the_models(reviews):
     np.testing.assert_allclose(expected.sum(axis=-1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_confusions_are_those_of_the_evaluation(reviews):
     metrics = training.evaluate(reviews)
     page = inspect(reviews, []).read_text()
@@ -206,14 +207,6 @@ def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, c
     Encoder(tiny.encoder_config(16)).save(path)
     assert cli.main(["inspect", str(path), "--text", "a", "--out", str(tmp_path / "a.html")]) == 2
     assert f"{path} has no vocabulary" in capsys.readouterr().err
-
-
-def test_a_saved_model_is_not_looked_into(reviews, tmp_path, capsys):
-    folder = tmp_path / "saved"
-    bert_tf.load(reviews).export(folder)
-    assert cli.main(["inspect", str(folder), "--out", str(tmp_path / "page.html")]) == 2
-    said = f"{folder} is a SavedModel that answers strings, whose weights cannot be read; give the"
-    assert said in capsys.readouterr().err
 
 
 def test_of_a_pretraining_the_encoder_is_shown_in_its_folder(tmp_path):

@@ -182,6 +182,7 @@ def test_side_by_side_is_both_ways_end_to_end():
         np.testing.assert_allclose(outputs, joined, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_by_plain_fit():
     keras.utils.set_random_seed(0)
     model = TextClassifier(Encoder(SMALL), None, range(2))

@@ -61,6 +61,7 @@ def assert_same(found: dict[str, np.ndarray], case: str) -> None:
         np.testing.assert_allclose(other, value, rtol=0, atol=tolerance, err_msg=key)
 
 
+@pytest.mark.slow
 def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
     weight = keras.Variable(np.ones(2, "float32"))
     AdamW(0.1, clip_norm=1.0, epsilon=1.0).apply([tf.constant([0.0, 1.0])], [weight])

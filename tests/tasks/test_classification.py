@@ -27,6 +27,7 @@ def mnli(tmp_path_factory):
     return folder, training.finetune(configuration.load(path), folder / "run")
 
 
+@pytest.mark.slow
 def test_mnli_is_scored_on_both_dev_files_by_its_metric(mnli):
     _, metrics = mnli
     assert list(metrics) == ["accuracy", "loss", "accuracy_mismatched", "loss_mismatched"]
@@ -229,6 +230,7 @@ def test_a_run_of_mnli_from_tfds_is_asked_the_diagnostic_set_of_tfds(tmp_path):
     assert (tmp_path / "written" / "AX.tsv").read_text().split()[2:] == words.split()
 
 
+@pytest.mark.slow
 def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_path):
     write_lines(tmp_path / "train.tsv", ["text\tlabel", *["a cat\tmany"] * 6, *["dog\tfew"] * 2])
     data = "path: ., format: tsv, class_weights: {few: 3}"

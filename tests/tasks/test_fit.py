@@ -188,6 +188,7 @@ def test_class_weights_go_by_name_or_number():
     assert not all(map(np.array_equal, found[0], found[2]))
 
 
+@pytest.mark.slow
 def test_class_weights_are_sample_weights():
     weighted = [3.0 if label == "good" else 1.0 for label in LABELS]
     found = []

@@ -54,7 +54,7 @@ def test_kerass_own_loading_gives_the_same():
     assert model.predict("The cat.") == bert_tf.load(path).predict("The cat.")
 
 
-@pytest.mark.parametrize("to", ["bert_tf", "huggingface"])
+@pytest.mark.parametrize("to", ["huggingface", pytest.param("bert_tf", marks=pytest.mark.slow)])
 def test_a_file_is_converted_to_a_checkpoint(to, tmp_path):
     file, folder = GOLDEN / "1" / "classifier.keras", tmp_path / "out"
     assert cli.main(["convert", str(file), str(folder), "--to", to]) == 0

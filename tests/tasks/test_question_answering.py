@@ -18,7 +18,9 @@ from tests.tasks.tiny_tasks import examples_of, model_of
 NAMES = {False: "dev-v1.1.json", True: "dev-v2.0.json"}
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["v1.1", "v2.0"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["v1.1", "v2.0"]
+)
 def unanswerable(request) -> bool:
     return request.param
 
@@ -138,6 +140,7 @@ def test_a_threshold_that_is_configured_is_used(tmp_path):
     assert model.infer(made.read(tmp_path / "dev-v2.0.json")).null_threshold == 2.5
 
 
+@pytest.mark.slow
 def test_more_files_are_trained_on_and_rows_of_the_first_counted(tmp_path):
     more = tiny_questions.write_squad(tmp_path / "more.json", tiny_questions.rows(20, 4))
     alone = examples_of(task(config(tmp_path, "data.train_rows=10")))
@@ -147,6 +150,7 @@ def test_more_files_are_trained_on_and_rows_of_the_first_counted(tmp_path):
     assert both.lengths[: len(alone.lengths)].tolist() == alone.lengths.tolist()
 
 
+@pytest.mark.slow
 def test_answers_that_are_not_at_their_offset_are_counted_and_left_out(tmp_path, capsys):
     loaded = config(tmp_path)
     rows = tiny_questions.rows(12, 1)

@@ -158,6 +158,7 @@ def test_a_loss_that_is_no_number_ends_the_training(texts):
     assert len(history["loss"]) == 1
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_ends_as_if_it_was_not(texts, tmp_path):
     class Interrupt(callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):

@@ -50,6 +50,7 @@ def shapes(phase):
     )
 
 
+@pytest.mark.slow
 def test_one_length_all_along(prepared):
     (phase,) = prepared()["phases"]
 
@@ -76,6 +77,7 @@ def test_the_number_of_predictions_grows_with_the_length(prepared):
     assert shapes(long)[1] == (4, 8)
 
 
+@pytest.mark.slow
 def test_epochs_are_shared_by_the_phases(prepared):
     whole = ["train.steps=null", "train.epochs=8"]
     (only_short,) = prepared(*whole)["phases"]

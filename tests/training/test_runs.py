@@ -68,6 +68,7 @@ def check_equal(run, undisturbed):
         np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
     tmp_path, monkeypatch, pretrained, load_pretraining
 ):
@@ -93,6 +94,7 @@ def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     check_equal(tmp_path, undisturbed)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monkeypatch, capsys):
     settings = ["train.checkpoint_steps=2", "train.epochs=1"]
     config = configuration.load(tiny.write_finetuning(tmp_path), settings)
