@@ -365,6 +365,7 @@ def test_an_interruption_says_that_the_run_can_go_on(capsys, training):
     assert "start the same command again" in told
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_error():
     script = (
         "import sys, types, bert_tf.cli\n"

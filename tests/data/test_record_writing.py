@@ -80,6 +80,7 @@ def assert_read_again(folder, naming):
         assert sorted(map(as_text, read)) == sorted(map(as_text, made))
 
 
+@pytest.mark.slow
 def test_what_is_written_is_read_again(tmp_path, written):
     assert_read_again(written, "google")
     write_records(load(tmp_path), TOKENIZER, tmp_path / "out", "model_garden")

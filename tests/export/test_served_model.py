@@ -135,6 +135,7 @@ def test_a_plain_export_keeps_its_weights_in_variables(exported, models):
     assert sum(file.count(table) for file in files) == 1
 
 
+@pytest.mark.slow
 def test_nothing_of_keras_and_no_variable_of_the_model_is_left(exported, loaded):
     assert loaded("mlm", **FAST).signatures["serving_default"].variables == ()
     saved = saved_model_pb2.SavedModel()

@@ -69,6 +69,7 @@ def test_the_norm_that_clips_is_that_of_the_summed_gradient(results):
     np.testing.assert_allclose(found, weight.numpy(), rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_devices_drop_different_elements(results):
     masks = results(2, QUICK)["dropout"].reshape(4, 64)
     # Of 64 coins two throws have about 32 in common, and more than 50 once in a million times.

@@ -111,6 +111,7 @@ def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
     np.testing.assert_allclose(seen[0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_feature_tagger_trains_its_head_and_not_the_encoder():
     model = TokenClassifier(
         Encoder(CONFIG), None, range(3), features="concat_last_four", lstm_units=4

@@ -34,6 +34,7 @@ def test_mnli_is_scored_on_both_dev_files_by_its_metric(mnli):
     assert metrics["accuracy"] > 0.8
 
 
+@pytest.mark.slow
 def test_the_labelled_diagnostic_set_is_scored_by_its_own_metric(mnli):
     folder, _ = mnli
     metrics = training.evaluate(folder / "run", folder / "MNLI" / "diagnostic-full.tsv")

@@ -59,6 +59,7 @@ def test_one_length_all_along(prepared):
     assert 4 * 12 < phase.tokens <= 4 * 24
 
 
+@pytest.mark.slow
 def test_short_sequences_then_long_ones(prepared):
     settings = ["train.steps=100", "train.long_length=32", "train.long_batch_size=2"]
     short, long = prepared(*settings)["phases"]

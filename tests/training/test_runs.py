@@ -109,6 +109,7 @@ def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monk
     assert not (run / "metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     run, _ = finetuned
     before = (run / "predictions" / "dev.tsv").read_bytes()
