@@ -1,12 +1,28 @@
-"""Exact match and F1 of answers, by the official scripts' code as tf-models-official carries it.
+"""Exact match and F1 of answers, as SQuAD's official scripts define them.
 
-All in percent, as SQuAD's own scripts print them. Sources: evaluate-v1.1.py, evaluate-v2.0.py.
+All in percent, as the scripts print them. Sources: evaluate-v1.1.py and evaluate-v2.0.py, whose
+definitions are frozen. The tests compare with the copies of both in tf-models-official.
 """
 
+import re
+import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from bert_tf.data.squad import Question
+
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+
+
+def normalized(answer: str) -> str:
+    """An answer as it is compared: lower-cased, without ASCII punctuation and English articles.
+
+    >>> normalized("The  U.S. Army,")
+    'us army'
+    """
+    return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, float]:
@@ -14,12 +30,15 @@ def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) ->
 
     Args:
         questions: all have answers.
-        answers: for the id of each.
+        answers: for the id of each. A question without one scores 0.
     """
-    from official.nlp.tools import squad_evaluate_v1_1
-
-    scores = squad_evaluate_v1_1.evaluate(_data_set(questions), answers)
-    return {"exact_match": 100 * scores["exact_match"], "f1": 100 * scores["final_f1"]}
+    exact = f1 = 0.0
+    for each in questions:
+        if each.id in answers:
+            answer, given = answers[each.id], [text for text, _ in each.answers]
+            exact += max(_exact(answer, text) for text in given)
+            f1 += max(_f1(answer, text) for text in given)
+    return {"exact_match": 100 * (exact / len(questions)), "f1": 100 * (f1 / len(questions))}
 
 
 def answer_or_none_metrics(
@@ -32,7 +51,7 @@ def answer_or_none_metrics(
 
     Args:
         questions: with and without answers.
-        answers: for the id of each.
+        answers: for the id of each. Questions without one do not count.
         best_answers: the same before it is decided whether there is one.
         null_odds: how much more likely none is.
 
@@ -42,20 +61,21 @@ def answer_or_none_metrics(
         what the best thresholds for the odds, `…_thresh`, would give. The script finds these
         itself from `best_answers` and `null_odds`.
     """
-    from official.nlp.tools import squad_evaluate_v2_0
-
-    data_set = _data_set(questions)
-    scores = squad_evaluate_v2_0.evaluate(data_set, answers)
-    best = squad_evaluate_v2_0.evaluate(data_set, best_answers, null_odds)
-    metrics = {"exact_match": scores["exact"], "f1": scores["f1"]}
-    for group in ("HasAns", "NoAns"):
-        for name in ("exact", "f1"):
-            if f"{group}_{name}" in scores:
-                metrics[f"{group}_{name}"] = scores[f"{group}_{name}"]
-    for name in ("exact", "f1"):
-        metrics[f"best_{name}"] = best[f"final_{name}"]
-        metrics[f"best_{name}_thresh"] = best[f"final_{name}_thresh"]
-    return {name: float(value) for name, value in metrics.items()}
+    scores = _scores(questions, answers)
+    total = _mean(list(scores.values()))
+    metrics = {"exact_match": total.exact, "f1": total.f1}
+    for group, has_answer in (("HasAns", True), ("NoAns", False)):
+        of_group = [scores[each.id] for each in questions if _is_of(each, has_answer, scores)]
+        if of_group:
+            mean = _mean(of_group)
+            metrics |= {f"{group}_exact": mean.exact, f"{group}_f1": mean.f1}
+    best = _scores(questions, best_answers)
+    unanswerable = {each.id for each in questions if _is_of(each, False, best)}
+    for name in _Score._fields:
+        of_answers = {id: getattr(score, name) for id, score in best.items()}
+        value, threshold = _best_threshold(of_answers, best_answers, null_odds, unanswerable)
+        metrics |= {f"best_{name}": value, f"best_{name}_thresh": threshold}
+    return metrics
 
 
 def best_null_threshold(
@@ -76,10 +96,78 @@ def best_null_threshold(
     return (last + following[0]) / 2 if following else last + 1.0
 
 
-def _data_set(questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """As much of the official file as the scripts look at."""
-    rows = [
-        {"id": each.id, "answers": [{"text": text} for text, _ in each.answers]}
-        for each in questions
-    ]
-    return [{"paragraphs": [{"qas": rows}]}]
+class _Score(NamedTuple):
+    exact: float
+    f1: float
+
+
+def _exact(answer: str, given: str) -> float:
+    return float(normalized(answer) == normalized(given))
+
+
+def _f1(answer: str, given: str) -> float:
+    """F1 of the words of two answers; 0 where they share none."""
+    words, expected = normalized(answer).split(), normalized(given).split()
+    shared = sum((Counter(words) & Counter(expected)).values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(words), shared / len(expected)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, _Score]:
+    """The scores of version 2.0 of each question that is answered, by id.
+
+    An answer of which normalization leaves nothing is no answer, as "" is.
+    """
+    scores = {}
+    for each in questions:
+        if each.id not in answers:
+            continue
+        answer = answers[each.id]
+        given = [text for text, _ in each.answers if normalized(text)] or [""]
+        exact = max(_exact(answer, text) for text in given)
+        # Where one of both is no answer, they are equal or have nothing in common.
+        f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
+        scores[each.id] = _Score(exact, f1)
+    return scores
+
+
+def _mean(scores: Sequence[_Score]) -> _Score:
+    """In percent."""
+    exact, f1 = (100.0 * sum(each) / len(scores) for each in zip(*scores, strict=True))
+    return _Score(exact, f1)
+
+
+def _is_of(question: Question, has_answer: bool, scores: Mapping[str, _Score]) -> bool:
+    """Whether a question that is scored has an answer, or has none."""
+    return question.id in scores and bool(question.answers) is has_answer
+
+
+def _best_threshold(
+    scores: Mapping[str, float],
+    best_answers: Mapping[str, str],
+    null_odds: Mapping[str, float],
+    unanswerable: set[str],
+) -> tuple[float, float]:
+    """The best mean score in percent, and the odds above which questions are then not answered.
+
+    Args:
+        scores: of each question's best answer, by id.
+        best_answers: for the id of each.
+        null_odds: how much more likely none is.
+        unanswerable: ids of the questions without an answer.
+    """
+    # At first no question is answered; then they are one after the other, by their odds.
+    current = best = float(len(unanswerable))
+    threshold = 0.0
+    for id in sorted(null_odds, key=lambda id: null_odds[id]):
+        if id not in scores:
+            continue
+        if id not in unanswerable:
+            current += scores[id]
+        elif best_answers[id]:
+            current -= 1
+        if current > best:
+            best, threshold = current, null_odds[id]
+    return 100.0 * best / len(scores), float(threshold)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bert_tf.data.squad import Answer, Question
+from bert_tf.data.squad import Answer, Question, read_squad
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 
 
@@ -57,3 +57,84 @@ def test_answering_by_the_threshold_gives_the_best_f1(seed):
     metrics = answer_or_none_metrics(asked, answers, best, odds)
     assert metrics["f1"] == pytest.approx(metrics["best_f1"])
     assert min(abs(value - threshold) for value in odds.values()) > 1e-9
+
+
+def official(version: str):
+    """The official script of a version, as tf-models-official carries it."""
+    return pytest.importorskip(f"official.nlp.tools.squad_evaluate_v{version}")
+
+
+def articles(asked: list[Question]) -> list[dict]:
+    """Questions as the official scripts read them."""
+    rows = [
+        {"id": each.id, "answers": [{"text": text} for text, _ in each.answers]} for each in asked
+    ]
+    return [{"paragraphs": [{"qas": rows}]}]
+
+
+def assert_official_1_1(asked: list[Question], answers: dict[str, str]) -> None:
+    expected = official("1_1").evaluate(articles(asked), answers)
+    assert answer_metrics(asked, answers) == {
+        "exact_match": 100 * expected["exact_match"],
+        "f1": 100 * expected["final_f1"],
+    }
+
+
+def assert_official_2_0(
+    asked: list[Question], answers: dict[str, str], best: dict[str, str], odds: dict[str, float]
+) -> None:
+    script = official("2_0")
+    found = answer_or_none_metrics(asked, answers, best, odds)
+    expected = script.evaluate(articles(asked), answers)
+    of_best = script.evaluate(articles(asked), best, odds)
+    names = {"exact_match": "exact", "f1": "f1"}
+    names |= {name: name for name in found if name.startswith(("HasAns_", "NoAns_"))}
+    for ours, theirs in names.items():
+        assert found.pop(ours) == expected[theirs], ours
+    for ours in list(found):
+        assert found.pop(ours) == of_best[ours.replace("best_", "final_")], ours
+
+
+PIECES = ["a", "an", "The", "cat", "CAT", "U.S.", "été", "Ⅷ", ",", "-", "…", " ", "\t", "sat", "42"]
+
+
+def random_answer(source: random.Random) -> str:
+    text = source.choice(["", " "]).join(source.choices(PIECES, k=source.randrange(5)))
+    return source.choice(["", text, text, text])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_answers_score_as_by_the_official_scripts(seed):
+    source = random.Random(seed)
+    asked = questions(*([random_answer(source) for _ in range(3)] for _ in range(60)))
+    answers = {each.id: random_answer(source) for each in asked[:-3]}
+    assert_official_1_1(asked, answers)
+
+    asked = questions(*([random_answer(source)] * source.randrange(3) for _ in range(60)))
+    best = {each.id: random_answer(source) for each in asked}
+    odds = {each.id: source.choice([-1.0, 0.5, source.gauss(0, 2)]) for each in asked}
+    answers = {name: "" if odds[name] > 0.5 else best[name] for name in best}
+    assert_official_2_0(asked, answers, best, odds)
+
+
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_all_of_dev_scores_as_by_the_official_scripts(shared_data, version):
+    """Right answers, parts of them, and other words of the context."""
+    asked = read_squad(shared_data / "squad" / "dev-v1.1.json")
+    if version == "2.0":
+        # Of a third of the questions the answers are taken away.
+        asked = [each._replace(answers=each.answers[: 3 * (i % 3)]) for i, each in enumerate(asked)]
+    source, best, odds = random.Random(0), {}, {}
+    for each in asked:
+        words = each.context.split()
+        start = source.randrange(len(words))
+        text = " ".join(words[start : start + source.randrange(1, 6)])
+        if each.answers:
+            right = source.choice(each.answers).text
+            text = source.choice([right, right[: len(right) // 2], f"the {right}!", text])
+        best[each.id], odds[each.id] = text, source.gauss(-1 if each.answers else 1, 2)
+    if version == "1.1":
+        assert_official_1_1(asked, best)
+        return
+    answers = {name: "" if odds[name] > 0 else best[name] for name in best}
+    assert_official_2_0(asked, answers, best, odds)
