@@ -7,12 +7,13 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUPPORTED)' 2>/dev/null && echo $$python && break; done)
 
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # These files say that .venv/ is up to date with what they depend on.
 READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 DOCS_READY := .venv/docs-ready
 
-.PHONY: demo test test-all soak paper-small lint bench docs clean
+.PHONY: demo test test-all soak paper-small lint lock bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
@@ -53,20 +54,30 @@ clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): requirements.txt pyproject.toml
+$(READY): requirements.lock pyproject.toml
 	@python="$(PYTHON)"; test -n "$$python" && "$$python" -c '$(SUPPORTED)' 2>/dev/null || { \
 		echo "bert_tf needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python3.12" >&2; \
 		exit 1; }
 	"$(PYTHON)" -m venv .venv
 	@# Older ones, such as Debian 12's, cannot build seqeval, which has no wheel.
-	$(BIN)/python -m pip install --disable-pip-version-check "pip>=23.1"
-	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev]"
+	$(PIP) "pip>=23.1"
+	$(PIP) --requirement requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Writes requirements.lock: requirements.txt with all that these packages require.
+lock: $(READY)
+	$(PIP) "uv>=0.13"
+	$(BIN)/python -m uv pip compile requirements.txt --universal --python-version 3.11 --quiet \
+		--no-header --no-annotate --output-file requirements.new
+	{ echo "# Written by make lock from requirements.txt: all packages of the reference environment."; \
+		cat requirements.new; } > requirements.lock
+	rm requirements.new
+
 $(BENCH_READY): $(READY)
-	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev,bench]"
+	$(PIP) --editable ".[bench]"
 	@touch $@
 
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --disable-pip-version-check --editable ".[dev,docs]"
+	$(PIP) --editable ".[docs]"
 	@touch $@

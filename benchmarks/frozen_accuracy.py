@@ -27,12 +27,12 @@ from bert_tf.data import text_files
 from bert_tf.data.choices import read_choices
 from bert_tf.data.squad import Question
 from bert_tf.errors import UserError
+from bert_tf.export.run import export_run
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics
 from bert_tf.tasks import TASKS, Task, TaskModel
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained
-from export.run import export_run
 
 # Heading -> how it is exported.
 EXPORTS = {

@@ -29,11 +29,11 @@ from tensorflow.python.framework import ops
 from benchmarks.speed import inputs
 from bert_tf import command
 from bert_tf.errors import UserError
+from bert_tf.export.served_model import ServedModel
 from bert_tf.layers.linear import Linear
 from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained
-from export.served_model import ServedModel
 
 _BATCH, _LENGTH = 8, 128
 _ROUNDS, _STEPS = 12, 3

@@ -133,7 +133,7 @@ def predict(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Writes a SavedModel."""
-    from export.run import export_run
+    from bert_tf.export.run import export_run
 
     export_run(
         arguments.source,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 
-# The packages that hold commands.
-_COMMANDS = ("bert_tf", "export")
+# What `python -m export` runs in a checkout.
+_EXPORTER = Path(__file__).resolve().parents[1] / "export" / "__main__.py"
 
 
 def prepare_environment() -> None:
@@ -46,5 +46,5 @@ def is_command_starting() -> bool:
     if program == "-m":  # so it is called until the module is found
         # Behind the module's name both are the same: its arguments.
         module = sys.orig_argv[-len(sys.argv)].removeprefix("-m")
-        return module.split(".")[0] in _COMMANDS
-    return Path(program).stem == "bert-tf"
+        return module.split(".")[0] == "bert_tf"
+    return Path(program).stem == "bert-tf" or Path(program).resolve() == _EXPORTER

@@ -15,12 +15,12 @@ from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
+from bert_tf.export.served_model import model_facts
+from bert_tf.export.service import Service, Signature, Tensors, strings
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.models.encoder import INPUTS
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
-from export.served_model import model_facts
-from export.service import Service, Signature, Tensors, strings
 
 # TF Hub's preprocessors have this length unless told otherwise.
 _LENGTH = 128

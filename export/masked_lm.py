@@ -6,11 +6,11 @@ import tensorflow as tf
 
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
+from bert_tf.export.served_model import ServedModel
+from bert_tf.export.service import Service, Signature, Tensors, strings
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.groups import map_in_groups
 from bert_tf.text.rows import splits_of
-from export.served_model import ServedModel
-from export.service import Service, Signature, Tensors, strings
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26

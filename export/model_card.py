@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.json_values import as_json
-from export.service import Service, Signature, Tensors
 
 # Of an example's answer so many entries of each axis are shown.
 _SHOWN = 8

@@ -12,12 +12,12 @@ from bert_tf.checkpoints.of_run import METRICS_FILE, run_of, trained_with
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
+from bert_tf.export.model_card import Origin
+from bert_tf.export.saving import Kind, check_kind, save_kind, save_task
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
 from bert_tf.tasks import loading
 from bert_tf.tasks.task_model import TaskModel
-from export.model_card import Origin
-from export.saving import Kind, check_kind, save_kind, save_task
 
 # Settings that are false where a checkpoint does not say how its inputs are made.
 _ASSUMED = ("pair", "unanswerable")
@@ -41,7 +41,7 @@ def export_run(
     Args:
         path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
         out: the folder to write.
-        kind: see `export.saving`.
+        kind: see `bert_tf.export.saving`.
         pooling: of kind "embedding", see `EmbeddingService`.
         precision: "float32" (the default) or "bfloat16".
         freeze, version: see `TaskModel.export`.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export import model_card, optimizing, warmup
-from export.model_card import Origin
-from export.service import Service, Signature, Tensors, endpoint, traced
+from bert_tf.export import model_card, optimizing, warmup
+from bert_tf.export.model_card import Origin
+from bert_tf.export.service import Service, Signature, Tensors, endpoint, traced
 
 
 def write(service: Service, folder: Path, origin: Origin) -> None:

@@ -10,17 +10,17 @@ import keras
 
 from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
+from bert_tf.export import hub
+from bert_tf.export.embedding import EmbeddingService
+from bert_tf.export.masked_lm import MaskedLMService
+from bert_tf.export.model_card import Origin
+from bert_tf.export.next_sentence import NextSentenceService
+from bert_tf.export.precision import in_precision
+from bert_tf.export.saved_model import write
+from bert_tf.export.served_model import ServedModel
+from bert_tf.export.service import Service, Signature
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
-from export import hub
-from export.embedding import EmbeddingService
-from export.masked_lm import MaskedLMService
-from export.model_card import Origin
-from export.next_sentence import NextSentenceService
-from export.precision import in_precision
-from export.saved_model import write
-from export.served_model import ServedModel
-from export.service import Service, Signature
 
 # What an encoder or a pre-trained model is served as; "task" is what a task model was trained for.
 Kind = Literal["task", "hub", "mlm", "nsp", "embedding"]

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from export import optimizing
+from bert_tf.export import optimizing
 
 # A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
 _MOST_BYTES = 2**31 - 2**26

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.export.served_model import ServedModel
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
-from export.served_model import ServedModel
 
 Tensors = dict[str, tf.Tensor]
 

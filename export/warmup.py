@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export.service import Signature
+from bert_tf.export.service import Signature
 
 FILE = "tf_serving_warmup_requests"
 

@@ -17,8 +17,8 @@ import bert_tf
 from bert_tf import cli
 from bert_tf.cli import main
 from bert_tf.errors import UserError
+from bert_tf.export import __main__ as export_command
 from bert_tf.progress import say, warn
-from export import __main__ as export_command
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = {"accuracy": 0.75, "loss": 0.5}
@@ -424,7 +424,9 @@ def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
         calls.append((run, out, options))
         say("it is written")
 
-    monkeypatch.setitem(sys.modules, "export.run", types.SimpleNamespace(export_run=export_run))
+    monkeypatch.setitem(
+        sys.modules, "bert_tf.export.run", types.SimpleNamespace(export_run=export_run)
+    )
     given = ["run", "--out", "model", "--labels", "bad", "good", "--pair", "--max-length", "9"]
     for command in (export_command.main, lambda given: main(["export", *given])):
         assert command(given) == 0

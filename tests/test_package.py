@@ -47,8 +47,8 @@ def test_an_import_brings_nothing_heavy_but_tensorflow_and_keras():
 @pytest.mark.slow
 def test_another_program_may_have_our_names_among_its_arguments(tmp_path):
     (tmp_path / "app").mkdir()
-    (tmp_path / "app" / "__init__.py").write_text("import bert_tf, export\n")
-    main = "import export\nprint(export.__name__)\n"
+    (tmp_path / "app" / "__init__.py").write_text("import bert_tf, bert_tf.export\n")
+    main = "import bert_tf.export\nprint(bert_tf.export.__name__)\n"
     (tmp_path / "app" / "__main__.py").write_text(main)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
@@ -58,7 +58,7 @@ def test_another_program_may_have_our_names_among_its_arguments(tmp_path):
         text=True,
         timeout=120,
     )
-    assert (done.returncode, done.stdout) == (0, "export\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "bert_tf.export\n"), done.stderr
 
 
 @pytest.mark.slow
@@ -81,14 +81,14 @@ def test_keras_loads_a_compiled_model_in_a_process_that_has_only_imported_bert_t
 @pytest.mark.slow
 def test_a_command_starts_without_tensorflow_but_a_program_of_others_with_it(tmp_path):
     (tmp_path / "ours").mkdir()
-    (tmp_path / "ours" / "__init__.py").write_text("import bert_tf, export, sys")
+    (tmp_path / "ours" / "__init__.py").write_text("import bert_tf, bert_tf.export, sys")
     (tmp_path / "ours" / "train.py").write_text(
-        "import sys, export; print('keras' in sys.modules, export.__name__)"
+        "import sys, bert_tf.export; print('keras' in sys.modules, bert_tf.export.__name__)"
     )
     command = [sys.executable, "-m", "ours.train"]
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     environment = os.environ | {"PYTHONPATH": path}
-    assert subprocess.check_output(command, env=environment, text=True) == "True export\n"
+    assert subprocess.check_output(command, env=environment, text=True) == "True bert_tf.export\n"
     script = "import sys; sys.argv = ['bert-tf']; import bert_tf; print('keras' in sys.modules)"
     assert run(script).stdout == "False\n"
 

@@ -12,14 +12,16 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import bert_tf
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("bert_tf", "export")
-FOLDERS = (*PACKAGES, "benchmarks", "docs", "experiments", "serving", "tests")
+FOLDERS = ("bert_tf", "export", "benchmarks", "docs", "experiments", "serving", "tests")
 FILES = ("LICENSE", "MANIFEST.in", "Makefile", "README.md", "mkdocs.yml", "pyproject.toml")
+FILES += ("requirements.lock", "requirements.txt")
 NAME = f"bert_tf-{bert_tf.__version__}"
 
 
@@ -34,21 +36,23 @@ def run(*command, cwd):
 
 
 def files_of(folder, *names):
+    """The files below some folders, those behind links too."""
     return {
-        path.relative_to(folder).as_posix()
+        Path(place, file).relative_to(folder).as_posix()
         for name in names
-        for path in (folder / name).rglob("*")
-        if path.is_file()
+        for place, _, files in os.walk(folder / name, followlinks=True)
+        for file in files
     }
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """The checkout as it is committed, where nothing that was built before lies about."""
+    """The checkout as it is committed, without anything that was built before."""
     folder = tmp_path_factory.mktemp("source")
+    ignored = shutil.ignore_patterns("__pycache__")
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (*FILES, "requirements.txt"):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+    for name in FILES:
         shutil.copy(ROOT / name, folder)
     return folder
 
@@ -58,7 +62,7 @@ def distributions(source, tmp_path_factory):
     """The source distribution and the wheel made of it, as `python -m build` makes them."""
     out = tmp_path_factory.mktemp("dist")
     # Building leaves files beside the sources.
-    copy = shutil.copytree(source, tmp_path_factory.mktemp("copy") / "source")
+    copy = shutil.copytree(source, tmp_path_factory.mktemp("copy") / "source", symlinks=True)
     script = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     run(sys.executable, "-c", script, out, cwd=copy)
     sources = out / f"{NAME}.tar.gz"
@@ -89,40 +93,70 @@ def test_the_source_distribution_is_the_whole_project(source, distributions):
 
     made = {"PKG-INFO", "setup.cfg"}
     made |= {each for each in found if each.startswith("bert_tf.egg-info/")}
-    assert found - made == files_of(source, *FOLDERS) | {*FILES, "requirements.txt"}
+    assert found - made == files_of(source, *FOLDERS) | {*FILES}
 
 
-def test_the_wheel_holds_both_packages_and_nothing_else(source, distributions):
+def test_the_wheel_holds_one_package_and_nothing_else(source, distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         found = set(archive.namelist())
 
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
-    packages = files_of(source, *PACKAGES)
-    assert {"bert_tf/py.typed", "export/py.typed", "export/__main__.py"} <= packages
-    assert found == packages | {f"{NAME}.dist-info/{each}" for each in about}
+    package = files_of(source, "bert_tf")
+    assert {"bert_tf/py.typed", "bert_tf/export/__main__.py"} <= package
+    assert found == package | {f"{NAME}.dist-info/{each}" for each in about}
 
 
-def test_the_wheel_requires_what_the_requirements_say(distributions):
+def required(distributions):
+    """What the wheel requires: extra, or "" -> its requirements."""
     with zipfile.ZipFile(distributions[1]) as archive:
         told = message_from_bytes(archive.read(f"{NAME}.dist-info/METADATA"))
-
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    required = told.get_all("Requires-Dist")
-    assert [each for each in required if "extra ==" not in each] == [
-        line for line in lines if not line.startswith("#")
-    ]
     assert (told["Version"], told["Requires-Python"]) == (bert_tf.__version__, "<3.14,>=3.11")
-    assert {"dev", "docs", "hub"} <= set(told.get_all("Provides-Extra"))
+    found = {name: [] for name in ("", *told.get_all("Provides-Extra"))}
+    for line in told.get_all("Requires-Dist"):
+        requirement, _, extra = line.partition("; extra == ")
+        found[extra.strip("'\"")].append(Requirement(requirement))
+    return found
+
+
+def test_the_wheel_requires_ranges_that_the_reference_environment_is_in(distributions):
+    pinned = {}
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, version = line.partition("==")
+            pinned[canonicalize_name(name)] = version
+    card = {"tensorflow", "tensorflow-text", "tf-models-official", "keras", "pyyaml"}
+    assert card <= pinned.keys()
+
+    found, known = required(distributions), set()
+    for extra in ("", "hub", "report", "tfds", "model-garden", "dev"):
+        for each in found[extra]:
+            name = canonicalize_name(each.name)
+            assert pinned[name] in each.specifier, name
+            known.add(name)
+    assert known == pinned.keys()
+    core = {each.name for each in found[""]}
+    assert not core & {"tf-models-official", "setuptools", "matplotlib", "pandas"}
+    assert not any("==" in str(each.specifier) for each in found[""])
+
+
+def test_the_lock_has_the_versions_of_the_reference_environment():
+    lock = (ROOT / "requirements.lock").read_text().splitlines()
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            assert line in lock
 
 
 def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_path):
-    script = "from importlib.util import find_spec; print(*(find_spec(n).origin for n in {}))"
-    for place in run(installed / "python", "-c", script.format(PACKAGES), cwd=tmp_path).split():
-        assert Path(place).is_relative_to(installed.parent)
+    script = "from importlib.util import find_spec; print(find_spec('{}'))"
+    assert str(installed.parent) in run(
+        installed / "python", "-c", script.format("bert_tf"), cwd=tmp_path
+    )
+    # Nobody's package of that name is hidden.
+    assert run(installed / "python", "-c", script.format("export"), cwd=tmp_path) == "None\n"
 
     told = run(installed / "bert-tf", "--help", cwd=tmp_path)
     assert "bert-tf demo" in told
-    told = run(installed / "python", "-m", "export", "--help", cwd=tmp_path)
+    told = run(installed / "python", "-m", "bert_tf.export", "--help", cwd=tmp_path)
     assert "bert-tf export runs/reviews" in told
 
 
@@ -140,7 +174,7 @@ def test_an_installed_wheel_goes_the_whole_way(installed, tmp_path):
     more = ("--set", "init.checkpoint=pretrained")
     told = run(*command, "finetune", "finetuning.yaml", "--out", "run", *more, cwd=tmp_path)
     assert json.loads(told) == json.loads((tmp_path / "run" / "metrics.json").read_text())
-    run(installed / "python", "-m", "export", "run", "--out", "model", cwd=tmp_path)
+    run(*command, "export", "run", "--out", "model", cwd=tmp_path)
     told = run(*command, "predict", "model", "cat sat on the mat .", cwd=tmp_path)
     assert json.loads(told)["label"] in ("good", "bad")
     run(*command, "report", "run", "--out", "report.html", cwd=tmp_path)

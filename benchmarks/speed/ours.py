@@ -15,7 +15,7 @@ from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
 from bert_tf.checkpoints import reading
 from bert_tf.config.kinds import POLICIES
-from export.served_model import ServedModel
+from bert_tf.export.served_model import ServedModel
 
 
 def prepare(settings: dict[str, Any]) -> Job:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
 from bert_tf.errors import UserError
-from bert_tf.extras import how_to_install
+from bert_tf.extras import optional
 
 _SCHEME = "hf://"
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"
@@ -47,17 +47,13 @@ def fetch(address: str) -> Path:
         raise UserError(f"{address} is not of the form hf://org/name or hf://org/name@revision")
     # A name that may have been meant as a path.
     other = "" if is_address(address) else f"there is no file or folder {address}, and "
-    try:
-        from huggingface_hub import errors, snapshot_download
-    except ImportError:
-        raise UserError(
-            f"{other}downloading {address} from the Hugging Face Hub requires huggingface_hub; "
-            f"install it: {how_to_install('hub')}"
-        ) from None
+    purpose = f"{other}downloading {address} from the Hugging Face Hub"
+    hub = optional("huggingface_hub", "hub", purpose)
+    errors = optional("huggingface_hub.errors", "hub", purpose)
 
     def get(*files: str) -> Path:
         patterns = [*_PLAIN_FILES, *_OWN_FILES, *files]
-        return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
+        return Path(hub.snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
     try:
         folder = get(SAFETENSORS, f"{SAFETENSORS}.index.json", "model-*-of-*.safetensors")

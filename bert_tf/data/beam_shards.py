@@ -41,7 +41,7 @@ from bert_tf.data.tfds_corpus import TfdsCorpus
 from bert_tf.data.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.data.tokenizing import TokenizedDocument, batches, tokenized
 from bert_tf.errors import UserError
-from bert_tf.extras import how_to_install
+from bert_tf.extras import optional
 from bert_tf.text import Tokenizer
 
 Key = tuple[int, int, int]
@@ -62,17 +62,18 @@ def build(
     Raises:
         UserError: Beam is not installed; as `pretraining_data.build`.
     """
-    try:
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise UserError(
-            f"--beam needs Apache Beam ({error}); install it: {how_to_install('beam')}"
-        ) from None
+    options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
     corpus = open_corpus(config)
     check_out(out)
     with atomic_path(out) as folder:
         folder.mkdir()
-        run(corpus, tokenizer, folder, config.data.dev_fraction, options=PipelineOptions(flags))
+        run(
+            corpus,
+            tokenizer,
+            folder,
+            config.data.dev_fraction,
+            options=options.PipelineOptions(flags),
+        )
         if not (folder / MANIFEST).is_file():
             raise UserError(
                 f"the pipeline's workers wrote nothing to {out}; it has to be a folder that all of "

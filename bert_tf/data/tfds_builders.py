@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
-from bert_tf.extras import how_to_install
+from bert_tf.extras import optional
 
 
 def tfds() -> Any:
@@ -14,14 +14,7 @@ def tfds() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    try:
-        import tensorflow_datasets
-    except ImportError as error:
-        raise UserError(
-            f"data.format tfds needs TensorFlow Datasets ({error}); install it: "
-            f"{how_to_install('tfds')}"
-        ) from None
-    return tensorflow_datasets
+    return optional("tensorflow_datasets", "tfds", "data.format tfds")
 
 
 def tfds_builder(name: str) -> Any:

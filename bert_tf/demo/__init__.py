@@ -130,7 +130,7 @@ def _learn_vocabulary(out: Path) -> None:
 def _export(out: Path) -> None:
     if (out / "saved_model").exists():
         return
-    from export.run import export_run
+    from bert_tf.export.run import export_run
 
     _title("Exporting a SavedModel")
     export_run(out / "finetuning", out / "saved_model")

@@ -4,11 +4,16 @@ import io
 import warnings
 from typing import Any
 
+from bert_tf.extras import optional
+
 
 def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    """What `pyplot.subplots` gives for the same arguments."""
-    import matplotlib
+    """What `pyplot.subplots` gives for the same arguments.
 
+    Raises:
+        UserError: matplotlib is not installed.
+    """
+    matplotlib = optional("matplotlib", "report", "a picture")
     matplotlib.use("Agg")
     # Names of runs and labels are no formulas, whatever signs of dollars they hold.
     matplotlib.rcParams["text.parse_math"] = False

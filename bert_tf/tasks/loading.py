@@ -15,6 +15,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
+from bert_tf.export.model_card import Origin
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.progress import say
 from bert_tf.tasks import keras_files
@@ -28,7 +29,6 @@ from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import TokenClassifier
 from bert_tf.text import Tokenizer
 from bert_tf.typed import plain
-from export.model_card import Origin
 
 Model = TypeVar("Model", bound=TaskModel)
 

@@ -25,6 +25,8 @@ from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.config import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
+from bert_tf.export.saving import save_task
+from bert_tf.export.service import Signature, Tensors
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
@@ -35,8 +37,6 @@ from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Outputs, Row, tensors_of
 from bert_tf.tasks.inputs import Given
 from bert_tf.text import Preprocessor, Tokenizer
-from export.saving import save_task
-from export.service import Signature, Tensors
 
 # A model as its signatures call it: the encoder's inputs -> what `call` returns.
 Network = Callable[[Mapping[str, tf.Tensor]], Any]
@@ -61,7 +61,7 @@ class TaskModel(EncoderModel):
     Attributes:
         labels: names of the classes; () before the first `fit`, and where there are no classes.
         max_length: as above.
-        origin: where the model was loaded from, for model cards; see `export.model_card.Origin`.
+        origin: where the model was loaded from (`bert_tf.export.model_card.Origin`).
 
     Raises:
         UserError: a tokenizer or a length that does not fit the encoder.

@@ -100,5 +100,5 @@ def test_a_broken_download_is_one_sentence(answers):
 
 def test_huggingface_hub_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(bert_tf.UserError, match="requires huggingface_hub; install it: pip insta"):
+    with pytest.raises(bert_tf.UserError, match="requires the extra hub .*install it: pip install"):
         bert_tf.load("org/name")

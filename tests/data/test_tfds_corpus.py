@@ -91,6 +91,6 @@ def test_unknown_names_are_told_in_one_line(folder, tmp_path):
 def test_without_the_package_the_extra_is_named(monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     with pytest.raises(
-        UserError, match=r"needs TensorFlow Datasets .*pip install .*tensorflow-datasets=="
+        UserError, match=r"requires the extra tfds .*pip install .*tensorflow-datasets"
     ):
         TfdsCorpus(folder, "train")

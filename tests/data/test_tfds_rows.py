@@ -113,6 +113,6 @@ def test_mistakes_are_told_in_one_line(mock, monkeypatch):
 def test_without_tfds_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     with pytest.raises(
-        UserError, match=r"needs TensorFlow Datasets.*pip install .*tensorflow-datasets=="
+        UserError, match=r"requires the extra tfds .*pip install .*tensorflow-datasets"
     ):
         load_split("glue/mnli", "train")

@@ -20,9 +20,9 @@ import bert_tf
 from bert_tf import cli
 from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
+from bert_tf.export import __main__ as export_command
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
-from export import __main__ as export_command
 from tests import tiny, tiny_questions, tiny_tags
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from bert_tf.export.saving import save_kind
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.tasks import (
     MultipleChoice,
@@ -17,7 +18,6 @@ from bert_tf.tasks import (
     TokenClassifier,
 )
 from bert_tf.text import Tokenizer
-from export.saving import save_kind
 from tests import tiny
 
 

@@ -13,7 +13,7 @@ import tensorflow_hub as hub
 
 from bert_tf import config as configuration
 from bert_tf import training
-from export.run import export_run
+from bert_tf.export.run import export_run
 from tests import tiny
 from tests.export.conftest import FAMILIES
 from tests.export.requests import assert_same, request

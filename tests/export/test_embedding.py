@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+from bert_tf.export.embedding import EmbeddingService
+from bert_tf.export.saving import save_kind
+from bert_tf.export.served_model import ServedModel
 from bert_tf.text import Preprocessor
-from export.embedding import EmbeddingService
-from export.saving import save_kind
-from export.served_model import ServedModel
 
 TEXTS = ["the cat sat .", "", "a", "fish " * 40]
 

@@ -10,8 +10,8 @@ from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.errors import UserError
+from bert_tf.export.saving import save_kind
 from bert_tf.json_values import as_json
-from export.saving import save_kind
 from tests.export.conftest import FAMILIES
 
 CASES = [

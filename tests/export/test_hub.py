@@ -9,13 +9,13 @@ import tensorflow_hub as hub
 import bert_tf
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.export import served_model
+from bert_tf.export.hub import HubEncoder
+from bert_tf.export.precision import in_precision
+from bert_tf.export.served_model import ServedModel
 from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
-from export import served_model
-from export.hub import HubEncoder
-from export.precision import in_precision
-from export.served_model import ServedModel
 
 TEXTS = ["the cats sat.", "", "A dog ran on!"]
 LABELS = np.array([0, 1, 1])

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from bert_tf.data.every_token import EveryToken
 from bert_tf.errors import UserError
+from bert_tf.export.masked_lm import MaskedLMService
+from bert_tf.export.served_model import ServedModel
+from bert_tf.export.service import traced
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
-from export.masked_lm import MaskedLMService
-from export.served_model import ServedModel
-from export.service import traced
 from tests import tiny
 
 TEXTS = ["the [MASK] sat on the [MASK] .", "", "no gap", "[MASK]"]

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+from bert_tf.export.next_sentence import NextSentenceService
+from bert_tf.export.saving import save_kind
+from bert_tf.export.served_model import ServedModel
+from bert_tf.export.service import traced
 from bert_tf.models import PreTrainer
 from bert_tf.text import Preprocessor
-from export.next_sentence import NextSentenceService
-from export.saving import save_kind
-from export.served_model import ServedModel
-from export.service import traced
 
 FIRST = ["the cat sat .", "", "a dog", "fish " * 40]
 SECOND = ["it ran .", "a dog", "", "bird " * 40]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import UserError
+from bert_tf.export.precision import in_precision
+from bert_tf.export.saving import save_kind
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import QuestionAnswerer, TextClassifier
-from export.precision import in_precision
-from export.saving import save_kind
 from tests import tiny
 
 IDS = {name: np.ones([2, 5], np.int32) for name in INPUTS}

@@ -16,10 +16,10 @@ from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
+from bert_tf.export.run import export_run
 from bert_tf.models import Encoder
 from bert_tf.tasks import QuestionAnswerer
 from bert_tf.text import Tokenizer
-from export.run import export_run
 from tests import tiny, tiny_questions
 
 OUTPUTS = {"answer", "start", "end", "score", "null_score", "nbest_answers", "nbest_scores"}

@@ -29,11 +29,11 @@ from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import write_beside
 from bert_tf.errors import UserError
+from bert_tf.export import __main__ as command
+from bert_tf.export import run as exporting
+from bert_tf.export.run import export_run
 from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
-from export import __main__ as command
-from export import run as exporting
-from export.run import export_run
 from tests import tiny, tiny_questions
 
 

@@ -5,6 +5,9 @@ import pytest
 
 from bert_tf.checkpoints import conversion
 from bert_tf.errors import UserError
+from bert_tf.export.hub import HubEncoder
+from bert_tf.export.run import export_run
+from bert_tf.export.saving import save_kind
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.tasks import (
     MultipleChoice,
@@ -14,9 +17,6 @@ from bert_tf.tasks import (
     TokenClassifier,
 )
 from bert_tf.text import Tokenizer
-from export.hub import HubEncoder
-from export.run import export_run
-from export.saving import save_kind
 from tests import tiny
 from tests.export.conftest import FAMILIES, save
 

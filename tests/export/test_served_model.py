@@ -7,8 +7,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 from bert_tf.errors import UserError
-from export import served_model
-from export.saving import save_kind
+from bert_tf.export import served_model
+from bert_tf.export.saving import save_kind
 from tests.export.requests import assert_same, request
 
 FAMILIES = [

@@ -11,13 +11,13 @@ from bert_tf.data.batching import EncodedRows
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer, rows_of
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from export.service import Signature, Tensors, strings
 
 # Texts that are tokenized at a time.
 _CHUNK = 1024

@@ -12,6 +12,7 @@ from bert_tf.data.batching import EncodedRows
 from bert_tf.data.choices import Choices
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors
 from bert_tf.json_values import as_json
 from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder
@@ -21,7 +22,6 @@ from bert_tf.tasks.asking import Answers, batches, each_answer
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from export.service import Signature, Tensors
 
 # Rows that are tokenized at a time.
 _CHUNK = 256

@@ -13,6 +13,7 @@ from bert_tf.data.squad import Answer, Question
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.decoding.spans import Answers, SpanRules, decode
 from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.json_values import as_json
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder
@@ -23,7 +24,6 @@ from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
-from export.service import Signature, Tensors, strings
 
 _EXAMPLE = {
     "question": ["Where does the river rise?"],

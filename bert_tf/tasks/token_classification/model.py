@@ -20,6 +20,7 @@ from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
 from bert_tf.data.tagged_windows import TaggedWindows
 from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.json_values import as_json
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder
@@ -33,7 +34,6 @@ from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_pa
 from bert_tf.text.cutting import cut
 from bert_tf.text.rows import owners, splits_of
 from bert_tf.text.word_splitting import split_words
-from export.service import Signature, Tensors, strings
 
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
