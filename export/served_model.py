@@ -14,8 +14,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
-from bert_tf.export import optimizing
 
 # A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
 _MOST_BYTES = 2**31 - 2**26
@@ -78,7 +78,7 @@ class ServedModel:
             self._weights.readers += 1
 
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
-        @tf.function(autograph=False, experimental_attributes=optimizing.ATTRIBUTES)
+        @tf.function(autograph=False, experimental_attributes=APART_ATTRIBUTES)
         def shared(inputs: Any) -> Any:
             with self._weights or contextlib.nullcontext():
                 return compute(inputs)

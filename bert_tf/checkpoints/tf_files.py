@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.compat import TrackableObjectGraph
 from bert_tf.errors import UserError
 
 # The tensor of an object-based checkpoint that says which object owns which variable.

@@ -9,13 +9,13 @@ Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.plain_json import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.checkpoints.vocabularies import read_beside
+from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
 
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -72,7 +72,7 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
 
 def _activation(path: Path) -> str:
     """The form of GELU: a graph that computes the exact one has `Erf` in it."""
-    saved = saved_model_pb2.SavedModel()
+    saved = SavedModel()
     try:
         saved.ParseFromString(path.read_bytes())
     except (DecodeError, OSError) as error:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from tensorflow.python.framework import ops
+from bert_tf.compat import registered_gradients
 
 # What its gradients are called, with a number each.
 _PREFIX = "CustomGradient-"
@@ -19,7 +19,7 @@ def gradients_forgotten() -> Iterator[None]:
     each of several trainings would leave its weights and their moments in memory. Afterwards no
     further gradient can be taken of what was traced inside.
     """
-    registered = ops.gradient_registry._registry
+    registered = registered_gradients()
     before = set(registered)
     try:
         yield

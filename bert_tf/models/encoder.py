@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import Extensible
 from bert_tf.errors import UserError
 from bert_tf.layers.attention import attention_bias
 from bert_tf.layers.embeddings import Embeddings
@@ -45,7 +46,7 @@ class Encoded:
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class Encoder(keras.Model):
+class Encoder(Extensible, keras.Model):
     """Token ids -> a vector for each token and one for the sequence.
 
     Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask`
@@ -150,9 +151,6 @@ class Encoder(keras.Model):
             "export a checkpoint of the encoder with bert-tf export CHECKPOINT --out DIR --kind "
             "embedding (strings to vectors) or --kind hub (preprocessor and encoder for TF Hub)"
         )
-
-    def _lock_state(self) -> None:
-        """Keras would let nothing be added to what is built, which the constructor has done."""
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:

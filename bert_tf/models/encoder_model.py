@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import Extensible, layers_below
 from bert_tf.errors import UserError
 from bert_tf.models.accumulation import Gradients, accumulated
 from bert_tf.models.custom_gradients import gradients_forgotten
@@ -17,7 +18,7 @@ from bert_tf.models.frozen import freeze, frozen_layers
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}
 
 
-class EncoderModel(keras.Model):
+class EncoderModel(Extensible, keras.Model):
     """A Keras model that owns an `Encoder` and adds a head to it.
 
     A subclass passes its own arguments to `__init__` as `head`, and creates the head's weights in
@@ -112,7 +113,7 @@ class EncoderModel(keras.Model):
 
     def _is_built(self) -> bool:
         """Whether no layer is left that gets its weights from a call."""
-        return all(layer.built for layer in self._flatten_layers())
+        return all(layer.built for layer in layers_below(self))
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids.
@@ -126,9 +127,6 @@ class EncoderModel(keras.Model):
                 "checkpoint of it with bert-tf export"
             )
         super().export(*args, **kwargs)
-
-    def _lock_state(self) -> None:
-        """Keras would let nothing be added to what is built, which the constructor has done."""
 
     @property
     def trainable_weights(self) -> list[keras.Variable]:
@@ -270,9 +268,9 @@ class EncoderModel(keras.Model):
 
     def _record(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
-        self._loss_tracker.update_state(
-            loss * _replicas(), sample_weight=sums["rows"] / _replicas()
-        )
+        # Keras's own, which comes first.
+        mean = next(metric for metric in self.metrics if metric.name == "loss")
+        mean.update_state(loss * _replicas(), sample_weight=sums["rows"] / _replicas())
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 import keras
 
+from bert_tf.compat import layers_below
+
 
 def frozen_layers(layer: keras.Layer) -> list[str]:
     """The layers below `layer` that are not trainable, by their names: "encoder/layer_0/output".
@@ -30,5 +32,4 @@ def freeze(layer: keras.Layer, paths: Iterable[str]) -> None:
 
 def _below(layer: keras.Layer) -> list[keras.Layer]:
     """The layers directly below that have weights; the names of others change."""
-    inside = layer._flatten_layers(include_self=False, recursive=False)
-    return [each for each in inside if each.weights]
+    return [each for each in layers_below(layer, recursive=False) if each.weights]

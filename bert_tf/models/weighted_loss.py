@@ -5,6 +5,7 @@ weighted losses over the sum of weights, and both sums go over all replicas and 
 parts: a mean of each replica's ratios would weigh a prediction by the company it happens to have.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from bert_tf.models.encoder_model import EncoderModel
 
 # In the denominator, so that a batch without a prediction gives 0; google-research's value.
 _EPSILON = 1e-5
+_COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:]
 
 
 class Targets(NamedTuple):
@@ -67,12 +69,13 @@ class WeightedModel(EncoderModel):
         Raises:
             UserError: a loss or metrics were given.
         """
-        super().compile(*args, **kwargs)
-        if self._compile_loss is not None or self._compile_metrics is not None:
+        given = dict(zip(_COMPILE_ARGUMENTS, args, strict=False)) | kwargs
+        if any(given.get(name) is not None for name in ("loss", "metrics", "weighted_metrics")):
             raise UserError(
                 f"a {type(self).__name__} has its loss and metrics built in; "
                 "give compile neither loss nor metrics"
             )
+        super().compile(*args, **kwargs)
 
     def loss_targets(self, y: Any) -> Mapping[str, Targets]:
         """The targets of each head, from what `fit` was given; a subclass says them."""

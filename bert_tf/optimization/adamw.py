@@ -56,7 +56,7 @@ class AdamW(BertOptimizer):
         if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
             return
-        index = self._get_variable_index(variable)
+        index = self.index_of(variable)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         if self.decay_rate and not self._spared[index]:
             # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.

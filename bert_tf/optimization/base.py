@@ -8,11 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import UpdatesTogether
+
 # Searched for in a weight's path; what matches does not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
 
 
-class BertOptimizer(keras.optimizers.Optimizer):
+class BertOptimizer(UpdatesTogether):
     """Clips by global norm, then updates each weight from its first and second moments.
 
     Under `tf.distribute` the norm is that of the gradient summed over all replicas, not of each
@@ -69,13 +71,34 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        self.nonfinite = keras.Variable(
-            0, trainable=False, dtype="int32", aggregation="only_first_replica", name="nonfinite"
+        # Updates do not depend on it, and checkpoints do not hold it: it is no variable of Keras's.
+        self.nonfinite = tf.Variable(
+            0,
+            trainable=False,
+            dtype=tf.int32,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            name="nonfinite",
         )
-        # It is no state that updates depend on, and no part of checkpoints.
-        self._untrack_variable(self.nonfinite)
+        self._weight_ids = [id(variable) for variable in variables]
         self._spared = [self._is_spared(variable) for variable in variables]
         self._factors = [self._factor(variable) for variable in variables]
+
+    def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
+        """All variables of the built optimizer, by names that do not depend on their order.
+
+        Args:
+            names: id of each trained weight -> its name.
+
+        Returns:
+            "momentum/NAME" and "velocity/NAME" of each weight, and the others by their own names:
+            "iteration", and "learning_rate" where that is a number.
+        """
+        found = {}
+        for kind, moments in (("momentum", self._momentums), ("velocity", self._velocities)):
+            for weight, moment in zip(self._weight_ids, moments, strict=True):
+                found[f"{kind}/{names[weight]}"] = moment
+        moments = {id(moment) for moment in found.values()}
+        return found | {each.name: each for each in self.variables if id(each) not in moments}
 
     def exclude_from_weight_decay(
         self,
@@ -115,7 +138,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Moves one variable and its moments."""
-        index = self._get_variable_index(variable)
+        index = self.index_of(variable)
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
         def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
@@ -135,17 +158,16 @@ class BertOptimizer(keras.optimizers.Optimizer):
         change = self.update(variable, momentum, velocity, decay, rate)
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
 
-    def _backend_update_step(
+    def update_all(
         self,
-        grads: Sequence[tf.Tensor | tf.IndexedSlices],
-        trainable_variables: Sequence[keras.Variable],
+        gradients: Sequence[tf.Tensor | tf.IndexedSlices],
+        variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
         """Sums over replicas, clips the sum, and updates every variable on every replica."""
-        variables = [getattr(variable, "value", variable) for variable in trainable_variables]
         grads = [
             tf.cast(tf.convert_to_tensor(grad), variable.dtype)
-            for grad, variable in zip(grads, variables, strict=True)
+            for grad, variable in zip(gradients, variables, strict=True)
         ]
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
@@ -159,12 +181,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         elif self.skip_nonfinite:
             nothing = tf.where(finite, 0.0, math.nan)
             grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
-        tf.__internal__.distribute.interim.maybe_merge_call(
-            self._distributed_tf_update_step,
-            self._distribution_strategy,
-            list(zip(grads, variables, strict=True)),
-            learning_rate,
-        )
+        self.update_on_every_replica(grads, variables, learning_rate)
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
         """1 - b1^t and 1 - b2^t, what the moments lack in update t for having begun at zero."""

@@ -516,6 +516,11 @@ class TaskModel(EncoderModel):
                     "and validation_split"
                 )
             self._learn_from_dataset(x, steps_per_epoch)
+            if class_weight is not None and len(x.element_spec) > 2:
+                raise UserError(
+                    "the dataset has weights of its own, which Keras does not combine with "
+                    "class_weight; multiply them in the dataset"
+                )
             batches, steps = self._encoded_dataset(x), steps_per_epoch or _steps_of(x)
             weights = {"class_weight": self._weights_by_number(class_weight)}
         else:

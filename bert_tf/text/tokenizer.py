@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.compat import wordpiece_model
 from bert_tf.errors import UserError
 from bert_tf.text import characters, cleaning, preparing, vocabulary
 from bert_tf.text.preparing import Prepared
@@ -256,5 +257,4 @@ def _wordpiece_model(pieces: Sequence[str], unk_id: int) -> np.ndarray:
             )
         except RuntimeError as error:
             raise UserError(f"vocabulary cannot be used: {error}") from error
-    # tf-text has no other way to the model; as an array it can be a constant of any graph.
-    return op._model.numpy()
+    return wordpiece_model(op)

@@ -174,7 +174,9 @@ def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
     """The optimizer's variables and the states of the random generators, by stable names."""
     weights = {id(weight) for weight in model.weights}
     generators = [v for v in model.non_trainable_variables if id(v) not in weights]
-    return {f"optimizer/{i}": v for i, v in enumerate(model.optimizer.variables)} | {
+    paths = {id(variable): name for name, variable in names.weight_names(model).items()}
+    state = model.optimizer.state(paths)
+    return {f"optimizer/{name}": variable for name, variable in state.items()} | {
         f"random/{i}": v for i, v in enumerate(generators)
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.compat import build_for_fit
 from bert_tf.config import TrainConfig
 from bert_tf.errors import UserError
 
@@ -99,8 +100,7 @@ def prepare_fit(
         return tf.zeros([size or 1 for size in form.shape], form.dtype)
 
     with strategy.scope():
-        model._symbolic_build(data_batch=(*tf.nest.map_structure(zeros, spec()), None))
-    model._maybe_symbolic_build = lambda **_: None
+        build_for_fit(model, (*tf.nest.map_structure(zeros, spec()), None))
 
     def steps_of(step: Callable) -> Callable:
         @tf.function(reduce_retracing=True)

@@ -177,3 +177,18 @@ def test_a_schedule_may_be_all_warm_up():
     for after in (False, True):
         schedule = WarmupLinearDecay(1.0, 10, warmup_steps=10, decay_after_warmup=after)
         assert float(schedule(5)) == pytest.approx(0.5)
+
+
+def test_the_state_is_named_by_weight_and_not_by_number():
+    weights = [keras.Variable([1.0], name=name) for name in ("a", "b")]
+    optimizer = AdamW(1e-3)
+    optimizer.build(weights[::-1])
+    names = {id(weight): f"layer/{weight.name}" for weight in weights}
+    state = optimizer.state(names)
+    moments = {f"{kind}/layer/{name}" for kind in ("momentum", "velocity") for name in "ab"}
+    assert state.keys() == {*moments, "iteration", "learning_rate"}
+    assert {id(each) for each in state.values()} == {id(each) for each in optimizer.variables}
+
+    optimizer.apply([tf.constant([2.0]), tf.constant([0.0])], weights[::-1])
+    assert float(state["momentum/layer/b"][0]) > 0 == float(state["momentum/layer/a"][0])
+    assert int(state["iteration"]) == 1

@@ -86,7 +86,7 @@ def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row,
     assert len(left_out) == 2  # once in each epoch
     assert np.isfinite(metrics["loss"])
     found = weights(run)
-    assert found["optimizer/0"] == 8
+    assert found["optimizer/iteration"] == 8
     assert all(np.isfinite(value).all() for value in found.values())
 
 

@@ -1,0 +1,146 @@
+"""Every private symbol of TensorFlow, Keras and TensorFlow Text that bert_tf uses.
+
+Each stands here once, with its reason and the public behaviour that it stands for. Where a symbol
+is gone, its use raises an AttributeError or an ImportError; `tests/test_compat.py` also fails where
+a method of Keras that is overridden here is no longer called.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel as SavedModel
+from tensorflow.core.protobuf.trackable_object_graph_pb2 import (
+    TrackableObjectGraph as TrackableObjectGraph,
+)
+from tensorflow.python.framework import ops
+from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
+
+# The two message types above are those of files: `saved_model.pb`, and the object graph in a
+# TensorFlow checkpoint. TensorFlow has no public names for them.
+
+# Attributes of functions in a graph. The first keeps a function apart from its callers; with both,
+# it is optimized only when it is called itself (grappler/optimizers/meta_optimizer.cc). TensorFlow
+# has no public way to ask for that.
+NO_INLINE = "_noinline"
+APART_ATTRIBUTES = {NO_INLINE: True, "_tf_data_function": True}
+
+
+class UpdatesTogether(keras.optimizers.Optimizer):
+    """An optimizer that is given all gradients of a step at once.
+
+    Keras calls `update_step` for one variable at a time, and clips before the gradients of the
+    replicas are summed. BERT clips the norm of the sum, which requires all of them.
+    """
+
+    def _backend_update_step(
+        self,
+        grads: Sequence[tf.Tensor | tf.IndexedSlices],
+        trainable_variables: Sequence[keras.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        variables = [getattr(variable, "value", variable) for variable in trainable_variables]
+        self.update_all(grads, variables, learning_rate)
+
+    def update_all(
+        self,
+        gradients: Sequence[tf.Tensor | tf.IndexedSlices],
+        variables: Sequence[tf.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Updates all variables from this replica's gradients."""
+        raise NotImplementedError
+
+    def update_on_every_replica(
+        self,
+        gradients: Sequence[tf.Tensor],
+        variables: Sequence[tf.Variable],
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Calls `update_step` for each variable, on every replica that has it.
+
+        Without this, a strategy would have to be asked for its replicas' parts of each variable.
+        """
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            self._distributed_tf_update_step,
+            self._distribution_strategy,
+            list(zip(gradients, variables, strict=True)),
+            learning_rate,
+        )
+
+    def index_of(self, variable: tf.Variable) -> int:
+        """The number of a variable among those that the optimizer was built with.
+
+        `update_step` is given a replica's part of the variable, which is another object.
+        """
+        return self._get_variable_index(variable)
+
+
+class Extensible:
+    """A layer that may get more layers after it was built.
+
+    Keras locks what is built. Models of bert_tf are built in the constructor, and a subclass adds
+    its layers after that.
+    """
+
+    def _lock_state(self) -> None:
+        pass
+
+
+# Fails at the import where Keras has renamed what is overridden: the override would be ignored.
+_OVERRIDDEN = (
+    (keras.optimizers.Optimizer, "_backend_update_step"),
+    (keras.Layer, "_lock_state"),
+    (keras.Model, "_maybe_symbolic_build"),
+)
+for _class, _name in _OVERRIDDEN:
+    if not hasattr(_class, _name):
+        raise ImportError(
+            f"Keras {keras.__version__} has no {_class.__name__}.{_name}, which bert_tf overrides; "
+            "install a version that bert_tf's requirements allow"
+        )
+
+
+def layers_below(layer: keras.Layer, recursive: bool = True) -> list[keras.Layer]:
+    """The layers inside a layer; only models have a public attribute for that.
+
+    Args:
+        layer: any layer.
+        recursive: whether those inside of them come too.
+    """
+    return list(layer._flatten_layers(include_self=False, recursive=recursive))
+
+
+def build_for_fit(model: keras.Model, batch: tuple) -> None:
+    """Builds all that `fit` and `evaluate` build from their first batch, and keeps them from it.
+
+    Keras averages that batch over the devices, which fails where they are in several processes.
+
+    Args:
+        model: compiled, in the scope of its strategy.
+        batch: inputs, targets and sample weights, of any content.
+    """
+    model._symbolic_build(data_batch=batch)
+    model._maybe_symbolic_build = lambda **_: None
+
+
+def registered_gradients() -> dict[str, Any]:
+    """The gradients that functions of TensorFlow have, by name: the registry itself.
+
+    There is no public way to take a gradient out again (see `bert_tf.models.custom_gradients`).
+    """
+    return ops.gradient_registry._registry
+
+
+def wordpiece_model(tokenizer: Any) -> Any:
+    """The bytes that a `tensorflow_text.FastWordpieceTokenizer` has made of its vocabulary.
+
+    As an array they can be a constant of any graph.
+    """
+    return tokenizer._model.numpy()
+
+
+def renew_fingerprint(folder: str) -> None:
+    """Writes the fingerprint of a SavedModel whose `saved_model.pb` was changed."""
+    write_fingerprint(folder)

@@ -1,0 +1,138 @@
+"""Private symbols of TensorFlow and Keras: they are there, they are called, and nowhere else."""
+
+import re
+from pathlib import Path
+
+import keras
+import pytest
+import tensorflow as tf
+import tensorflow_text
+
+import bert_tf
+from bert_tf import compat
+from tests import tiny
+from tests.tasks import tiny_objects
+
+ROOT = Path(__file__).resolve().parents[1]
+# Modules that are private, and attributes with an underscore of what is not one's own.
+PRIVATE_MODULE = re.compile(r"\b(keras\.src|tensorflow\.python|tensorflow\.core|__internal__)\b")
+SYMBOLS = """
+    _backend_update_step _distributed_tf_update_step _distribution_strategy _get_variable_index
+    _untrack_variable _lock_state _flatten_layers _symbolic_build _maybe_symbolic_build
+    _compile_loss _compile_metrics _loss_tracker _tracker _functional
+""".split()
+PRIVATE_SYMBOL = re.compile(rf"\b({'|'.join(SYMBOLS)})\b")
+SOURCES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "export").glob("*.py")])
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_private_symbols_stand_in_one_module(path):
+    if path == ROOT / "bert_tf" / "compat.py":
+        return
+    code = [line.partition("#")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+    used = [line for line in code if PRIVATE_MODULE.search(line) or PRIVATE_SYMBOL.search(line)]
+    assert not used
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (keras.optimizers.Optimizer, "_backend_update_step"),
+        (keras.optimizers.Optimizer, "_distributed_tf_update_step"),
+        (keras.optimizers.Optimizer, "_get_variable_index"),
+        (keras.Layer, "_lock_state"),
+        (keras.Layer, "_flatten_layers"),
+        (keras.Model, "_symbolic_build"),
+        (keras.Model, "_maybe_symbolic_build"),
+    ],
+)
+def test_what_keras_does_not_promise_is_there(owner, name):
+    assert callable(getattr(owner, name))
+
+
+def test_keras_calls_the_update_of_all_variables(monkeypatch):
+    """Otherwise clipping and the skipping of updates would stop, and nobody would see it."""
+    calls, update_all = [], bert_tf.AdamW.update_all
+
+    def counted(self, gradients, variables, learning_rate):
+        calls.append(len(gradients))
+        return update_all(self, gradients, variables, learning_rate)
+
+    monkeypatch.setattr(bert_tf.AdamW, "update_all", counted)
+    variables = [keras.Variable([3.0, 4.0]), keras.Variable([0.0])]
+    optimizer = bert_tf.AdamW(1.0, weight_decay=0.0, clip_norm=1.0, beta_1=0.0, beta_2=0.0)
+    optimizer.apply([tf.constant([30.0, 40.0]), tf.constant([0.0])], variables)
+    assert calls == [2]
+    assert optimizer.index_of(variables[1].value) == 1
+
+
+def test_a_built_model_gets_more_layers():
+    model = bert_tf.TextClassifier(bert_tf.Encoder(tiny.encoder_config(16)), None, ["a", "b"])
+    assert model.built
+    model.more = keras.layers.Dense(2)
+    model.encoder.more = keras.layers.Dense(2)
+    with pytest.raises(ValueError, match="add new elements of state"):
+        locked = keras.layers.Dense(2)
+        locked.build([None, 2])
+        locked.more = keras.layers.Dense(2)
+
+
+def test_layers_below_are_those_inside():
+    inner = keras.layers.Dense(2)
+    outer = keras.Sequential([keras.Sequential([inner])])
+    assert inner in compat.layers_below(outer)
+    assert inner not in compat.layers_below(outer, recursive=False)
+    assert outer not in compat.layers_below(outer)
+
+
+def test_fit_on_devices_builds_nothing_again(monkeypatch):
+    model = tiny_objects.classifier(labels=["bad", "good"])
+    model.compile("adam")
+    ids = tf.ones([2, 4], tf.int32)
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    compat.build_for_fit(model, (dict.fromkeys(names, ids), tf.zeros([2], tf.int32), None))
+    assert model.optimizer.built
+    monkeypatch.setattr(type(model), "_symbolic_build", lambda *_, **__: pytest.fail("again"))
+    model._maybe_symbolic_build(iterator=None)
+
+
+def test_a_gradient_is_registered_under_its_name():
+    @tf.custom_gradient
+    def same(x):
+        return tf.identity(x), lambda upstream: upstream
+
+    before = set(compat.registered_gradients())
+    tf.function(same).get_concrete_function(tf.TensorSpec([], tf.float32))
+    (new,) = set(compat.registered_gradients()) - before
+    assert new.startswith("CustomGradient-")
+
+
+def test_a_tokenizer_has_its_model():
+    tokenizer = tensorflow_text.FastWordpieceTokenizer(["[UNK]", "a"], unknown_token="[UNK]")
+    buffer = compat.wordpiece_model(tokenizer)
+    again = tensorflow_text.FastWordpieceTokenizer(model_buffer=tf.constant(buffer))
+    assert again.tokenize(["a"]).to_list() == tokenizer.tokenize(["a"]).to_list()
+
+
+def test_a_changed_saved_model_gets_a_new_fingerprint(tmp_path):
+    module = tf.Module()
+    module.serve = tf.function(lambda x: x, input_signature=[tf.TensorSpec([], tf.float32)])
+    tf.saved_model.save(module, tmp_path)
+    before = tf.saved_model.experimental.read_fingerprint(str(tmp_path))
+    file = tmp_path / "saved_model.pb"
+    saved = compat.SavedModel.FromString(file.read_bytes())
+    saved.meta_graphs[0].meta_info_def.tags.append("other")
+    file.write_bytes(saved.SerializeToString(deterministic=True))
+    compat.renew_fingerprint(str(tmp_path))
+    after = tf.saved_model.experimental.read_fingerprint(str(tmp_path))
+    assert before.saved_model_checksum != after.saved_model_checksum
+
+
+def test_attributes_keep_a_function_apart():
+    function = tf.function(
+        lambda x: x + 1, experimental_attributes=compat.APART_ATTRIBUTES, autograph=False
+    )
+    graph = function.get_concrete_function(tf.TensorSpec([], tf.float32)).graph
+    assert graph is not None
+    definition = function.get_concrete_function(tf.TensorSpec([], tf.float32)).function_def
+    assert definition.attr[compat.NO_INLINE].b
