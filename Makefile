@@ -65,14 +65,16 @@ $(READY): requirements.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Writes requirements.lock: requirements.txt with all that these packages require.
+LOCKED := import json, sys; \
+	found = [each["metadata"] for each in json.load(sys.stdin)["install"]]; \
+	lines = sorted(each["name"].lower() + "==" + each["version"] for each in found); \
+	print("\# Written by make lock from requirements.txt.", *lines, sep="\n")
+
+# Writes requirements.lock: requirements.txt with all that these packages require, as pip finds it
+# with the lowest Python that is supported; the later ones have these versions too.
 lock: $(READY)
-	$(PIP) "uv>=0.13"
-	$(BIN)/python -m uv pip compile requirements.txt --universal --python-version 3.11 --quiet \
-		--no-header --no-annotate --output-file requirements.new
-	{ echo "# Written by make lock from requirements.txt: all packages of the reference environment."; \
-		cat requirements.new; } > requirements.lock
-	rm requirements.new
+	$(PIP) --dry-run --ignore-installed --quiet --report .venv/lock.json -r requirements.txt
+	$(BIN)/python -c '$(LOCKED)' < .venv/lock.json > requirements.lock
 
 $(BENCH_READY): $(READY)
 	$(PIP) --editable ".[bench]"
