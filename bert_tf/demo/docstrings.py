@@ -24,6 +24,8 @@ LIBRARIES = (
     "numpy",
     "scipy",
     "sklearn",
+    "pandas",
+    "matplotlib",
     "tensorflow",
     "keras",
 )
@@ -106,7 +108,7 @@ def installed_folders() -> dict[str, Path]:
         if spec is None or not spec.submodule_search_locations:
             raise UserError(
                 f"the demo's text comes from installed libraries, and {library} is not installed; "
-                "run: pip install -r requirements.txt"
+                f"run: pip install {library}"
             )
         folders[library] = Path(spec.submodule_search_locations[0])
     return folders
