@@ -48,12 +48,12 @@ def fetch(address: str) -> Path:
     # A name that may have been meant as a path.
     other = "" if is_address(address) else f"there is no file or folder {address}, and "
     purpose = f"{other}downloading {address} from the Hugging Face Hub"
-    hub = optional("huggingface_hub", "hub", purpose)
-    errors = optional("huggingface_hub.errors", "hub", purpose)
+    optional("huggingface_hub", "hub", purpose)
+    from huggingface_hub import errors, snapshot_download
 
     def get(*files: str) -> Path:
         patterns = [*_PLAIN_FILES, *_OWN_FILES, *files]
-        return Path(hub.snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
+        return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
     try:
         folder = get(SAFETENSORS, f"{SAFETENSORS}.index.json", "model-*-of-*.safetensors")
