@@ -68,7 +68,7 @@ def test_flags_after_beam_are_beams_own(config, tmp_path, monkeypatch):
 def test_without_beam_the_extra_is_named(config, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
     assert main(["pretrain-data", config, "--out", str(tmp_path / "out"), "--beam"]) == 2
-    assert "install it: pip install apache-beam==" in capsys.readouterr().err
+    assert "install it: pip install 'apache-beam<" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
