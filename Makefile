@@ -70,8 +70,8 @@ LOCKED := import json, sys; \
 	lines = sorted(each["name"].lower() + "==" + each["version"] for each in found); \
 	print("\# Written by make lock from requirements.txt.", *lines, sep="\n")
 
-# Writes requirements.lock: requirements.txt with all that these packages require, as pip finds it
-# with the lowest Python that is supported; the later ones have these versions too.
+# Writes requirements.lock: the versions of requirements.txt and of all that these packages require.
+# Run it with Python 3.11: later Pythons may resolve to versions that 3.11 does not have.
 lock: $(READY)
 	$(PIP) --dry-run --ignore-installed --quiet --report .venv/lock.json -r requirements.txt
 	$(BIN)/python -c '$(LOCKED)' < .venv/lock.json > requirements.lock

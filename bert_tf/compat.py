@@ -1,8 +1,8 @@
 """Every private symbol of TensorFlow, Keras and TensorFlow Text that bert_tf uses.
 
-Each stands here once, with its reason and the public behaviour that it stands for. Where a symbol
-is gone, its use raises an AttributeError or an ImportError; `tests/test_compat.py` also fails where
-a method of Keras that is overridden here is no longer called.
+Each stands here once, with its reason and the public behaviour that it replaces. If a symbol is
+gone, its use raises an AttributeError or an ImportError. `tests/test_compat.py` also fails if Keras
+no longer calls a method that is overridden here.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class UpdatesTogether(keras.optimizers.Optimizer):
     ) -> None:
         """Calls `update_step` for each variable, on every replica that has it.
 
-        Without this, a strategy would have to be asked for its replicas' parts of each variable.
+        TensorFlow has no public call for this that works inside and outside of a replica.
         """
         tf.__internal__.distribute.interim.maybe_merge_call(
             self._distributed_tf_update_step,

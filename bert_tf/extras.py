@@ -1,4 +1,4 @@
-"""The optional packages: how they are imported, and how whoever lacks one gets it."""
+"""The optional packages: imports, and the command that installs a missing one."""
 
 import importlib
 import re
