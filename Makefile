@@ -12,8 +12,9 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 DOCS_READY := .venv/docs-ready
+RELEASE_READY := .venv/release-ready
 
-.PHONY: demo test test-all soak paper-small lint lock bench docs clean
+.PHONY: demo test test-all coverage matrix soak paper-small lint lock wheel audit bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
@@ -29,6 +30,15 @@ test: $(READY)
 test-all: $(READY)
 	$(PYTEST)
 
+# The tests with the lines of bert_tf that they run: a table, and pages in build/coverage/.
+coverage: $(RELEASE_READY)
+	$(PYTEST) -m "not slow" --cov bert_tf --cov-report term --cov-report html:build/coverage
+
+# The wheel and the tests with several versions of Python, TensorFlow and the rest, an hour and more:
+# make matrix ARGS="--help"
+matrix: $(RELEASE_READY)
+	$(BIN)/python -m tests.matrix $(ARGS)
+
 # Injects faults into tiny runs, an hour of them, and tells what was lost: make soak ARGS="--times 2"
 soak: $(READY)
 	$(BIN)/python -m benchmarks.soak $(ARGS)
@@ -41,6 +51,16 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --diff .
 
+# The source distribution and the wheel, in dist/.
+wheel: $(RELEASE_READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+
+# What is known to be vulnerable in the reference environment.
+audit: $(RELEASE_READY)
+	$(BIN)/python -m pip_audit --requirement requirements.lock --no-deps --disable-pip
+
 # Installs the peers and measures beside them, some two hours; results and a picture are kept in
 # runs/speed. ARGS names another of benchmarks/: make bench ARGS="vocabulary --help"
 bench: $(BENCH_READY)
@@ -50,8 +70,12 @@ bench: $(BENCH_READY)
 docs: $(DOCS_READY)
 	$(BIN)/python -m mkdocs build
 
+$(RELEASE_READY): $(READY)
+	$(PIP) --editable ".[release]"
+	@touch $@
+
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .matrix build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml

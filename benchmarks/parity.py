@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.model_garden import make_encoder
 from bert_tf import command
 from bert_tf.checkpoints import huggingface, names, reading
+from bert_tf.checkpoints.model_garden_classes import make_encoder
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.progress import say
 

@@ -317,7 +317,8 @@ def _add_convert(subparsers: argparse._SubParsersAction) -> None:
         "rewrite a checkpoint in the format of another program",
         "  bert-tf convert runs/reviews reviews_for_transformers --to huggingface\n"
         "  bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf\n"
-        "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1",
+        "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1\n"
+        "  bert-tf convert runs/reviews for_model_garden --to model_garden --verify",
     )
     parser.add_argument(
         "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
@@ -329,6 +330,12 @@ def _add_convert(subparsers: argparse._SubParsersAction) -> None:
         required=True,
         help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
         "model_garden (tf-models-official)",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="open the result in Model Garden's own classes, and compare what they compute (extra "
+        "model-garden)",
     )
 
 

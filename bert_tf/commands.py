@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from bert_tf import config
 from bert_tf.atomic import atomic_path
@@ -155,7 +156,32 @@ def convert(arguments: argparse.Namespace) -> None:
     from bert_tf.checkpoints import conversion
     from bert_tf.tasks import loading
 
+    if arguments.verify:
+        if arguments.to != "model_garden":
+            raise UserError("--verify is for --to model_garden; leave it out")
+        from bert_tf.checkpoints import model_garden_classes
+
+        model_garden_classes.require()  # before the work
     conversion.convert(arguments.source, arguments.destination, arguments.to, loading.find)
+    if arguments.verify:
+        _verify(arguments.destination)
+
+
+def _verify(folder: str) -> None:
+    """Says whether Model Garden's classes compute from a checkpoint what ours do."""
+    from bert_tf.checkpoints import model_garden_classes
+    from bert_tf.tasks import loading
+
+    checkpoint = loading.find(folder)
+    model = loading.build(checkpoint, folder)
+    checkpoint.fill(model)
+    difference = model_garden_classes.verify(Path(folder), checkpoint.description, model)
+    if not difference <= model_garden_classes.TOLERANCE:
+        raise UserError(
+            f"Model Garden computes other outputs from {folder}: they differ by {difference:.2g}, "
+            f"more than {model_garden_classes.TOLERANCE:.0e}; the warnings above may say why"
+        )
+    print(f"Model Garden opens {folder}; outputs differ by {difference:.1e} at most")
 
 
 def report(arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from importlib import metadata
 
 import pytest
 
+from bert_tf.checkpoints import model_garden_classes
 from bert_tf.data.tfds_builders import tfds
 from bert_tf.errors import UserError
 from bert_tf.extras import how_to_install, optional
@@ -21,6 +22,7 @@ def test_a_module_that_is_there_is_imported():
     [
         ("matplotlib", "report", new_figure),
         ("tensorflow_datasets", "tfds", tfds),
+        ("official", "model-garden", model_garden_classes.require),
     ],
 )
 def test_a_module_that_is_missing_is_named_with_its_extra(monkeypatch, module, extra, use):

@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from benchmarks.model_garden import make_encoder
 from benchmarks.speed import inputs
 from benchmarks.speed.turns import Job, serve
 from bert_tf.checkpoints import conversion, reading
+from bert_tf.checkpoints.model_garden_classes import make_encoder
 
 
 def prepare(settings: dict[str, Any]) -> Job:

@@ -3,14 +3,15 @@
 The fixtures are of `tests/fixtures/make_model_garden_tiny.py`.
 """
 
+import re
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import UserError
-from bert_tf.checkpoints import conversion, reading, tokenizer
+from bert_tf import UserError, cli
+from bert_tf.checkpoints import conversion, model_garden_classes, reading, tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 HEADS = {
@@ -186,6 +187,44 @@ def test_model_gardens_task_models_restore_what_is_written(tmp_path, kind):
         "tokens": lambda: {"logits": found["logits"].numpy()},
     }[kind]()
     assert max(head_differences(ours, expected).values()) < tiny.TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
+@pytest.mark.parametrize(
+    "kind", ["encoder", "pretrainer", "masked_lm", "classifier", "regressor", "span", "tokens"]
+)
+def test_the_command_verifies_what_it_wrote(tmp_path, capsys, kind, activation):
+    pytest.importorskip("official.nlp.modeling")
+    conversion.save(tiny.make(kind, hidden_act=activation), tmp_path / "ours", "bert_tf")
+    out = tmp_path / "out"
+
+    command = ["convert", str(tmp_path / "ours"), str(out), "--to", "model_garden", "--verify"]
+    assert cli.main(command) == 0
+    said = rf"Model Garden opens {out}; outputs differ by (\S+) at most\n"
+    found = re.fullmatch(said, capsys.readouterr().out)
+    assert float(found[1]) < tiny.TOLERANCE
+
+
+@pytest.mark.slow
+def test_a_model_that_differs_is_not_verified(tmp_path):
+    pytest.importorskip("official.nlp.modeling")
+    conversion.save(tiny.make("classifier"), tmp_path / "out", "model_garden")
+    model, _ = tiny.load(tmp_path / "out")
+    model.weights[-1].assign(model.weights[-1] + 1.0)
+    description = reading.find(tmp_path / "out").description
+
+    difference = model_garden_classes.verify(tmp_path / "out", description, model)
+    assert difference > 100 * model_garden_classes.TOLERANCE
+
+
+def test_verifying_is_for_model_garden(tmp_path, capsys):
+    source = str(tiny.FIXTURES / "google_tiny_squad")
+    assert cli.main(["convert", source, str(tmp_path / "out"), "--to", "tf1", "--verify"]) == 2
+    assert capsys.readouterr().err == (
+        "bert-tf: error: --verify is for --to model_garden; leave it out\n"
+    )
+    assert not (tmp_path / "out").exists()
 
 
 def _their_encoder(kind):

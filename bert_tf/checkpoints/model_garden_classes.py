@@ -1,0 +1,175 @@
+"""Model Garden's own classes (tf-models-official, the extra `model-garden`), and what they compute.
+
+They stand on legacy Keras, so their weights are restored from a checkpoint, and never assigned.
+"""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.model_garden import PREFIX
+from bert_tf.errors import UserError
+from bert_tf.extras import optional
+from bert_tf.models import EncoderConfig
+
+# Largest difference of outputs that rounding explains, from float32 products in another order.
+TOLERANCE = 2e-5
+
+_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+_LENGTH = 64
+
+
+def require() -> None:
+    """Raises UserError where tf-models-official is not installed."""
+    _official("modeling.networks")
+
+
+def make_encoder(config: EncoderConfig) -> Any:
+    """A new `BertEncoderV2` of the sizes that `config` says, with random weights."""
+    encoder = _official("modeling.networks").BertEncoderV2(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        max_sequence_length=config.max_position_embeddings,
+        type_vocab_size=config.type_vocab_size,
+        inner_dim=config.intermediate_size,
+        inner_activation=_tanh_gelu if config.hidden_act == "gelu_new" else _erf_gelu,
+        norm_first=False,
+    )
+    encoder(encoder.inputs)
+    return encoder
+
+
+def verify(folder: Path, description: Description, ours: keras.Model) -> float:
+    """Opens a checkpoint in Model Garden's classes, and compares what these compute with a model.
+
+    Args:
+        folder: a checkpoint that `model_garden.write_weights` wrote.
+        description: of the model in it.
+        ours: the model that it should be.
+
+    Returns:
+        The largest difference of any output, in float32, for two rows of random ids; the second
+        one is padded.
+
+    Raises:
+        UserError: the extra is missing, Model Garden has no such model, or a weight that it
+            expects is not in the checkpoint.
+    """
+    encoder = make_encoder(description.encoder)
+    theirs, items = _with_head(encoder, description)
+    try:
+        restored = tf.train.Checkpoint(**items).restore(str(folder / PREFIX))
+        restored.assert_existing_objects_matched()
+    except (AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"Model Garden's {type(theirs).__name__} does not open {folder}: {reason}"
+        ) from None
+    batch = _batch(description.encoder)
+    if description.model == "PreTrainer":
+        tokens = int(tf.reduce_min(tf.reduce_sum(batch["input_mask"], axis=1)))
+        batch["masked_lm_positions"] = tf.tile(tf.range(tokens)[tf.newaxis], (2, 1))
+    expected = _outputs(theirs, batch, description)
+    found = _flat(ours(batch), description)
+    differences = (
+        np.abs(found[name].reshape(value.shape) - value)[_valid(batch, value)]
+        for name, value in expected.items()
+    )
+    return max(float(difference.max()) for difference in differences)
+
+
+def _official(module: str) -> Any:
+    with warnings.catch_warnings():  # of its own old imports
+        warnings.simplefilter("ignore")
+        return optional(f"official.nlp.{module}", "model-garden", "Model Garden's own classes")
+
+
+def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, Any]]:
+    """The model around an encoder, and the objects by which its checkpoint is restored."""
+    models = _official("modeling.models")
+    kind, head = description.model, description.head
+    if kind == ENCODER:
+        return encoder, {"encoder": encoder}
+    if kind == "PreTrainer":
+        layers = _official("modeling.layers")
+        heads = []
+        if head.get("next_sentence", True):
+            width = description.encoder.hidden_size
+            heads = [layers.ClassificationHead(width, 2, name="next_sentence")]
+        is_tanh = description.encoder.hidden_act == "gelu_new"
+        model = models.BertPretrainerV2(
+            encoder,
+            mlm_activation=_tanh_gelu if is_tanh else _erf_gelu,
+            classification_heads=heads,
+        )
+        model(model.inputs)
+        return model, model.checkpoint_items | {"model": model}
+    classes = head.get("num_classes") or 1
+    if kind in ("TextClassifier", "TextRegressor"):
+        model = models.BertClassifier(encoder, classes)
+    elif kind == "QuestionAnswerer":
+        model = models.BertSpanLabeler(encoder)
+    elif kind == "TokenClassifier":
+        model = models.BertTokenClassifier(encoder, classes)
+    else:
+        raise UserError(f"Model Garden has no class for a {kind}; only its encoder can be verified")
+    return model, {"model": model}
+
+
+def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
+    """Two rows of random ids, the second with padding in its last half."""
+    random = np.random.RandomState(0)
+    shape = (2, min(_LENGTH, config.max_position_embeddings))
+    mask = np.ones(shape, np.int32)
+    mask[1, shape[1] // 2 :] = 0
+    arrays = (
+        random.randint(0, config.vocab_size, shape),
+        mask,
+        random.randint(0, config.type_vocab_size, shape),
+    )
+    return {name: tf.constant(array, tf.int32) for name, array in zip(_INPUTS, arrays, strict=True)}
+
+
+def _outputs(theirs: Any, batch: Mapping[str, tf.Tensor], description: Description) -> dict:
+    """What their model computes, by our names."""
+    found = theirs(dict(batch))
+    if description.model == "QuestionAnswerer":
+        return {"start": found[0].numpy(), "end": found[1].numpy()}
+    if description.model == "PreTrainer":
+        outputs = {"masked_lm": found["mlm_logits"]}
+        if "next_sentence" in found:
+            outputs["next_sentence"] = found["next_sentence"]
+        return {name: value.numpy() for name, value in outputs.items()}
+    return _flat(found, description)
+
+
+def _flat(found: Any, description: Description) -> dict[str, np.ndarray]:
+    """Outputs as arrays by name."""
+    if not isinstance(found, Mapping):
+        found = {"logits": found}
+    if description.model == ENCODER:
+        found = {name: found[name] for name in ("sequence_output", "pooled_output")}
+    return {name: np.asarray(value) for name, value in found.items()}
+
+
+def _valid(batch: Mapping[str, tf.Tensor], value: np.ndarray) -> tuple | np.ndarray:
+    """Selects what is not padding: all of a row's output, or that of its tokens."""
+    mask = batch["input_mask"].numpy()
+    return mask.astype(bool) if value.shape[:2] == mask.shape else (Ellipsis,)
+
+
+# Named functions: Model Garden writes the activation's name into its configuration.
+def _erf_gelu(x: tf.Tensor) -> tf.Tensor:
+    return tf.nn.gelu(x, approximate=False)
+
+
+def _tanh_gelu(x: tf.Tensor) -> tf.Tensor:
+    return tf.nn.gelu(x, approximate=True)
