@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.report.png import new_figure, to_png
 
@@ -9,7 +10,10 @@ from bert_tf.report.png import new_figure, to_png
 Curves = dict[str, tuple[list[int], list[float]]]
 
 # Logged on the training batches, and on held-out data.
-_KINDS = {"train": {"linewidth": 0.8, "alpha": 0.6}, "dev": {"linewidth": 2.0, "marker": "."}}
+_KINDS: dict[str, dict[str, Any]] = {
+    "train": {"linewidth": 0.8, "alpha": 0.6},
+    "dev": {"linewidth": 2.0, "marker": "."},
+}
 _SAID = {"train": "training", "dev": "held out"}
 
 

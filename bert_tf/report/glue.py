@@ -82,8 +82,9 @@ def _names(starts: Sequence[_Start]) -> list[str]:
     ]
 
 
-def _cells(known: Mapping[str, float]) -> list[str]:
+def _cells(known: Mapping[str, float | None]) -> list[str]:
     """The values under their headings, and the average of all if none is missing."""
     values = [known.get(heading) for heading in _COLUMNS]
-    average = statistics.fmean(values) if None not in values else None
+    there = [value for value in values if value is not None]
+    average = statistics.fmean(there) if len(there) == len(values) else None
     return ["" if value is None else f"{value:.1f}" for value in (*values, average)]

@@ -17,4 +17,4 @@ def processor() -> str:
 
 def cores() -> int:
     """That this process may use; of systems that do not tell, all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.checkpoints import of_run
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 from bert_tf.training.run_folder import RunFolder
@@ -77,7 +77,7 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
         total = run.config.train.steps or _step(of_run.newest(run.path))
     except UserError:
         return None
-    if run.config.task != "pretraining":
+    if not isinstance(run.config, PretrainingRun):
         return None
     objective = _ONE_WAY.get(encoder.attention)
     objective = objective or (BERT if run.config.data.next_sentence else NO_NSP)

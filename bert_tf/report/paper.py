@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import RunConfig
+from bert_tf.config import QuestionAnsweringData, RunConfig, TokenClassificationData
 from bert_tf.data.tfds_rows import glue_task
 from bert_tf.report.naming import distinct_names
 
@@ -187,14 +187,14 @@ def _name(config: RunConfig) -> str:
     data = config.data
     if data.format == "tfds":
         name = str(data.path)
-        version = {"squad/v1.1": "squad v1.1", "squad/v2.0": "squad v2.0"}
-        return version.get(name) or glue_task(name) or name.partition("/")[0]
-    if data.format == "squad":
+        versions = {"squad/v1.1": "squad v1.1", "squad/v2.0": "squad v2.0"}
+        return versions.get(name) or glue_task(name) or name.partition("/")[0]
+    if isinstance(data, QuestionAnsweringData) and data.format == "squad":
         # Others have taken the name for their data: squad_it, squadshifts.
         is_official = _SQUAD.fullmatch(_last(data.path)) and not data.train_rows
         version = "v2.0" if data.unanswerable else "v1.1"
         return f"squad {version}" if is_official else ""
-    if data.format == "conll":
+    if isinstance(data, TokenClassificationData) and data.format == "conll":
         return "conll2003" if data.train == "eng.train" else ""
     return data.format
 

@@ -34,7 +34,7 @@ class Repeated:
     deviations: dict[str, float]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """A finished run.
 
@@ -46,7 +46,6 @@ class RunFacts:
         metrics: on its dev data.
         repeated: the same over several seeds, if it was run so.
         curves: what it logged while training ("train") and evaluating ("dev").
-        origin: the pre-training that it started from, if that was one of bert_tf or none.
         ensemble: metrics of the answers of its trials together, if they are in `ensemble.json`.
     """
 
@@ -57,12 +56,11 @@ class RunFacts:
     metrics: dict[str, float]
     repeated: Repeated | None
     curves: dict[str, Curves]
-    origin: Origin | None = None
     ensemble: dict[str, float] | None = None
 
-    @classmethod
-    def read(cls, path: str | os.PathLike, stands_for: str | None = None) -> "RunFacts":
-        """The facts of the run folder at `path`.
+    @staticmethod
+    def read(path: str | os.PathLike, stands_for: str | None = None) -> "RunFacts":
+        """The facts of the run folder at `path`: `TracedFacts` where its pre-training is known.
 
         Args:
             path: the folder.
@@ -80,7 +78,7 @@ class RunFacts:
         logs = _logs(run)
         encoder = reading.find(run.path).encoder
         together = metrics_file(run.path / "ensemble.json")
-        return cls(
+        facts = RunFacts(
             name=run.path.resolve().name,
             config=config,
             encoder=encoder,
@@ -88,9 +86,10 @@ class RunFacts:
             metrics=metrics,
             repeated=_repeated(run),
             curves={kind: read_curves(logs / kind) for kind in ("train", "dev")},
-            origin=origin_of(config, encoder),
             ensemble=read_json(together) if together.is_file() else None,
         )
+        origin = origin_of(config, encoder)
+        return facts if origin is None else TracedFacts(**vars(facts), origin=origin)
 
     @property
     def start(self) -> str:
@@ -120,7 +119,7 @@ class RunFacts:
         value = self.value(metric)
         if value is None:
             return ""
-        deviation = self.repeated and self.repeated.deviations.get(metric)
+        deviation = None if self.repeated is None else self.repeated.deviations.get(metric)
         text = f"{value:.1f}"
         return text if deviation is None else f"{text} ± {self.scale(metric) * deviation:.1f}"
 
@@ -130,7 +129,18 @@ class RunFacts:
         return 100.0 if is_share else 1.0
 
 
-def _logs(run: RunFolder) -> Path:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TracedFacts(RunFacts):
+    """A finished run that went on from a pre-training of bert_tf, or from none.
+
+    Attributes:
+        origin: that pre-training.
+    """
+
+    origin: Origin
+
+
+def _logs(run: RunFolder[RunConfig]) -> Path:
     """What a run has logged; of a search, its best trial."""
     if not run.config.search:
         return run.logs
@@ -141,7 +151,7 @@ def _logs(run: RunFolder) -> Path:
     return best[0] if best else run.logs
 
 
-def _repeated(run: RunFolder) -> Repeated | None:
+def _repeated(run: RunFolder[RunConfig]) -> Repeated | None:
     """The line in `summary.tsv`, which a search over seeds has, of the setting that is kept."""
     best = kept_summary(run)
     if best is None:

@@ -1,5 +1,6 @@
 """What each of the modules beside this one finds."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bert_tf.report.page import Section
@@ -15,4 +16,4 @@ class Ablation(NamedTuple):
     """
 
     section: Section
-    shown: list[RunFacts]
+    shown: Sequence[RunFacts]

@@ -2,35 +2,39 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from bert_tf.report import origin
 from bert_tf.report.ablations.cells import column_of
 from bert_tf.report.naming import distinct_names
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, TracedFacts
+
+Facts = TypeVar("Facts", bound=RunFacts)
 
 
-def fine_tuned(facts: Iterable[RunFacts]) -> list[RunFacts]:
+def fine_tuned(facts: Iterable[RunFacts]) -> list[TracedFacts]:
     """The runs that went on from a known pre-training, or from none.
 
     What a frozen encoder's activations give is no result of fine-tuning.
     """
-    return [each for each in facts if each.origin is not None and not features_of(each)]
+    traced = (each for each in facts if isinstance(each, TracedFacts))
+    return [each for each in traced if not features_of(each)]
 
 
-def groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list[list[RunFacts]]:
+def groups(runs: Iterable[Facts], key: Callable[[Facts], object]) -> list[list[Facts]]:
     """Runs of the same key together, in the order in which the keys first come."""
-    found: dict[object, list[RunFacts]] = {}
+    found: dict[object, list[Facts]] = {}
     for each in runs:
         found.setdefault(key(each), []).append(each)
     return list(found.values())
 
 
-def last_of_each(runs: Iterable[RunFacts], row: Callable[[RunFacts], object]) -> list[RunFacts]:
+def last_of_each(runs: Iterable[Facts], row: Callable[[Facts], object]) -> list[Facts]:
     """Of several runs of one row and benchmark, which would share a cell, the last."""
     return list({(row(each), column_of(each)): each for each in runs}.values())
 
 
-def by_pretraining(runs: Sequence[RunFacts]) -> list[tuple[str, list[RunFacts]]]:
+def by_pretraining(runs: Sequence[TracedFacts]) -> list[tuple[str, list[TracedFacts]]]:
     """The runs of each pre-training with its objective, and its name where two have the same."""
     return [
         (objective + name, same)
@@ -39,23 +43,23 @@ def by_pretraining(runs: Sequence[RunFacts]) -> list[tuple[str, list[RunFacts]]]
     ]
 
 
-def by_folder(runs: Sequence[RunFacts]) -> list[tuple[str, list[RunFacts]]]:
+def by_folder(runs: Sequence[TracedFacts]) -> list[tuple[str, list[TracedFacts]]]:
     """The runs of each pre-training with ": " and its name, or with nothing where it is alone."""
     found = groups(runs, lambda each: each.origin.folder)
     if len(found) == 1:
         return [("", found[0])]
-    names = distinct_names([same[0].origin.folder for same in found])
+    names = distinct_names([same[0].origin.folder or "" for same in found])
     return [(f": {name}", same) for name, same in zip(names, found, strict=True)]
 
 
-def _objectives(runs: Sequence[RunFacts]) -> list[str]:
+def _objectives(runs: Sequence[TracedFacts]) -> list[str]:
     """What the runs' pre-trainings were, in the order of `OBJECTIVES`, and others behind."""
     order = {name: place for place, name in enumerate(origin.OBJECTIVES)}
     found = dict.fromkeys(each.origin.objective for each in runs)
     return sorted(found, key=lambda name: order.get(name, len(order)))
 
 
-def pretraining_of(facts: RunFacts) -> tuple[str, Path | None]:
+def pretraining_of(facts: TracedFacts) -> tuple[str, Path | None]:
     """The pre-training that a run started from: its objective and its folder."""
     return facts.origin.objective, facts.origin.folder
 

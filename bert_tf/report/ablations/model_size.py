@@ -18,7 +18,7 @@ from bert_tf.report.ablations.grouping import by_folder, fine_tuned, groups, las
 from bert_tf.report.lines import Line, draw_lines
 from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, TracedFacts
 
 _COLUMNS = (MNLI, MRPC, SST2)
 # layers, width, heads -> perplexity, then the tasks.
@@ -49,7 +49,7 @@ def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     return found
 
 
-def _of_several_sizes(runs: Sequence[RunFacts]) -> list[RunFacts]:
+def _of_several_sizes(runs: Sequence[TracedFacts]) -> list[TracedFacts]:
     """The runs on the paper's benchmarks, and on others that more than one size has run on."""
     sizes: dict[Column, set] = {}
     for each in runs:
@@ -57,7 +57,7 @@ def _of_several_sizes(runs: Sequence[RunFacts]) -> list[RunFacts]:
     return [each for each in runs if column_of(each) in _COLUMNS or len(sizes[column_of(each)]) > 1]
 
 
-def _section(runs: Sequence[RunFacts]) -> Section:
+def _section(runs: Sequence[TracedFacts]) -> Section:
     columns = columns_of(runs, _COLUMNS)
     rows = [
         _row("paper", size, perplexity, paper_cells(columns, _COLUMNS, values), quoted=True)

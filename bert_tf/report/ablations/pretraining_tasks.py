@@ -24,7 +24,7 @@ from bert_tf.report.ablations.grouping import (
 )
 from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, TracedFacts
 
 _COLUMNS = (MNLI, QNLI, MRPC, SST2, SQUAD)
 _PAPER = {
@@ -46,7 +46,7 @@ def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     return [Ablation(_section(runs, len(compared) > 1), runs) for runs in compared]
 
 
-def _section(runs: Sequence[RunFacts], one_of_several: bool) -> Section:
+def _section(runs: Sequence[TracedFacts], one_of_several: bool) -> Section:
     columns = columns_of(runs, _COLUMNS)
     rows = [
         Row(("paper: " + name, *paper_cells(columns, _COLUMNS, values)), True)

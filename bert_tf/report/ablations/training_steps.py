@@ -15,7 +15,7 @@ from bert_tf.report.ablations.grouping import (
 from bert_tf.report.lines import Line, draw_lines
 from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, TracedFacts
 
 
 def find(facts: Sequence[RunFacts]) -> list[Ablation]:
@@ -32,19 +32,23 @@ def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     return found
 
 
-def _section(runs: Sequence[RunFacts]) -> Section:
+def _section(runs: Sequence[TracedFacts]) -> Section:
     columns = columns_of(runs, ())
     rows, lines = [], []
     for name, same in by_pretraining(runs):
-        for step in sorted({each.origin.steps for each in same}):
-            at_step = [each for each in same if each.origin.steps == step]
-            rows.append(Row((name, f"{step:,}", *run_cells(columns, at_step))))
+        at_steps: dict[int, list[TracedFacts]] = {}
+        for each in same:
+            if each.origin.steps is not None:
+                at_steps.setdefault(each.origin.steps, []).append(each)
+        for step in sorted(at_steps):
+            rows.append(Row((name, f"{step:,}", *run_cells(columns, at_steps[step]))))
         for column in columns:
             line = Line(f"{name}: {column.heading}", [], [])
-            for each in sorted(same, key=lambda each: each.origin.steps):
-                value = each.value(column.metric)
-                if column_of(each) == column and value is not None:
-                    line.add(each.origin.steps, value)
+            for step in sorted(at_steps):
+                for each in at_steps[step]:
+                    value = each.value(column.metric)
+                    if column_of(each) == column and value is not None:
+                        line.add(step, value)
             lines += [line] if line.x else []
     return Section(
         "Training steps (figure 4)",
