@@ -7,7 +7,7 @@ imported by the command that needs it.
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf import config
@@ -55,7 +55,7 @@ def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterato
 
 def pretrain_data(arguments: argparse.Namespace) -> None:
     """Tokenizes a corpus, or makes its examples."""
-    loaded = _load(arguments.config, arguments.settings, command="pretrain-data")
+    loaded = config.load_for("pretrain-data", arguments.config, arguments.settings)
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     if arguments.naming != "google" and not arguments.tfrecords:
@@ -66,7 +66,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
     settled, vocabulary = settle(loaded)
     vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
-    tokenizer = Tokenizer(vocab, settled.tokenizer.lower_case)
+    tokenizer = Tokenizer(vocab, settled.tokenizer.settled_lower_case)
     if arguments.tfrecords:
         record_writing.write_records(settled, tokenizer, arguments.out, arguments.naming)
     elif arguments.beam is not None:
@@ -77,7 +77,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
 def pretrain(arguments: argparse.Namespace) -> None:
     """Pre-trains a model."""
-    loaded = _load(arguments.config, arguments.settings, command="pretrain")
+    loaded = config.load_for("pretrain", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import training
 
@@ -86,7 +86,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tunes a model."""
-    loaded = _load(arguments.config, arguments.settings, command="finetune")
+    loaded = config.load_for("finetune", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import training
 
@@ -201,12 +201,3 @@ def inspect(arguments: argparse.Namespace) -> None:
     names = ("text", "text_a", "text_b", "question", "context", "choices")
     rows = rows_of({name: getattr(arguments, name) for name in names})
     write(arguments.run, rows, arguments.out, arguments.rows)
-
-
-def _load(path: str, settings: Sequence[str], command: str) -> config.RunConfig:
-    """The configuration, if it is of a task that `command` is for."""
-    loaded = config.load(path, settings)
-    if (loaded.task == "pretraining") == (command == "finetune"):
-        other = "finetune" if command != "finetune" else "pretrain"
-        raise UserError(f"{path}: task {loaded.task} is not for {command}; use bert-tf {other}")
-    return loaded

@@ -14,23 +14,37 @@ from bert_tf.config.data import (
     TokenClassificationData,
 )
 from bert_tf.config.model import TaggerModel
-from bert_tf.config.run import RunConfig, difference, has_moved, load, tell_difference
+from bert_tf.config.run import (
+    FinetuningRun,
+    PretrainingRun,
+    RunConfig,
+    TokenClassificationRun,
+    difference,
+    has_moved,
+    load,
+    load_for,
+    tell_difference,
+)
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 
 __all__ = [
     "ClassificationData",
     "FinetuningData",
+    "FinetuningRun",
     "FinetuningTrain",
     "MultipleChoiceData",
     "PretrainingData",
+    "PretrainingRun",
     "PretrainingTrain",
     "QuestionAnsweringData",
     "RunConfig",
     "TaggerModel",
     "TokenClassificationData",
+    "TokenClassificationRun",
     "TrainConfig",
     "difference",
     "has_moved",
     "load",
+    "load_for",
     "tell_difference",
 ]

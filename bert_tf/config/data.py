@@ -130,7 +130,7 @@ class ClassificationData(FinetuningData):
     class_weights: Literal["balanced"] | dict[str, Positive] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.text_columns or ()) > 2:
+        if self.text_columns is not None and len(self.text_columns) > 2:
             raise UserError(
                 f"data.text_columns names {len(self.text_columns)} columns; name one or two"
             )

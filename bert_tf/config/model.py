@@ -17,6 +17,13 @@ class TokenizerConfig:
     # neither this key nor a checkpoint says, a vocabulary with a capital letter is a cased one.
     lower_case: bool | None = None
 
+    @property
+    def settled_lower_case(self) -> bool:
+        """`lower_case` of a run that was started, when it was decided if it had been null."""
+        if self.lower_case is None:
+            raise UserError("tokenizer.lower_case is not known; set it to true or false")
+        return self.lower_case
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:

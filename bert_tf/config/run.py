@@ -8,7 +8,7 @@ import os
 import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, overload
 
 from bert_tf import yaml_files
 from bert_tf.config.data import (
@@ -50,7 +50,7 @@ class RunConfig:
                 "model.hidden_size, model.num_hidden_layers and model.num_attention_heads"
             )
 
-    def trials(self) -> list["RunConfig"]:
+    def trials(self) -> list[Self]:
         """A search as the single runs it is made of, the last key changing fastest.
 
         A configuration without a search is its own only trial.
@@ -90,6 +90,7 @@ class PretrainingRun(RunConfig):
 class FinetuningRun(RunConfig):
     """What all fine-tuning has in common."""
 
+    data: FinetuningData
     train: FinetuningTrain
 
 
@@ -143,7 +144,7 @@ class MultipleChoiceRun(FinetuningRun):
     data: MultipleChoiceData
 
 
-RUNS = {
+RUNS: dict[str, type[RunConfig]] = {
     "pretraining": PretrainingRun,
     "classification": ClassificationRun,
     "regression": RegressionRun,
@@ -196,6 +197,32 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
             if value in search[key][:number]:
                 raise UserError(f"{place}: train.{key} has {_told(value)} twice; remove one")
     return dataclasses.replace(config, search=search)
+
+
+@overload
+def load_for(
+    command: Literal["pretrain", "pretrain-data"],
+    path: str | os.PathLike,
+    overrides: Sequence[str] = (),
+) -> PretrainingRun: ...
+@overload
+def load_for(
+    command: Literal["finetune"], path: str | os.PathLike, overrides: Sequence[str] = ()
+) -> FinetuningRun: ...
+def load_for(
+    command: str, path: str | os.PathLike, overrides: Sequence[str] = ()
+) -> PretrainingRun | FinetuningRun:
+    """As `load`, if the configuration is of a task that `command` is for.
+
+    Raises:
+        UserError: as `load`; it is of another task.
+    """
+    config = load(path, overrides)
+    kind = FinetuningRun if command == "finetune" else PretrainingRun
+    if not isinstance(config, kind):
+        other = "pretrain" if command == "finetune" else "finetune"
+        raise UserError(f"{path}: task {config.task} is not for {command}; use bert-tf {other}")
+    return config
 
 
 def difference(old: RunConfig, new: RunConfig) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.atomic import atomic_path
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import open_corpus, say_counts
 from bert_tf.data.shard_writing import (
@@ -49,7 +49,7 @@ Key = tuple[int, int, int]
 
 
 def build(
-    config: RunConfig, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
+    config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
 ) -> TokenShards:
     """As `pretraining_data.build`, by a Beam pipeline.
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun
 from bert_tf.data.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.shard_data import ShardData, check_objective, check_sizes
@@ -15,7 +15,7 @@ from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
 
 
-def build(config: RunConfig, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
+def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
     """Writes the corpus that `config` names as token shards into the folder `out`.
 
     Args:
@@ -49,7 +49,7 @@ def say_counts(shards: TokenShards) -> None:
         say(f"{shards.folder}: {part} {counts}")
 
 
-def open_corpus(config: RunConfig) -> Corpus | TfdsCorpus:
+def open_corpus(config: PretrainingRun) -> Corpus | TfdsCorpus:
     """The text that `config` names.
 
     Raises:
@@ -64,7 +64,7 @@ def open_corpus(config: RunConfig) -> Corpus | TfdsCorpus:
 
 
 def open_data(
-    config: RunConfig,
+    config: PretrainingRun,
     tokens: str | os.PathLike,
     tokenizer: Tokenizer,
     attention: str = "bidirectional",
@@ -110,8 +110,21 @@ def open_data(
     )
 
 
+def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
+    """The folder of the token shards: `data.path` where they are given, else `tokens`.
+
+    Raises:
+        UserError: `data.path` is no single folder.
+    """
+    if config.data.format != TOKEN_SHARDS:
+        return Path(tokens)
+    if not isinstance(config.data.path, str):
+        raise UserError("data.path must be one folder where data.format is token_shards")
+    return Path(config.data.path)
+
+
 def open_shards(
-    config: RunConfig,
+    config: PretrainingRun,
     tokens: str | os.PathLike,
     tokenizer: Tokenizer,
     attention: str = "bidirectional",
@@ -124,12 +137,8 @@ def open_shards(
         UserError: as `build` and `ShardData`; the shards were made with another vocabulary or
             casing.
     """
-    folder = Path(tokens)
-    if config.data.format == TOKEN_SHARDS:
-        if not isinstance(config.data.path, str):
-            raise UserError("data.path must be one folder where data.format is token_shards")
-        folder = Path(config.data.path)
-    elif not folder.exists():
+    folder = shards_folder(config, tokens)
+    if config.data.format != TOKEN_SHARDS and not folder.exists():
         build(config, tokenizer, folder)
     data = ShardData(
         folder,

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.atomic import atomic_path
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun
 from bert_tf.data.pretraining_data import open_shards
 from bert_tf.data.record_format import LABELS, RECORDS, RecordFormat
 from bert_tf.data.shard_writing import check_out
@@ -30,7 +30,7 @@ _BATCH = 256
 
 
 def write_records(
-    config: RunConfig, tokenizer: Tokenizer, out: str | os.PathLike, naming: str = "google"
+    config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, naming: str = "google"
 ) -> None:
     """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
 
@@ -58,7 +58,7 @@ def write_records(
         for part, count in counts.items():
             steps = -(-count // batch)
             dataset = data.dataset() if part == TRAIN else data.dev_dataset(steps)
-            if count:
+            if count and dataset is not None:
                 with data.explained_errors():
                     _write(folder, part, _rows(dataset.take(steps)), count, record)
         shutil.rmtree(tokens, ignore_errors=True)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bert_tf.atomic import write_text
@@ -81,11 +82,13 @@ def run(out: str | os.PathLike) -> None:
     from bert_tf import config, training
 
     _title("Pre-training BERT on the prose")
-    pretrained = training.pretrain(config.load(out / "pretraining.yaml"), out / "pretraining")
+    pretrained = training.pretrain(
+        config.load_for("pretrain", out / "pretraining.yaml"), out / "pretraining"
+    )
     _title("Fine-tuning it to tell the library of a passage")
-    training.finetune(config.load(out / "finetuning.yaml"), out / "finetuning")
+    training.finetune(config.load_for("finetune", out / "finetuning.yaml"), out / "finetuning")
     _title("The same from random weights, without pre-training")
-    training.finetune(config.load(out / "from_scratch.yaml"), out / "from_scratch")
+    training.finetune(config.load_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
     test = str(out / "data" / "test.tsv")
     scores = {
         name: training.evaluate(out / name, test)["accuracy"]
@@ -150,7 +153,11 @@ def _ask(out: Path) -> None:
 
 
 def _summarize(
-    out: Path, pretrained: dict, majority: float, scores: dict[str, float], seconds: float
+    out: Path,
+    pretrained: Mapping[str, float],
+    majority: float,
+    scores: Mapping[str, float],
+    seconds: float,
 ) -> None:
     minutes, seconds = divmod(round(seconds), 60)
     print(f"""

@@ -120,7 +120,7 @@ def source_files(library: str, folder: Path) -> list[Path]:
     Left out are tests, vendored code, and the modules that TensorFlow's build generates
     (`gen_*.py`), whose text is made by machine as well.
     """
-    found = []
+    found: list[Path] = []
     for place, subfolders, names in os.walk(folder):
         path = Path(place).relative_to(folder)
         subfolders[:] = [

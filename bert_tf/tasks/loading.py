@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from bert_tf.progress import say
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.arguments import wrong_argument
 from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.classification.text_model import TextModel
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.question_answering.model import QuestionAnswerer
 from bert_tf.tasks.regression.model import TextRegressor
@@ -44,8 +45,8 @@ _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
 def load(
     path: str | os.PathLike,
     *,
-    labels: Sequence[Any] | None = None,
-    dtype: Any = None,
+    labels: Sequence[str | int] | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
     **settings: Any,
 ) -> TaskModel | ServedTask:
@@ -75,6 +76,18 @@ def load(
                 f"{path} is a SavedModel, whose settings are fixed; give the path alone"
             )
         return ServedTask.load(path)
+    return load_model(path, labels=labels, dtype=dtype, layout=layout, **settings)
+
+
+def load_model(
+    path: str | os.PathLike,
+    *,
+    labels: Sequence[str | int] | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+    layout: str = "unpadded",
+    **settings: Any,
+) -> TaskModel:
+    """As `load`, for all that is no SavedModel."""
     check_no_pair(path)
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
     if _is_keras_file(path) and is_whole:
@@ -97,10 +110,18 @@ def load(
             "class, in the order of the logits, or none"
         )
     tokenizer = tokenizer_of(checkpoint)
-    cls, options = TASK_MODELS[kind], {"dtype": dtype, "layout": layout}
-    model = _built(cls, checkpoint, path, labels, settings, tokenizer, **options)
+    model = _built(
+        TASK_MODELS[kind],
+        checkpoint,
+        path,
+        labels,
+        settings,
+        tokenizer,
+        dtype=dtype,
+        layout=layout,
+    )
     check_head(checkpoint.fill(model, model.labels), model, path)
-    if getattr(model, "pair", False) is None:
+    if isinstance(model, TextModel) and model.pair is None:
         model.decide_pair(False)
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:
@@ -112,8 +133,8 @@ def from_checkpoint(
     cls: type[Model],
     path: str | os.PathLike,
     *,
-    labels: Sequence[Any] | None,
-    dtype: Any,
+    labels: Sequence[str | int] | None,
+    dtype: str | keras.DTypePolicy | None,
     layout: str,
     settings: Mapping[str, Any],
 ) -> Model:
@@ -214,7 +235,7 @@ def _built(
     cls: type[Model],
     checkpoint: Checkpoint,
     path: str | os.PathLike,
-    labels: Sequence[Any] | None,
+    labels: Sequence[str | int] | None,
     settings: Mapping[str, Any],
     tokenizer: Tokenizer | None,
     **encoder_options: Any,
@@ -228,19 +249,21 @@ def _built(
         classes = known.pop("num_classes", None)
         if labels is None and cls.has_labels and classes:
             labels = description.labels or range(classes)
-    named = {"labels": labels} if cls.has_labels else {}
+    named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, which a {cls.__name__} has not; leave them out")
     encoder = Encoder(description.encoder, **encoder_options)
+    # Its constructor takes other arguments than that of the class above it.
+    make: Callable[..., Model] = cls
     try:
-        return cls(encoder, tokenizer, **named, **known | dict(settings))
+        return make(encoder, tokenizer, **named, **known | dict(settings))
     except UserError:
         raise
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a {cls.__name__} cannot be made of {known}: {error}") from None
 
 
-def _known(cls: type, fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
+def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
     """Fields of a checkpoint as arguments of a constructor."""
     known = {*_arguments(cls), "num_classes"}
     for name in fields:
@@ -252,14 +275,14 @@ def _known(cls: type, fields: Mapping[str, Any], path: str | os.PathLike) -> dic
     return dict(fields)
 
 
-def _check_known(cls: type, settings: Mapping[str, Any]) -> None:
+def _check_known(cls: type[object], settings: Mapping[str, Any]) -> None:
     known = _arguments(cls)
     for name in settings:
         if name not in known:
             raise UserError(f"a {cls.__name__} has no setting {name!r}; it has {', '.join(known)}")
 
 
-def _arguments(cls: type) -> list[str]:
+def _arguments(cls: type[object]) -> list[str]:
     parameters = inspect.signature(cls.__init__).parameters
     return [name for name in parameters if name not in _NO_SETTINGS]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config import FinetuningData, RunConfig
+from bert_tf.config import FinetuningData, FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.tasks.task_model import TaskModel
@@ -33,7 +33,7 @@ class Task(ABC):
     # What `data.format` may be, where `check_format` is to check it.
     formats: tuple[str, ...] = ()
 
-    def __init__(self, config: RunConfig, labels: Sequence[str] | None = None):
+    def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
         self.config = config
         self.data: FinetuningData = config.data
         self.labels = tuple(labels or ())
@@ -47,7 +47,7 @@ class Task(ABC):
             )
 
     @classmethod
-    def best_metric_of(cls, config: RunConfig) -> str:
+    def best_metric_of(cls, config: FinetuningRun) -> str:
         """The metric that decides which of several runs of `config` is best."""
         return cls.best_metric
 

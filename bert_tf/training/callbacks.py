@@ -71,7 +71,8 @@ class Log(StepCallback):
         """Moves the bar; every so many steps writes the metrics and begins new means."""
         means = {name: float(value) for name, value in logs.items()}
         line = self.due(self._every)
-        self._progress.update(self.step, means, line=line)
+        if self._progress is not None:
+            self._progress.update(self.step, means, line=line)
         if line:
             rate = float(self.model.optimizer.learning_rate)
             self._scalars.write(self.step, means | {"learning_rate": rate})

@@ -1,5 +1,7 @@
 """Layers that learn more slowly the deeper they lie, or not at all."""
 
+import keras
+
 from bert_tf.config import FinetuningTrain
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
@@ -27,7 +29,8 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
         return
     check(len(encoder.blocks), settings)
     for each in _ways(encoder).values():
-        for layer in (each.embeddings, *each.blocks[:frozen]):
+        layers: list[keras.layers.Layer] = [each.embeddings, *each.blocks[:frozen]]
+        for layer in layers:
             layer.trainable = False
 
 
@@ -39,11 +42,12 @@ def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float
     """
     if settings.layer_decay == 1:
         return {}
-    return {
-        f"{path}/{layer.name}/": settings.layer_decay**depth
-        for path, each in _ways(encoder).items()
-        for depth, layer in enumerate((*reversed(each.blocks), each.embeddings), start=1)
-    }
+    factors = {}
+    for path, each in _ways(encoder).items():
+        layers: list[keras.layers.Layer] = [*reversed(each.blocks), each.embeddings]
+        for depth, layer in enumerate(layers, start=1):
+            factors[f"{path}/{layer.name}/"] = settings.layer_decay**depth
+    return factors
 
 
 def _ways(encoder: Encoder) -> dict[str, Encoder]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
-from bert_tf.config import RunConfig
+from bert_tf.config import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
@@ -29,7 +29,7 @@ from bert_tf.training.team import Team, assemble
 from bert_tf.training.tensorboard import Scalars
 
 
-def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
+def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
     """Fine-tunes as `config` says, in the run folder `out`; resumes what was interrupted.
 
     Lists under `train` are searched: see `search`. Predictions are also written for the test files
@@ -56,7 +56,7 @@ def finetune(config: RunConfig, out: str | os.PathLike) -> dict[str, float]:
         return metrics
 
 
-def _search(run: RunFolder, team: Team) -> dict[str, float]:
+def _search(run: RunFolder[FinetuningRun], team: Team) -> dict[str, float]:
     """The best of all trials; what is wrong with one is told before the first, if no data tell."""
     config, tokenizer = run.config, setup.make_tokenizer(run)
     sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
@@ -90,14 +90,16 @@ def _files_of(checkpoint: str) -> list[Path]:
 
 
 def _run_trial(
-    config: RunConfig, folder: Path, team: Team, trials: Sequence[RunConfig]
+    config: FinetuningRun, folder: Path, team: Team, trials: Sequence[FinetuningRun]
 ) -> dict[str, float]:
     """One run of a search: the test files are for the best one only."""
     with RunFolder.shared(folder, config, team) as run:
         return _finetune(run, team, trials)
 
 
-def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[str, float]:
+def _finetune(
+    run: RunFolder[FinetuningRun], team: Team, trials: Sequence[FinetuningRun]
+) -> dict[str, float]:
     """Trains a run to its end.
 
     Args:
@@ -183,7 +185,7 @@ def _finetune(run: RunFolder, team: Team, trials: Sequence[RunConfig]) -> dict[s
     return team.told_by_chief(finish)
 
 
-def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[RunConfig]) -> None:
+def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[FinetuningRun]) -> None:
     """Raises a UserError where a batch, also of a trial that comes later, is larger than the data.
 
     Trials with another `train.max_length` may have other examples, and are left to themselves.
@@ -198,7 +200,7 @@ def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[RunConfi
         )
 
 
-def _predict_tests(run: RunFolder) -> None:
+def _predict_tests(run: RunFolder[FinetuningRun]) -> None:
     """Writes predictions for the test files, where there are any."""
     if not TASKS[run.config.task](run.config).test_files():
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.corpus import Corpus
 from bert_tf.data.pretraining_data import open_corpus
@@ -54,7 +54,7 @@ def of_sizes(files: Iterable[Path]) -> str:
     return _of([(file.name, file.stat().st_size) for file in files])
 
 
-def of_corpus(config: RunConfig, tokenizer: Tokenizer) -> str:
+def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
     """Of what the tokens of a corpus follow from; its files count by name, size and last change.
 
     Args:
@@ -67,7 +67,9 @@ def of_corpus(config: RunConfig, tokenizer: Tokenizer) -> str:
     data, corpus = config.data, open_corpus(config)
     if isinstance(corpus, Corpus):
         found = [(file, file.stat()) for file in corpus.parts]
-        text = [(str(file), known.st_size, known.st_mtime_ns) for file, known in found]
+        text: list[object] = [
+            (str(file), known.st_size, known.st_mtime_ns) for file, known in found
+        ]
     else:
         text = [data.path, data.split, corpus.size]
     how = [data.format, data.dev_fraction, tokenizer.lower_case, tokenizer.vocabulary]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 from bert_tf.training.callbacks import Evaluate, Log, Save
@@ -42,7 +43,7 @@ class Phase:
 
 
 def train(
-    run: RunFolder,
+    run: RunFolder[RunConfig],
     model: keras.Model,
     checkpoints: Checkpoints,
     phases: Sequence[Phase],

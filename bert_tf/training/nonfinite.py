@@ -69,7 +69,7 @@ class NonFinite(StepCallback):
         self._batches_from = batches_from
         self._folder = folder
         self._skip = skip
-        self._seen = None
+        self._seen: int | None = None
         self._in_a_row = 0
 
     def on_train_begin(self, logs: Metrics | None = None) -> None:
@@ -119,9 +119,9 @@ class NonFinite(StepCallback):
         return f", whose batch is in {path}"
 
 
-def _named(batch: tuple[Any, Any]) -> dict[str, np.ndarray]:
+def _named(batch: tuple[Any, Any]) -> dict[str, Any]:
     """Inputs and targets by name; what has none is called `targets`."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for name, part in zip(("inputs", "targets"), batch, strict=True):
         arrays |= part if isinstance(part, dict) else {name: part}
     return arrays

@@ -5,16 +5,15 @@ import dataclasses
 import functools
 import itertools
 import os
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.atomic import remove_folder, write_text
 from bert_tf.checkpoints.description import describe
-from bert_tf.config import RunConfig
+from bert_tf.config import PretrainingRun
 from bert_tf.data.corpus import TFRECORD, TOKEN_SHARDS
-from bert_tf.data.pretraining_data import open_data
+from bert_tf.data.pretraining_data import open_data, shards_folder
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.shard_data import ShardData
 from bert_tf.data.shard_writing import check_out
@@ -38,7 +37,7 @@ from bert_tf.training.team import Team, assemble
 _DEV_STEPS, _SAMPLE_STEPS = 20, 8
 
 
-def pretrain(config: RunConfig, out: str | os.PathLike) -> Metrics:
+def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
     """Pre-trains as `config` says, in the run folder `out`; resumes what was interrupted.
 
     Returns:
@@ -59,7 +58,7 @@ def pretrain(config: RunConfig, out: str | os.PathLike) -> Metrics:
         return _pretrain(run, team)
 
 
-def _pretrain(run: RunFolder, team: Team) -> Metrics:
+def _pretrain(run: RunFolder[PretrainingRun], team: Team) -> Metrics:
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
@@ -68,7 +67,7 @@ def _pretrain(run: RunFolder, team: Team) -> Metrics:
         model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
     parts = _open_parts(run, tokenizer, encoder.config.attention, team)
     epochs_a_step = sum(part.share / part.data.steps_per_epoch for part in parts)
-    steps = settings.steps or max(1, round(settings.epochs / epochs_a_step))
+    steps = settings.steps or max(1, round((settings.epochs or 0) / epochs_a_step))
     with team.strategy.scope():
         setup.load_initial_weights(config, model)
         model.compile(
@@ -121,20 +120,22 @@ class _Part:
     data: ShardData | RecordData
 
 
-def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team) -> list[_Part]:
+def _open_parts(
+    run: RunFolder[PretrainingRun], tokenizer: Tokenizer, attention: str, team: Team
+) -> list[_Part]:
     """The data of each phase; text is tokenized first, by the chief."""
     config, settings = run.config, run.config.train
-    data = None
+    opened: list[ShardData | RecordData] = []
 
     def open_first() -> None:
-        nonlocal data
         if team.chief and not run.has_saved:
             _forget_other_tokens(run, tokenizer)
-        data = open_data(config, run.tokens, tokenizer, attention)
+        opened.append(open_data(config, run.tokens, tokenizer, attention))
 
     team.told_by_chief(open_first)
-    if data is None:
+    if not opened:
         open_first()
+    data = opened[0]
     if settings.long_length is None:
         return [_Part(1.0, data)]
     predictions = config.data.max_predictions_per_seq
@@ -152,7 +153,7 @@ def _open_parts(run: RunFolder, tokenizer: Tokenizer, attention: str, team: Team
     return [_Part(1 - settings.long_fraction, data), _Part(settings.long_fraction, long_data)]
 
 
-def _forget_other_tokens(run: RunFolder, tokenizer: Tokenizer) -> None:
+def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -> None:
     """Removes tokens of another text or vocabulary than those that the run has now.
 
     Once a run has saved something it goes on with the tokens it has, whatever becomes of the text.
@@ -168,13 +169,11 @@ def _forget_other_tokens(run: RunFolder, tokenizer: Tokenizer) -> None:
     write_text(run.tokens_source, source)
 
 
-def _fingerprint(run: RunFolder, data: ShardData | RecordData) -> str:
+def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -> str:
     """What tells the data from others; token shards have the checksums of all in their manifest."""
     if isinstance(data, RecordData):
         return fingerprint.of_sizes(data.files)
-    is_given = run.config.data.format == TOKEN_SHARDS
-    folder = Path(run.config.data.path) if is_given else run.tokens
-    return fingerprint.of_files([folder / MANIFEST])
+    return fingerprint.of_files([shards_folder(run.config, run.tokens) / MANIFEST])
 
 
 def _phases(parts: list[_Part], steps: int, model: PreTrainer, team: Team) -> list[Phase]:

@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from bert_tf import config as configuration
 from bert_tf.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.native import CHECKPOINTS
-from bert_tf.checkpoints.of_run import BEST_FILE, METRICS_FILE, step_folders
-from bert_tf.checkpoints.of_run import RUN_FILE as CONFIG_FILE
+from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
+from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
 from bert_tf.config import RunConfig
 from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
@@ -20,8 +21,9 @@ from bert_tf.progress import say
 from bert_tf.refusals import explained
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
-from bert_tf.training.vocabulary import settle, with_casing_of
+from bert_tf.training.vocabulary import Kind, settle, with_casing_of
 
+CONFIG_FILE = RUN_FILE
 VOCABULARY_FILE = "vocab.txt"
 # Of a search: a line for each trial, and one for each setting.
 SEARCH_FILE = "search.tsv"
@@ -34,7 +36,10 @@ _LOGS = ("train", "dev", "trials")
 _LOCK_FILE = ".lock"
 
 
-class RunFolder:
+Config = TypeVar("Config", bound=RunConfig, covariant=True)
+
+
+class RunFolder(Generic[Config]):
     """One run on the disk.
 
     Attributes:
@@ -42,7 +47,7 @@ class RunFolder:
         config: what the run does.
     """
 
-    def __init__(self, path: Path, config: RunConfig):
+    def __init__(self, path: Path, config: Config):
         self.path = path
         self.config = config
         self.vocabulary = path / VOCABULARY_FILE
@@ -54,8 +59,8 @@ class RunFolder:
         self.predictions = path / "predictions"
         self.trials = path / "trials"
 
-    @classmethod
-    def start(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
+    @staticmethod
+    def start(path: str | os.PathLike, config: Kind) -> "RunFolder[Kind]":
         """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
 
         A run that has saved something goes on with its own copy of the vocabulary, a search also
@@ -67,10 +72,10 @@ class RunFolder:
         """
         path = Path(path)
         make_folder(path)
-        run = cls(path, config)
+        run = RunFolder(path, config)
         for folder in (run.path, run.checkpoints, run.predictions):
             clear_unfinished(folder)
-        before = cls.open(path).config if (path / CONFIG_FILE).exists() else None
+        before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
         if before is not None and run.has_saved:
             # What its vocabulary was copied from may be gone.
             config = with_casing_of(before, config)
@@ -97,8 +102,8 @@ class RunFolder:
         write_text(path / CONFIG_FILE, config.to_yaml())
         return run
 
-    @classmethod
-    def open(cls, path: str | os.PathLike) -> "RunFolder":
+    @staticmethod
+    def open(path: str | os.PathLike) -> "RunFolder[RunConfig]":
         """A run that was started before.
 
         Raises:
@@ -111,48 +116,43 @@ class RunFolder:
             raise UserError(f"run folder cannot be read: {path} ({error.strerror})") from None
         if not is_run:
             raise UserError(f"{path} is not a run folder: it has no {CONFIG_FILE}")
-        return cls(path, configuration.load(path / CONFIG_FILE))
+        return RunFolder(path, configuration.load(path / CONFIG_FILE))
 
-    @classmethod
+    @staticmethod
     @contextlib.contextmanager
-    def shared(
-        cls, path: str | os.PathLike, config: RunConfig, team: Team
-    ) -> Iterator["RunFolder"]:
+    def shared(path: str | os.PathLike, config: Kind, team: Team) -> Iterator["RunFolder[Kind]"]:
         """The run that all processes of a team work on; only the chief starts it, and writes.
 
         Raises:
             UserError: as `start` and `in_use`; a worker does not see the folder, or was given
                 another configuration.
         """
+        started: list[RunFolder[Kind]] = []
         with contextlib.ExitStack() as stack:
 
             def begin() -> None:
-                nonlocal run
                 make_folder(path)
-                stack.enter_context(cls.in_use(path))
-                run = cls.start(path, config)
+                stack.enter_context(RunFolder.in_use(path))
+                started.append(RunFolder.start(path, config))
 
-            run = None
             team.told_by_chief(begin)
-            if run is None:
-                run = cls._of_chief(path, config)
-            yield run
+            yield started[0] if started else RunFolder._of_chief(path, config)
 
-    @classmethod
-    def _of_chief(cls, path: str | os.PathLike, config: RunConfig) -> "RunFolder":
+    @staticmethod
+    def _of_chief(path: str | os.PathLike, config: Kind) -> "RunFolder[Kind]":
         """What the chief has started, as another process sees it."""
         try:
-            run = cls.open(path)
+            theirs = RunFolder.open(path).config
         except UserError:
             raise UserError(
                 f"{path} is not the chief's; all workers need the same folder, on a file system "
                 "that they share"
             ) from None
         settled, _ = settle(config)
-        changed = configuration.difference(run.config, settled)
-        if changed:
+        changed = configuration.difference(theirs, settled)
+        if changed or not isinstance(theirs, type(config)):
             raise UserError(f"the chief has another {', '.join(changed)} than this worker")
-        return run
+        return RunFolder(Path(path), theirs)
 
     @staticmethod
     @contextlib.contextmanager

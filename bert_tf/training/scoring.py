@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.progress import say
-from bert_tf.tasks import TASKS, Task, TaskModel, load
+from bert_tf.tasks import TASKS, Task, TaskModel
+from bert_tf.tasks.loading import load_model
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.run_folder import RunFolder
 
@@ -23,8 +25,6 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
         UserError: `path` is not a finished or interrupted fine-tuning run, or the data is wrong.
     """
     run = RunFolder.open(path)
-    if run.config.task not in TASKS:
-        raise UserError(f"{path} is a {run.config.task} run; its metrics are in metrics.json")
     task, model = trained(run)
     files = {"": Path(data)} if data else task.files("dev")
     rows = {ending: task.read(path) for ending, path in files.items()}
@@ -46,19 +46,22 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     return metrics
 
 
-def trained(run: RunFolder, precision: str | None = None) -> tuple[Task, TaskModel]:
+def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Task, TaskModel]:
     """The task of a run, and its model as trained so far.
 
     Args:
-        run: of any task but pre-training.
+        run: a fine-tuned one.
         precision: "float32" or "bfloat16"; None is that in which the weights were trained, with
             which the metrics are those of the run.
 
     Raises:
-        UserError: there is no checkpoint, or its vocabulary is not the one it was trained with.
+        UserError: it is a run of pre-training, there is no checkpoint, or its vocabulary is not the
+            one it was trained with.
     """
     config = run.trained_with
-    model = load(run.path, dtype=POLICIES[precision or config.train.precision])
+    if not isinstance(config, FinetuningRun):
+        raise UserError(f"{run.path} is a {config.task} run; its metrics are in metrics.json")
+    model = load_model(run.path, dtype=POLICIES[precision or config.train.precision])
     return TASKS[config.task](config, model.labels), model
 
 
@@ -70,7 +73,7 @@ def score(
     name: str = "",
 ) -> dict[str, float]:
     """The metrics of the rows of each file; with a folder, predictions are written there too."""
-    metrics = {}
+    metrics: dict[str, float] = {}
     for ending, rows in files.items():
         predictions = model.infer(rows)
         if folder is not None:

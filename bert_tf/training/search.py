@@ -16,7 +16,7 @@ from pathlib import Path
 from bert_tf.atomic import atomic_path, remove_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
-from bert_tf.config import RunConfig
+from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.data.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.files import read_text
@@ -31,7 +31,7 @@ from bert_tf.training.run_folder import (
 )
 from bert_tf.training.tensorboard import write_trial
 
-Finetune = Callable[[RunConfig, Path], dict[str, float]]
+Finetune = Callable[[FinetuningRun, Path], dict[str, float]]
 
 # What the trials have in common, as `check_sources` has found it.
 _SOURCES_FILE = "sources.json"
@@ -51,7 +51,7 @@ class Trial:
     """
 
     name: str
-    config: RunConfig
+    config: FinetuningRun
     settings: dict[str, object]
     metrics: dict[str, float]
 
@@ -61,7 +61,7 @@ class Trial:
         return tuple((key, value) for key, value in self.settings.items() if key != "seed")
 
 
-def check_sources(run: RunFolder, sources: Mapping[str, str]) -> None:
+def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
     """Makes sure that all trials of a search are run on the same, however often it is taken up.
 
     Args:
@@ -85,7 +85,7 @@ def check_sources(run: RunFolder, sources: Mapping[str, str]) -> None:
             )
 
 
-def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, float]:
+def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) -> dict[str, float]:
     """Runs every trial of the run's configuration, and makes the run the best of them.
 
     Each trial is a run folder under `trials`; what is finished is not run again, and of a finished
@@ -127,7 +127,7 @@ def search(run: RunFolder, finetune: Finetune, best_metric: str) -> dict[str, fl
     return best.metrics
 
 
-def _keep(run: RunFolder, best: Trial) -> None:
+def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
     """Gives the run the checkpoint, the predictions and the configuration of its best trial.
 
     Raises:
@@ -151,7 +151,7 @@ def _keep(run: RunFolder, best: Trial) -> None:
     write_text(run.path / BEST_FILE, best.config.to_yaml())
 
 
-def kept_summary(run: RunFolder) -> dict[str, str] | None:
+def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     """The line of `summary.tsv` of the setting that a search has kept, by its headings.
 
     None of what is no search over seeds.
@@ -169,7 +169,7 @@ def kept_summary(run: RunFolder) -> dict[str, str] | None:
     return next((row for row in rows if kept.items() <= row.items()), None)
 
 
-def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, float]:
+def _run_once(config: FinetuningRun, folder: Path, finetune: Finetune) -> dict[str, float]:
     """The metrics of a trial, from its folder if it has ended; none of one that diverged."""
     run = RunFolder.start(folder, config)
     metrics, found = run.read_metrics(), _divergence(run)
@@ -191,13 +191,13 @@ def _run_once(config: RunConfig, folder: Path, finetune: Finetune) -> dict[str, 
     return metrics
 
 
-def _note_divergence(run: RunFolder, found: str) -> None:
+def _note_divergence(run: RunFolder[FinetuningRun], found: str) -> None:
     """Has a trial that diverged stay so; leaving updates out may help it, so that is noted too."""
     noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
     write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
 
 
-def _divergence(run: RunFolder) -> str | None:
+def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
     """What was noted of a trial that diverged with the same settings."""
     file = run.path / DIVERGED_FILE
     if not file.exists():

@@ -1,6 +1,7 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -26,9 +27,9 @@ def seed_everything(settings: TrainConfig) -> None:
         tf.config.experimental.enable_op_determinism()
 
 
-def make_tokenizer(run: RunFolder) -> Tokenizer:
+def make_tokenizer(run: RunFolder[RunConfig]) -> Tokenizer:
     """The run's own copy of the vocabulary, with the configured casing."""
-    return Tokenizer(run.vocabulary, lower_case=run.config.tokenizer.lower_case)
+    return Tokenizer(run.vocabulary, lower_case=run.config.tokenizer.settled_lower_case)
 
 
 def fixed_length(settings: TrainConfig) -> int | None:
@@ -54,6 +55,7 @@ def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
     Raises:
         UserError: sizes do not go together, or vocabulary and checkpoint do not.
     """
+    sizes: dict[str, Any] = {}
     if config.init.checkpoint:
         checkpoint = reading.find(config.init.checkpoint)
         _check_vocabulary(checkpoint, tokenizer)
@@ -62,7 +64,7 @@ def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
             _check_preset(config.model.preset, checkpoint)
     elif config.model.preset:
         sizes = EncoderConfig.preset(config.model.preset).to_dict()
-    else:
+    elif config.model.hidden_size is not None:
         sizes = {"intermediate_size": 4 * config.model.hidden_size}
     if not config.init.checkpoint:
         sizes["vocab_size"] = tokenizer.vocab_size
@@ -96,7 +98,7 @@ def total_updates(settings: TrainConfig, rows: int) -> int:
     """The updates of a whole fine-tuning on so many rows; those that fill no batch are left out."""
     if settings.steps:
         return settings.steps
-    return max(1, round(settings.epochs * (rows // settings.batch_size)))
+    return max(1, round((settings.epochs or 0) * (rows // settings.batch_size)))
 
 
 def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:

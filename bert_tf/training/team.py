@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -77,17 +77,16 @@ class Team:
         """
         if self.alone:
             return make()
-        value, words = None, {}
+        words: dict[str, Any] = {}
         if self.chief:
             try:
-                value = make()
-                words = {"value": value}
+                words = {"value": make()}
             except UserError as error:
                 words = {"error": str(error)}
         told = json.loads(self._text_of_chief(json.dumps(words)))
         if "error" in told:
             raise UserError(told["error"])
-        return value if self.chief else told["value"]
+        return words["value"] if self.chief else told["value"]
 
     @contextlib.contextmanager
     def losses_told(self) -> Iterator[None]:

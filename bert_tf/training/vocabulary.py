@@ -1,6 +1,7 @@
 """The vocabulary and the casing of a run, where its configuration leaves them to its checkpoint."""
 
 import dataclasses
+from typing import TypeVar
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.vocabularies import is_lower_case
@@ -9,8 +10,10 @@ from bert_tf.errors import UserError
 from bert_tf.files import read_text
 from bert_tf.text.vocabulary import file_text
 
+Kind = TypeVar("Kind", bound=RunConfig)
 
-def with_casing_of(before: RunConfig, config: RunConfig) -> RunConfig:
+
+def with_casing_of(before: RunConfig, config: Kind) -> Kind:
     """The configuration of a run that goes on, with the casing that was decided at its start."""
     if config.tokenizer.lower_case is not None:
         return config
@@ -19,7 +22,7 @@ def with_casing_of(before: RunConfig, config: RunConfig) -> RunConfig:
     return dataclasses.replace(config, tokenizer=tokenizer)
 
 
-def settle(config: RunConfig) -> tuple[RunConfig, str]:
+def settle(config: Kind) -> tuple[Kind, str]:
     """The configuration with its casing decided, and the text of its vocabulary file.
 
     Where neither configuration nor checkpoint tell the casing, the vocabulary does.

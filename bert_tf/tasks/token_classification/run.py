@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.atomic import write_text
-from bert_tf.config import TaggerModel, TokenClassificationData
+from bert_tf.config import TokenClassificationData, TokenClassificationRun
 from bert_tf.data.conll import read_conll, separator
 from bert_tf.data.tfds_tags import read_tfds_tags
 from bert_tf.errors import UserError
@@ -31,6 +31,7 @@ class TokenClassification(Task):
 
     best_metric = "f1"
     formats = ("conll", "tfds")
+    config: TokenClassificationRun
     data: TokenClassificationData
 
     def files(self, split: str) -> dict[str, Path]:
@@ -52,7 +53,7 @@ class TokenClassification(Task):
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TokenClassifier:
         """See `Task`."""
-        settings: TaggerModel = self.config.model
+        settings = self.config.model
         features: dict[str, Any] = {}
         if settings.features is not None:
             features = {"features": settings.features, "lstm_units": settings.lstm_units}
