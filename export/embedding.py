@@ -8,14 +8,14 @@ import tensorflow as tf
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
-from bert_tf.export.service import Service, Signature, Tensors, strings
+from bert_tf.export.service import ModelService, Signature, Tensors, strings
 from bert_tf.text import GroupPreprocessor, Tokenizer
 
 Pooling = Literal["cls", "mean", "pooled"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 
 
-class EmbeddingService(Service):
+class EmbeddingService(ModelService):
     """`text` -> `embedding`.
 
     Args:

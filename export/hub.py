@@ -56,7 +56,7 @@ class HubPreprocessor(Service):
     task = "preprocessing for a BERT encoder"
 
     def __init__(self, tokenizer: Tokenizer, max_length: int):
-        super().__init__(None, tokenizer)
+        super().__init__(tokenizer)
         self._tokenizer = tokenizer
         self._preprocess = Preprocessor(tokenizer, max_length)
 
@@ -161,7 +161,7 @@ class HubEncoder(Service):
 
     def __init__(self, model: Encoder | PreTrainer, tokenizer: Tokenizer):
         # It gives away the model's own variables, so that they can be trained.
-        super().__init__(None, tokenizer)
+        super().__init__(tokenizer)
         self._model, self._tokenizer = model, tokenizer
         self._has_head = isinstance(model, PreTrainer)
         self._encoder = model.encoder if self._has_head else model
@@ -242,7 +242,7 @@ class HubEncoder(Service):
             "variables": [*weights, *states],
         }
 
-    def _encode(self, inputs: Features, training: bool) -> dict[str, Any]:
+    def _encode(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, Any]:
         """The encoder's outputs in float32, and `default`."""
         outputs = self._encoder(inputs, training=training)
         outputs = tf.nest.map_structure(lambda each: tf.cast(each, tf.float32), outputs)

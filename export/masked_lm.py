@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
-from bert_tf.export.service import Service, Signature, Tensors, strings
+from bert_tf.export.service import ModelService, Signature, Tensors, strings
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.groups import map_in_groups
 from bert_tf.text.rows import splits_of
@@ -20,7 +20,7 @@ _MOST_LOGITS = 2**26
 _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 
-class MaskedLMService(Service):
+class MaskedLMService(ModelService):
     """`text` holding [MASK] -> `tokens` and `probabilities` for each.
 
     Texts may be of any length: a [MASK] is filled in the window where it has most context. A model

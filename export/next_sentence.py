@@ -7,13 +7,13 @@ import tensorflow as tf
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
-from bert_tf.export.service import Service, Signature, Tensors, strings
+from bert_tf.export.service import ModelService, Signature, Tensors, strings
 from bert_tf.text import GroupPreprocessor, Tokenizer
 
 _EXAMPLE = {"text_a": ["She opened the door."], "text_b": ["Nobody was there."]}
 
 
-class NextSentenceService(Service):
+class NextSentenceService(ModelService):
     """`text_a`, `text_b` -> `is_next`.
 
     Args:

@@ -18,7 +18,7 @@ from bert_tf.export.next_sentence import NextSentenceService
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saved_model import write
 from bert_tf.export.served_model import ServedModel
-from bert_tf.export.service import Service, Signature
+from bert_tf.export.service import ModelService, Service, Signature
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
 
@@ -27,7 +27,7 @@ Kind = Literal["task", "hub", "mlm", "nsp", "embedding"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 
-class TaskService(Service):
+class TaskService(ModelService):
     """What is served of a task model: its own signatures.
 
     Args:

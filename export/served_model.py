@@ -74,7 +74,7 @@ class ServedModel:
                 dtypes may matter.
         """
 
-        if self._frozen:
+        if isinstance(self._weights, _Constants):
             self._weights.readers += 1
 
         # TensorFlow would put it into each of its callers, and frozen weights along with it.

@@ -1,7 +1,7 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -41,29 +41,31 @@ class Service(abc.ABC):
     SavedModel keeps are the variables and the traced functions.
 
     Args:
-        model: the trained model, which is called and asked for its sizes as if it were Keras's;
-            None for what has none, or looks after its weights itself.
-        tokenizer: its tokenizer.
+        tokenizer: the tokenizer of the model.
         labels: names of the classes, where it has classes.
+        weights: the variables that the SavedModel keeps, unless the service looks after them
+            itself.
     """
 
     # What it does, where its model was not trained for that.
     task: ClassVar[str | None] = None
 
     def __init__(
-        self, model: ServedModel | None, tokenizer: Tokenizer, labels: tuple[str, ...] = ()
+        self,
+        tokenizer: Tokenizer,
+        labels: tuple[str, ...] = (),
+        weights: Sequence[tf.Variable] = (),
     ):
-        self.model = model
-        self.weights = [] if model is None else model.variables
+        self.weights = list(weights)
         self.vocabulary, self.labels = tokenizer.vocabulary, labels
 
     @abc.abstractmethod
     def signatures(self) -> dict[str, Signature]:
         """Every signature by its name; "serving_default" is one of them."""
 
+    @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
         """What the model card tells of the model."""
-        return self.model.facts()
 
     def attributes(self) -> dict[str, Any]:
         """What a program that loads the SavedModel in Python finds besides `serve`."""
@@ -77,6 +79,23 @@ class Service(abc.ABC):
         """
         lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}
+
+
+class ModelService(Service):
+    """What is served of a model with its weights.
+
+    Args:
+        model: the trained model, which is called and asked for its sizes as if it were Keras's.
+        tokenizer, labels: as for `Service`.
+    """
+
+    def __init__(self, model: ServedModel, tokenizer: Tokenizer, labels: tuple[str, ...] = ()):
+        super().__init__(tokenizer, labels, model.variables)
+        self.model = model
+
+    def facts(self) -> dict[str, Any]:
+        """See `Service`."""
+        return self.model.facts()
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:
