@@ -12,7 +12,7 @@ from bert_tf.inspecting.looks import Look, Mark, Section, SeenInput
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, list_of, text_of
 from bert_tf.text import Preprocessor
 
 _RIGHT_OR_NOT = ("another choice", "the right choice")
@@ -33,8 +33,8 @@ class ChoicePictures(Pictures):
 
     def look(self, row: Row) -> Look:
         """See `Pictures`; the best choice comes first."""
-        subject, choices = self.subject, row["choices"]
-        contexts = [row["context"]] * len(choices)
+        subject, context, choices = self.subject, text_of(row, "context"), list_of(row, "choices")
+        contexts = [context] * len(choices)
         features = self._preprocess((tf.constant(contexts), tf.constant(choices)))
         scores = self._scores(features).numpy()
         order = np.argsort(-scores, kind="stable")
@@ -50,21 +50,22 @@ class ChoicePictures(Pictures):
         ]
         names = [f"{i}: {choice}" for i, choice in enumerate(choices, start=1)]
         answer = charts.bars(names, tf.nn.softmax(scores).numpy())
-        return Look((row["context"],), answer, tuple(seen), tuple(marks))
+        return Look((context,), answer, tuple(seen), tuple(marks))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`."""
         subject = self.subject
-        everything: list[Choices] = subject.task.read(subject.dev_path())
+        everything: list[Choices] = subject.read_dev()
         rows_taken = [everything[i] for i in sections.draw(len(everything), rows)]
         logits = subject.model.infer(rows_taken)
-        data = subject.model.examples(rows_taken)
-        encoded, labels = data.encoded, data.labels
+        encoded = subject.model.examples(rows_taken).encoded
+        labels = np.array([row.label for row in rows_taken], np.int32)
+        choices = len(rows_taken[0].choices)
         vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
         count = len(encoded.lengths)
         texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(count)]
-        is_right = (np.arange(data.choices) == labels[:, None]).ravel().astype(int).tolist()
-        names = [f"choice {i}" for i in range(1, data.choices + 1)]
+        is_right = (np.arange(choices) == labels[:, None]).ravel().astype(int).tolist()
+        names = [f"choice {i}" for i in range(1, choices + 1)]
         probabilities = tf.nn.softmax(logits).numpy()
         return [
             *sections.by_label(vectors, texts, is_right, _RIGHT_OR_NOT, marks, _NOTE),

@@ -11,7 +11,7 @@ from bert_tf.inspecting.markup import Html
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import mean
 from bert_tf.inspecting.subject import Subject
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor
 
 _NOTE = "Each point is a text: the mean of the last layer over its tokens."
@@ -28,7 +28,7 @@ class EncoderPictures(Pictures):
 
     def look(self, row: Row) -> Look:
         """See `Pictures`."""
-        subject, texts = self.subject, list(row.values())
+        subject, texts = self.subject, [text_of(row, name) for name in row]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
         encoded = subject.encoder.encode(inputs, training=False)
         vector = mean(subject.encoder, encoded, inputs["input_mask"])[0].numpy()

@@ -35,7 +35,7 @@ class Frame(NamedTuple):
         room = 0.05 * np.where(high > low, high - low, 1.0)
         return cls(low - room, high + room, width, height)
 
-    def on_paper(self, place: Sequence[float]) -> tuple[float, float]:
+    def on_paper(self, place: Sequence[float] | np.ndarray) -> tuple[float, float]:
         """Pixels from the left and from the top."""
         x, y = (np.asarray(place) - self.low) / (self.high - self.low)
         return round(_LEFT + x * self.width, 1), round(_TOP + (1 - y) * self.height, 1)

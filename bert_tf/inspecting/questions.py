@@ -19,7 +19,7 @@ from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import mean, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.metrics.squad import answer_metrics
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import QuestionWindows
 
 # Best answers that are told.
@@ -69,7 +69,8 @@ class QuestionPictures(Pictures):
     def look(self, row: Row) -> Look:
         """See `Pictures`; of a long context the window with the answer is looked into."""
         subject = self.subject
-        asked = self._asked(row["question"], row["context"])
+        question, context = text_of(row, "question"), text_of(row, "context")
+        asked = self._asked(question, context)
         place = _place(asked)
         inputs = without_padding(asked.windows.features, place.window)
         count = len(asked.windows.rows)
@@ -78,14 +79,14 @@ class QuestionPictures(Pictures):
         seen = subject.seen(title, inputs, explained, focus=place.first)
         encoded = subject.encoder.encode(inputs, training=False)
         vector = mean(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
-        answer = self._answer(asked, row["context"])
-        mark = Mark(sections.shortened(row["question"]), vector)
-        return Look((row["question"],), answer, (seen,), (mark,))
+        answer = self._answer(asked, context)
+        mark = Mark(sections.shortened(question), vector)
+        return Look((question,), answer, (seen,), (mark,))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`."""
         subject = self.subject
-        everything: list[Question] = subject.task.read(subject.dev_path())
+        everything: list[Question] = subject.read_dev()
         data = [everything[i] for i in sections.draw(len(everything), rows)]
         predictions = subject.model.infer(data)
         texts = predictions.texts()

@@ -65,10 +65,8 @@ def projection(
     if len(vectors) < _FEWEST:
         return []
     plane = Plane.of(vectors)
-    axes = tuple(
-        f"{which} component ({share:.1%} of the variance)"
-        for which, share in zip(("first", "second"), plane.shares, strict=True)
-    )
+    first, second = (f"component ({share:.1%} of the variance)" for share in plane.shares)
+    axes = (f"first {first}", f"second {second}")
     placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
     picture = charts.scatter(
         plane.places(vectors), [shortened(each) for each in told], colours, axes, placed

@@ -4,17 +4,20 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.tokenizer import tokenizer_of
+from bert_tf.config import RunConfig
+from bert_tf.errors import UserError
 from bert_tf.inspecting.attention import attention_maps, shown_places
 from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
 from bert_tf.progress import say
-from bert_tf.tasks import TASKS, Task, TaskModel, load, loading
+from bert_tf.tasks import TASKS, Task, TaskModel, loading
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.scoring import trained
@@ -36,7 +39,7 @@ class Subject:
     """
 
     path: str
-    run: RunFolder | None
+    run: RunFolder[RunConfig] | None
     task: Task | None
     model: TaskModel | Encoder
     encoder: Encoder
@@ -57,7 +60,7 @@ class Subject:
             return cls(str(path), run, task, model, model.encoder, model.tokenizer)
         checkpoint = loading.find(path)
         if checkpoint.description.model in loading.TASK_MODELS:
-            model = load(path, dtype="float32")
+            model = loading.load_model(path, dtype="float32")
             return cls(str(path), run, None, model, model.encoder, model.tokenizer)
         tokenizer, encoder = tokenizer_of(checkpoint), Encoder(checkpoint.encoder)
         say(f"{path}: {checkpoint.fill(encoder)}")
@@ -86,7 +89,21 @@ class Subject:
 
     def dev_path(self) -> Path:
         """The dev data of a task; of several files the first."""
-        return next(iter(self.task.files("dev").values()))
+        return next(iter(self._task_of_run.files("dev").values()))
+
+    def read_dev(self) -> Any:
+        """The rows of these data.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        return self._task_of_run.read(self.dev_path())
+
+    @property
+    def _task_of_run(self) -> Task:
+        if self.task is None:
+            raise UserError(f"{self.path} is no run of a task, and has no dev data")
+        return self.task
 
     def seen(
         self,

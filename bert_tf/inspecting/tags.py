@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.tag_schemes import OUTSIDE, parse
+from bert_tf.data.tag_schemes import OUTSIDE, tag_of
 from bert_tf.data.tagged_windows import ragged
 from bert_tf.decoding.tags import WordTagger
 from bert_tf.inspecting import charts, sections
@@ -17,7 +17,7 @@ from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.markup import Html, figures, tag
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject, without_padding
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.text import WordWindows, tokenize_words
 from bert_tf.text.word_splitting import split_words
@@ -63,7 +63,7 @@ class TagPictures(Pictures):
     def look(self, row: Row) -> Look:
         """See `Pictures`; the words of interest are those with a tag, or else the likeliest one."""
         subject = self.subject
-        words, windows = self._tagged(row["text"])
+        words, windows = self._tagged(text_of(row, "text"))
         best = words.probabilities.argmax(axis=1)
         outside = self._labels.index(OUTSIDE)
         interesting = np.flatnonzero(best != outside)[:_MOST_EXPLAINED]
@@ -79,18 +79,18 @@ class TagPictures(Pictures):
             title = f"window {window + 1} of {len(windows.rows)}" if len(windows.rows) > 1 else ""
             focus = next(iter(places.values()), 0)
             seen.append(subject.seen(title, inputs, explained, focus))
-        heading = (sections.shortened(row["text"]),)
+        heading = (sections.shortened(text_of(row, "text")),)
         return Look(heading, self._answer(words, best), tuple(seen), tuple(marks))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`; the first `rows` sentences are taken, since they belong together."""
         subject = self.subject
-        whole: TaggedTexts = subject.task.read(subject.dev_path())
+        whole: TaggedTexts = subject.read_dev()
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
         logits = subject.model.infer(data)
-        tags = [tag for sentence in data.sentences for tag in sentence.tags]
+        tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
         words = [word for sentence in data.sentences for word in sentence.words]
-        kinds = [parse(label).type or OUTSIDE for label in self._labels]
+        kinds = [tag_of(label).type or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
         given_labels = np.array([self._labels.index(tag) for tag in tags])
@@ -157,14 +157,14 @@ class TagPictures(Pictures):
 
     def _answer(self, words: _Words, best: np.ndarray) -> Html:
         """The text with the tag of each word below it."""
-        kinds = sorted({parse(label).type for label in self._labels} - {""})
+        kinds = sorted({tag_of(label).type for label in self._labels} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         parts: list[str] = []
         for word, gap, label, shares in zip(
             words.texts, words.between, best, words.probabilities, strict=True
         ):
             name = self._labels[label]
-            kind = parse(name).type
+            kind = tag_of(name).type
             told = f"{name} {shares[label]:.1%}"
             if not kind:
                 parts += [gap, tag("span", word, title=told)]

@@ -16,7 +16,7 @@ from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled, row_vectors
 from bert_tf.inspecting.subject import Subject
 from bert_tf.metrics.regression import regression_metrics
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor
 
 _NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
@@ -49,7 +49,7 @@ class TextPictures(Pictures):
     def look(self, row: Row) -> Look:
         """See `Pictures`."""
         subject = self.subject
-        texts = [row[name] for name in self.accepted[0]]
+        texts = [text_of(row, name) for name in self.accepted[0]]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
         output = subject.model(inputs, training=False)
         answer, explained = self.answer(inputs, output)
@@ -62,7 +62,7 @@ class TextPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`."""
         subject = self.subject
-        everything: LabelledTexts = subject.task.read(subject.dev_path())
+        everything: LabelledTexts = subject.read_dev()
         chosen = sections.draw(len(everything), rows)
         data = everything.take(chosen.tolist())
         encoded = subject.model.encoded(data.columns)

@@ -6,7 +6,9 @@ may be larger than memory and may come from a pipe.
 """
 
 import contextlib
+import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -104,14 +106,18 @@ def _answer_block(
 @contextlib.contextmanager
 def _output(path: str | None) -> Iterator[TextIO]:
     """What is written to. A file appears when all is written; devices and pipes cannot wait."""
-    form = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
     if path is None:
         # JSON is UTF-8, whatever the locale is.
-        sys.stdout.reconfigure(encoding="utf-8")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
     elif is_stream(path):
-        with explained(path), open(path, **form) as handle:
+        with explained(path), _written(path) as handle:
             yield handle
     else:
-        with atomic_path(path, is_file=True) as new, open(new, **form) as handle:
+        with atomic_path(path, is_file=True) as new, _written(new) as handle:
             yield handle
+
+
+def _written(path: str | os.PathLike) -> TextIO:
+    return open(path, "w", encoding="utf-8", newline="\n")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.json_values import as_json
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, list_of, text_of
 from bert_tf.tasks.asking import Outputs
 from bert_tf.tasks.inputs import characters
 
@@ -41,8 +41,9 @@ def _in_characters(answer: dict[str, Any], row: Row) -> dict[str, Any]:
     """An answer whose byte offsets are turned into offsets in characters of the row's text."""
     if not any(name in answer for name in _OFFSETS):
         return answer
-    source = next((row[name] for name in ("context", "text") if name in row), None)
-    character = characters(" ".join(row["words"]) if source is None else source)
+    source = next((name for name in ("context", "text") if name in row), None)
+    text = " ".join(list_of(row, "words")) if source is None else text_of(row, source)
+    character = characters(text)
     converted = {
         name: [character(each) for each in value] if isinstance(value, list) else character(value)
         for name, value in answer.items()

@@ -18,6 +18,22 @@ _BLOCK_LINES = 10_000
 _BLOCK_BYTES = 2**26
 
 
+def text_of(row: Row, name: str) -> str:
+    """An input of a row that is one text."""
+    value = row[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a list of texts, not one text")
+    return value
+
+
+def list_of(row: Row, name: str) -> list[str]:
+    """An input of a row that is a list of texts."""
+    value = row[name]
+    if isinstance(value, str):
+        raise TypeError(f"{name} is one text, not a list of texts")
+    return value
+
+
 class Block(NamedTuple):
     """Some rows in a row.
 
@@ -65,7 +81,8 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
         if not any(opening) and path != "-":
             raise UserError(f"input is empty: {path}")
         is_plain = list(ranks.values()) == [1] and not _is_json(path, b"".join(opening))
-        rows, size, number = [], 0, 0
+        rows: list[Row] = []
+        size = number = 0
         for number, line in enumerate(itertools.chain(opening, handle), start=1):
             text = _text(path, number, line)
             if is_plain:
