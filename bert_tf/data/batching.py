@@ -7,8 +7,8 @@ at its step at once.
 
 import dataclasses
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -66,24 +66,25 @@ class EncodedRows:
         return inputs
 
 
-class TrainingRows(Protocol):
+@dataclasses.dataclass(frozen=True)
+class TrainingRows(ABC):
     """Labelled rows that a model can be trained on.
 
-    Where the length of rows is fixed, they are a dataclass with the field `encoded`: another one,
-    padded to that length, takes its place in a copy (`dataclasses.replace`), whose `take` has to go
-    by it. Otherwise `encoded` is not asked for.
+    Where the length of rows is fixed, other ones, padded to that length, take the place of
+    `encoded` in a copy, whose `take` has to go by them.
 
     Attributes:
         encoded: the packed inputs.
-        lengths: int [rows], tokens of each row.
     """
 
-    @property
-    def encoded(self) -> EncodedRows: ...
+    encoded: EncodedRows
 
     @property
-    def lengths(self) -> np.ndarray: ...
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of each row."""
+        return self.encoded.lengths
 
+    @abstractmethod
     def take(self, rows: np.ndarray) -> tuple:
         """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...].
 
@@ -123,6 +124,7 @@ def training_batches(
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)
+    order: ShuffledBatches | OrderedBatches
     if shuffle:
         order = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
     else:

@@ -47,7 +47,7 @@ def crc32c(strings: Sequence[bytes]) -> np.ndarray:
 @functools.cache
 def _table() -> np.ndarray:
     """What each byte adds at each place of a block: uint32 [_COLUMNS, 256]."""
-    last = np.arange(256, dtype=np.uint32)
+    last: np.ndarray = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         last = (last >> 1) ^ (last & 1) * np.uint32(_POLYNOMIAL)
     rows = [last]

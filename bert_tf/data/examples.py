@@ -74,7 +74,7 @@ class Examples:
     def _plan(self, part: Part) -> _Planned:
         rng = random_generator(self._seed, _PLAN, *part.pool)
         tokens, documents = self._load(part.units, rng)
-        return _Planned(tokens, plan(documents, part.count, self._rule, rng))
+        return _Planned(tokens, plan(documents, part.size, self._rule, rng))
 
     def _load(self, members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Documents]:
         """The shards as one: all tokens, and where sentences and documents start in them."""

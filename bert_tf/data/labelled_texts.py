@@ -36,7 +36,7 @@ class LabelledTexts:
     """
 
     source: str
-    columns: tuple[list[str], ...]
+    columns: tuple[Sequence[str | bytes], ...]
     labels: list[str] | None
     places: Sequence[int]
     place: str = "line"

@@ -8,7 +8,7 @@ and every random number follows from a seed, so that the masks of batch k can be
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -81,7 +81,7 @@ class Masking:
         mine = slice(worker, None, workers)
         seeds = tf.unstack(tf.random.split(seed, 3))
 
-        def draw(seed: tf.Tensor, columns: tf.Tensor | int, **limits) -> tf.Tensor:
+        def draw(seed: tf.Tensor, columns: tf.Tensor | int, **limits: Any) -> tf.Tensor:
             shape = [rows * workers, columns]
             return tf.random.stateless_uniform(shape, seed, alg="philox", **limits)[mine]
 

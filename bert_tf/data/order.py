@@ -43,14 +43,14 @@ class Part(NamedTuple):
 
     pool: the pool.
     units: its units.
-    count: how many examples it has.
+    size: how many examples it has.
     rows: int64 [examples], where they stand in what was asked for.
     places: int64 [examples], their numbers in the pool.
     """
 
     pool: Pool
     units: np.ndarray
-    count: int
+    size: int
     rows: np.ndarray
     places: np.ndarray
 
@@ -144,12 +144,13 @@ class PoolCache(Generic[Content]):
 
     def get(self, part: Part) -> Content:
         """What `make` gives for the part's pool."""
-        pool, content = self._held.get(part.pool.lane, (None, None))
-        if pool != part.pool:
-            content = self._make(part)
-            # Workers have other lanes in every epoch; those of the last one are let go.
-            kept = {n: held for n, held in self._held.items() if held[0].epoch == part.pool.epoch}
-            self._held = kept | {part.pool.lane: (part.pool, content)}
+        held = self._held.get(part.pool.lane)
+        if held is not None and held[0] == part.pool:
+            return held[1]
+        content = self._make(part)
+        # Workers have other lanes in every epoch; those of the last one are let go.
+        kept = {n: each for n, each in self._held.items() if each[0].epoch == part.pool.epoch}
+        self._held = kept | {part.pool.lane: (part.pool, content)}
         return content
 
 

@@ -101,7 +101,8 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
         rng: all randomness comes from here.
     """
     one_pass = _pairs if rule.next_sentence else _spans
-    passes, missing = [], count
+    passes: list[Plan] = []
+    missing = count
     while missing:
         made = one_pass(documents, missing if passes else None, rule, rng)
         passes.append(made.take(rng.permutation(len(made))[:missing]))
@@ -183,7 +184,7 @@ def _chunks(
     firsts = documents.documents.tolist()
     target_of = targets.tolist()
     chunks: list[tuple[int, int, int, int, bool]] = []
-    draws = iter(())
+    draws: Iterator[list[float]] = iter(())
     for document in order.tolist():
         start, last = firsts[document], firsts[document + 1]
         target = target_of[document]

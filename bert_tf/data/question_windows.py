@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.squad import Question
 from bert_tf.progress import Progress
 from bert_tf.text import WindowPreprocessor
@@ -17,7 +17,7 @@ _CHUNK = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class WindowRows:
+class WindowRows(TrainingRows):
     """Windows over contexts, with the tokens at which the answer starts and ends.
 
     Attributes:
@@ -26,7 +26,6 @@ class WindowRows:
         weights: float32 [rows], how much each window counts; None where all count alike.
     """
 
-    encoded: EncodedRows
     starts: np.ndarray
     ends: np.ndarray
     weights: np.ndarray | None = None
@@ -57,11 +56,6 @@ class WindowRows:
         starts, ends, rows = (np.concatenate(each) for each in zip(*positions, strict=True))
         return cls(encoded, starts, ends, None if weights is None else weights[rows])
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [rows]: tokens of each row."""
-        return self.encoded.lengths
-
     def take(self, rows: np.ndarray) -> tuple:
         """The encoder's inputs [batch, seq_len], targets `start` and `end` [batch], and weights
         where there are.
@@ -81,7 +75,7 @@ def _windows(
     text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
 
     @tf.function(input_signature=[text, text, number, number])
-    def cut(asked: tf.Tensor, contexts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor):
+    def cut(asked: tf.Tensor, contexts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple:
         windows = preprocess((asked, contexts))
         return windows.features, *find_answers(windows, starts, ends), windows.rows
 

@@ -83,7 +83,7 @@ class RecordExamples:
 
     def _shuffled(self, part: Part) -> dict[str, np.ndarray]:
         blocks = [self._read(*self._blocks[unit].tolist()) for unit in part.units]
-        order = random_generator(self._seed, _SHUFFLE, *part.pool).permutation(part.count)
+        order = random_generator(self._seed, _SHUFFLE, *part.pool).permutation(part.size)
         return {name: np.concatenate([b[name] for b in blocks])[order] for name in blocks[0]}
 
     def _read(self, file: int, first: int, last: int) -> dict[str, np.ndarray]:
@@ -110,7 +110,9 @@ class RecordExamples:
             (LABELS, 2, "it is 0 or 1", damaged),
         ):
             values = block.get(name)
-            bad = values is not None and (values < 0) | (values >= limit)
+            if values is None:
+                continue
+            bad = (values < 0) | (values >= limit)
             if np.any(bad):
                 row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
                 raise UserError(

@@ -7,7 +7,6 @@ again starts its dataset at its step, at once.
 
 import contextlib
 import os
-from typing import Literal
 
 import numpy as np
 import tensorflow as tf
@@ -75,7 +74,7 @@ class ShardData:
         mask_share: float = 0.8,
         random_share: float = 0.1,
         cross_documents: bool = True,
-        attention: Literal["bidirectional", "left_to_right", "right_to_left"] = "bidirectional",
+        attention: str = "bidirectional",
     ):
         check_objective(next_sentence, attention)
         check_sizes(max_length, max_predictions, next_sentence, attention)
@@ -250,8 +249,9 @@ def check_sizes(
         raise UserError(
             f"train.max_length is {max_length}; an example needs at least {shortest} tokens"
         )
-    masks = attention == "bidirectional" and max_predictions is not None
-    if masks and not 1 <= max_predictions <= max_length:
+    if attention != "bidirectional" or max_predictions is None:
+        return
+    if not 1 <= max_predictions <= max_length:
         raise UserError(
             f"data.max_predictions_per_seq is {max_predictions}; it must be from 1 to "
             f"train.max_length ({max_length})"

@@ -92,8 +92,9 @@ def read_tfds(name: str, split: str) -> list[Question]:
         # Of TFDS's own mock data the lists are of different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
         known = tuple(Answer(_text(text), int(start)) for text, start in answers)
-        texts = (_text(row[key]) for key in ("id", "question", "context"))
-        questions.append(Question(*texts, () if row.get("is_impossible") else known))
+        id, question, context = (_text(row[key]) for key in ("id", "question", "context"))
+        told = () if row.get("is_impossible") else known
+        questions.append(Question(id, question, context, told))
     if not questions:
         raise UserError(f"{source} has no questions")
     return questions

@@ -48,6 +48,14 @@ def parse(tag: str) -> Tag | None:
     return Tag(prefix, kind) if known else None
 
 
+def tag_of(tag: str) -> Tag:
+    """The parts of a tag. Raises ValueError for what no scheme has; see `parse`."""
+    parts = parse(tag)
+    if parts is None:
+        raise ValueError(f"{tag} is no tag of an entity")
+    return parts
+
+
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
     """The tags of a sentence, of any scheme, as IOB2."""
     converted = []

@@ -55,20 +55,20 @@ def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) ->
     """
     if not rows:
         raise UserError(f"{source} has no sentences")
-    has_tags = rows[0].tags is not None
     sentences = [
         Sentence(
             tuple(each.words),
-            to_iob2(each.tags) if has_tags else None,
+            None if each.tags is None else to_iob2(each.tags),
             row,
             each.line,
             each.document,
         )
         for row, each in enumerate(rows, start=1)
     ]
-    if lenient_tags or not has_tags:
+    tagged = [each.tags for each in rows if each.tags is not None]
+    if lenient_tags or not tagged:
         return sentences
-    found = find_violation([each.tags for each in rows])
+    found = find_violation(tagged)
     if found is not None:
         place = sentences[found.sentence].place(found.word)
         raise UserError(

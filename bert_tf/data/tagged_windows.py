@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.text import WordPreprocessor, WordWindows
 
 # Texts that are cut at a time.
@@ -16,7 +16,7 @@ _IGNORED = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggedWindows:
+class TaggedWindows(TrainingRows):
     """Windows with a label for each token; every word has its label in exactly one of them.
 
     Attributes:
@@ -25,7 +25,6 @@ class TaggedWindows:
         weights: float32 [tokens], how much each label counts; None where all count alike.
     """
 
-    encoded: EncodedRows
     labels: np.ndarray
     weights: np.ndarray | None = None
 
@@ -55,11 +54,6 @@ class TaggedWindows:
         joined = np.concatenate(weights_of_tokens) if weights_of_tokens else None
         return cls(encoded, np.concatenate(of_tokens), joined)
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [windows]: tokens of each."""
-        return self.encoded.lengths
-
     def take(self, rows: np.ndarray) -> tuple:
         """The encoder's inputs, and labels, all int32 [batch, seq_len]; and weights, float32
         [batch, seq_len], where there are.
@@ -87,7 +81,9 @@ def _of_tokens(
     windows: WordWindows, values: Sequence[Sequence[float]], dtype: type, missing: float
 ) -> np.ndarray:
     """[tokens]: what each word has, at its token; `missing` at tokens that tag no word."""
-    flat = np.array([value for of_text in values for value in of_text] + [missing], dtype)
+    flat: np.ndarray = np.array(
+        [value for of_text in values for value in of_text] + [missing], dtype
+    )
     first_words = np.cumsum([0, *(len(of_text) for of_text in values)])
     words = windows.words.numpy()
     places = np.where(words < 0, -1, first_words[windows.rows.numpy()][:, None] + words)

@@ -35,7 +35,7 @@ def map_until_exit(
         types: of the arrays it returns; their shapes stay unknown.
     """
 
-    def call(element: np.ndarray) -> tuple[np.ndarray, ...]:
+    def call(element: np.ndarray) -> tuple[np.ndarray | np.bool_, ...]:
         _under_way.append(None)
         try:
             if _exiting.is_set():

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.tag_schemes import parse
+from bert_tf.data.tag_schemes import parse, tag_of
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.text.rows import positions, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
@@ -108,9 +108,7 @@ class EntityTypes:
     """
 
     def __init__(self, labels: Sequence[str]):
-        tags = [parse(label) for label in labels]
-        if None in tags:
-            raise ValueError(f"{labels[tags.index(None)]} is no tag of an entity")
+        tags = [tag_of(label) for label in labels]
         self.names = sorted({tag.type for tag in tags if tag.type})
         self._type = np.array([self.names.index(t.type) if t.type else -1 for t in tags], np.int32)
         # Whether a word begins an entity depends on its label and on that of the word before.

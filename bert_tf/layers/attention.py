@@ -60,7 +60,7 @@ class SelfAttention(keras.layers.Layer):
         self.initializer_range = initializer_range
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the two projections for tokens [tokens, hidden]."""
         hidden = input_shape[-1]
         shared = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}

@@ -25,7 +25,7 @@ class MaskedLMHead(keras.layers.Layer):
         self, activation: str, initializer_range: float, layer_norm_eps: float, **kwargs: Any
     ):
         super().__init__(**kwargs)
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "activation": activation,
             "initializer_range": initializer_range,
             "layer_norm_eps": layer_norm_eps,

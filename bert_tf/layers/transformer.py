@@ -38,7 +38,7 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(autocast=False, **kwargs)  # `bias` stays in float32
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "num_heads": num_heads,
             "intermediate_size": intermediate_size,
             "activation": activation,
@@ -59,7 +59,7 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
         self.output_layer_norm = LayerNorm(layer_norm_eps, name="output_layer_norm", **policy)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the weights for tokens [tokens, hidden]."""
         hidden = input_shape[-1]
         self.output_projection = Linear(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bert_tf.data.tag_schemes import parse
+from bert_tf.data.tag_schemes import tag_of
 
 Tagged = Sequence[Sequence[str]]
 
@@ -29,7 +29,7 @@ def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dic
         return precision_recall_fscore_support(gold, predicted, average=average, zero_division=0)
 
     precision, recall, f1, _ = scores("micro")
-    there = {parse(tag).type for tagged in (gold, predicted) for tags in tagged for tag in tags}
+    there = {tag_of(tag).type for tagged in (gold, predicted) for tags in tagged for tag in tags}
     by_type = dict(zip(sorted(there - {""}), scores(None)[2], strict=True))
     return {
         "f1": float(f1),

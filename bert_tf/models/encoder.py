@@ -2,8 +2,8 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
@@ -19,7 +19,10 @@ from bert_tf.models.config import EncoderConfig
 from bert_tf.models.frozen import freeze, frozen_layers
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-LAYOUTS = {"padded": PaddedLayout, "unpadded": UnpaddedLayout}
+LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
+    "padded": PaddedLayout,
+    "unpadded": UnpaddedLayout,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +114,9 @@ class Encoder(Extensible, keras.Model):
             )
             for index in range(config.num_hidden_layers)
         ]
-        self.pooler = self.right_to_left = self.bilstm = None
+        self.pooler: Linear | None = None
+        self.right_to_left: Encoder | None = None
+        self.bilstm: keras.layers.Layer | None = None
         if with_pooler:
             self.pooler = Linear(
                 config.output_size, "tanh", config.initializer_range, name="pooler", **policy
@@ -236,6 +241,8 @@ class Encoder(Extensible, keras.Model):
             tokens: [batch * (1 or 2), hidden]; of two tokens each gives the half that went its way.
             input_mask: int [batch, seq_len].
         """
+        if self.pooler is None:
+            raise UserError("the encoder has no pooler; make it with with_pooler=True")
         if self._has_two_ways():
             half = self.config.output_size // 2
             tokens = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
@@ -283,7 +290,7 @@ class Encoder(Extensible, keras.Model):
             )
 
     @classmethod
-    def from_checkpoint(cls, path: str | os.PathLike, **options: Any) -> "Encoder":
+    def from_checkpoint(cls, path: str | os.PathLike, **options: Any) -> Self:
         """The encoder of a checkpoint; says on standard error what was loaded.
 
         Args:
@@ -313,7 +320,7 @@ class Encoder(Extensible, keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Encoder":
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())

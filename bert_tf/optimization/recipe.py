@@ -1,6 +1,7 @@
 """The optimizer of a run, with BERT's schedule."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 
 from bert_tf.config import TrainConfig
 from bert_tf.optimization.adamw import AdamW
@@ -23,13 +24,14 @@ def make_optimizer(
     schedule = WarmupLinearDecay(
         settings.learning_rate, total_steps, warmup, settings.decay_after_warmup
     )
-    options = {
-        "epsilon": settings.adam_epsilon,
-        "weight_decay": settings.weight_decay,
-        "clip_norm": settings.gradient_clip,
-        "rate_factors": rate_factors,
-        "skip_nonfinite": settings.skip_nonfinite,
-    }
-    if settings.optimizer == "lamb":
-        return LAMB(schedule, **options)
-    return AdamW(schedule, bias_correction=settings.bias_correction, **options)
+    make: Callable[..., BertOptimizer] = LAMB
+    if settings.optimizer == "adamw":
+        make = functools.partial(AdamW, bias_correction=settings.bias_correction)
+    return make(
+        schedule,
+        epsilon=settings.adam_epsilon,
+        weight_decay=settings.weight_decay,
+        clip_norm=settings.gradient_clip,
+        rate_factors=rate_factors,
+        skip_nonfinite=settings.skip_nonfinite,
+    )

@@ -8,7 +8,7 @@ _PLAIN = {bool, int, float, str, type(None)}
 _SHOWN = 60
 
 
-def wrong_argument(cls: type, fields: Mapping[str, Any], **hints: Any) -> str | None:
+def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
     """Which field is not of the type that the constructor has for it; None if all are.
 
     Args:

@@ -38,7 +38,7 @@ def each_answer(
     rows: Sequence[Row],
     answer: Callable[[Outputs, int, int], Any],
     batch_size: int | None = None,
-    verbose: Any = "auto",
+    verbose: int | str = "auto",
     title: str = "predicting",
 ) -> list:
     """An answer for each row, in their order.
@@ -65,7 +65,7 @@ def batches(
     signature: str,
     rows: Sequence[Row],
     batch_size: int | None = None,
-    verbose: Any = "auto",
+    verbose: int | str = "auto",
     title: str = "predicting",
 ) -> Iterator[tuple[list[int], Outputs]]:
     """The places of the rows of each batch, and what the model answers; see `each_answer`.

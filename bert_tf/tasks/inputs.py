@@ -259,7 +259,8 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
         UserError: a label is missing, is a boolean or a fraction, or integers and texts are mixed;
             with its position.
     """
-    texts, kinds = [], {}
+    texts: list[str] = []
+    kinds: dict[type, int] = {}
     for row, value in enumerate(values):
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")

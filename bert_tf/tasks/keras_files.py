@@ -180,7 +180,7 @@ def _check_policy(path: Path, value: Any) -> None:
 
 def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
     """Raises an error where an argument is not of the type that the constructor has for it."""
-    own = {"trainable": bool, "name": str}
+    own: dict[str, Any] = {"trainable": bool, "name": str}
     if issubclass(cls, TaskModel):
         own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
     wrong = wrong_argument(cls, fields, **own)

@@ -101,7 +101,7 @@ class ServedTask:
         x: Any = None,
         other: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         **named: Any,
     ) -> Any:
         """Answers in Python values, as `predict` of the task model gives them.
@@ -118,7 +118,7 @@ class ServedTask:
         """
         outputs = set(self._loaded.signatures[_DEFAULT].structured_outputs)
         names = tuple(self.ranks(_DEFAULT))
-        how = {"batch_size": batch_size, "verbose": verbose}
+        how: dict[str, Any] = {"batch_size": batch_size, "verbose": verbose}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
         if "words" in named:

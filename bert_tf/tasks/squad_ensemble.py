@@ -101,20 +101,21 @@ def combine(
     if questions and {each.id for each in questions} != combined.answers.keys():
         raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
     answers, odds = combined
-    if odds is None and null_threshold is not None:
-        raise UserError("these runs answer every question; leave --null-threshold out")
-    if odds is not None:
+    metrics: dict[str, float] = {}
+    if odds is None:
+        if null_threshold is not None:
+            raise UserError("these runs answer every question; leave --null-threshold out")
+        if questions:
+            metrics = answer_metrics(questions, answers)
+    else:
         if null_threshold is None and not questions:
             raise UserError("these runs may answer nothing: give --data or --null-threshold")
         if null_threshold is None:
             null_threshold = best_null_threshold(questions, answers, odds)
         answers = {each: "" if odds[each] > null_threshold else answers[each] for each in answers}
-    metrics = {}
-    if questions and odds is None:
-        metrics = answer_metrics(questions, answers)
-    elif questions:
-        metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
-        metrics["null_threshold"] = null_threshold
+        if questions:
+            metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
+            metrics["null_threshold"] = null_threshold
     write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
     if metrics:
         write_text(metrics_file(out), json.dumps(metrics, indent=2) + "\n")

@@ -10,7 +10,7 @@ import os
 import random
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -72,6 +72,8 @@ class TaskModel(EncoderModel):
     # Of a model that is not given another one, as far as the encoder has positions.
     default_max_length: ClassVar[int] = 128
     has_labels: ClassVar[bool] = False
+    # Keras's.
+    optimizer: Any
 
     def __init__(
         self,
@@ -145,7 +147,7 @@ class TaskModel(EncoderModel):
         """The same in a graph, for a batch of a dataset: inputs, targets and perhaps weights."""
 
     @abstractmethod
-    def infer(self, rows: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
+    def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
         """What the model predicts for all rows, in their order, for `official_metrics`."""
 
     @abstractmethod
@@ -194,8 +196,8 @@ class TaskModel(EncoderModel):
         cls,
         path: str | os.PathLike,
         *,
-        labels: Sequence[Any] | None = None,
-        dtype: Any = None,
+        labels: Sequence[str | int] | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
         layout: str = "unpadded",
         **settings: Any,
     ) -> Self:
@@ -241,11 +243,13 @@ class TaskModel(EncoderModel):
         """The arguments of the constructor that are kept in checkpoints, without the head's."""
         return {name: getattr(self, name) for name in self.setting_names}
 
-    def rebuilt(self, encoder: Encoder) -> "TaskModel":
+    def rebuilt(self, encoder: Encoder) -> Self:
         """The same model with new weights, around another encoder."""
         head = {name: value for name, value in self.head.items() if name != "num_classes"}
         own = {"labels": self.labels} if self.has_labels else {}
-        model = type(self)(encoder, self._tokenizer, **own, **head, **self.settings)
+        # Its constructor takes other arguments than this class's.
+        make: Callable[..., Self] = type(self)
+        model = make(encoder, self._tokenizer, **own, **head, **self.settings)
         model.origin = self.origin
         return model
 
@@ -281,13 +285,13 @@ class TaskModel(EncoderModel):
         if self._tokenizer is not None:
             known = vocabulary_hash(self._tokenizer.vocabulary)
             lower_case = self._tokenizer.lower_case
-        own = {"vocabulary": known, "lower_case": lower_case, "format": FORMAT}
+        own: dict[str, Any] = {"vocabulary": known, "lower_case": lower_case, "format": FORMAT}
         if self.has_labels:
             own["labels"] = list(self.labels)
         return config | self.settings | own
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "TaskModel":
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """The model that `get_config` described, with new weights and no vocabulary yet."""
         fields = dict(config)
         written = fields.pop("format", FORMAT)
@@ -379,7 +383,7 @@ class TaskModel(EncoderModel):
         self,
         filepath: str | os.PathLike,
         format: str = "tf_saved_model",
-        verbose: Any = None,
+        verbose: bool | None = None,
         input_signature: Any = None,
         *,
         version: int | None = None,
@@ -439,7 +443,7 @@ class TaskModel(EncoderModel):
         y: Any = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         callbacks: Any = None,
         validation_split: float = 0.0,
         validation_data: Any = None,
@@ -450,7 +454,7 @@ class TaskModel(EncoderModel):
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
-        validation_freq: Any = 1,
+        validation_freq: int | Collection[int] = 1,
         *,
         learning_rate: float | None = None,
         seed: int | None = None,
@@ -559,7 +563,7 @@ class TaskModel(EncoderModel):
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         sample_weight: Any = None,
         steps: int | None = None,
         callbacks: Any = None,
@@ -659,7 +663,7 @@ class TaskModel(EncoderModel):
             metrics: what `official_metrics` gave there.
         """
 
-    def score(self, rows: Any, batch_size: int | None = None, verbose: Any = "auto") -> dict:
+    def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
         """The official metrics of the model on rows."""
         return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
 
@@ -710,11 +714,12 @@ class TaskModel(EncoderModel):
 
     def _compile_for(self, steps: int, learning_rate: float | None) -> None:
         """Compiles with the paper's recipe for so many steps."""
-        recipe = FinetuningTrain(steps=max(steps, 1))
+        steps = max(steps, 1)
+        recipe = FinetuningTrain(steps=steps)
         if learning_rate is not None:
-            recipe = FinetuningTrain(steps=max(steps, 1), learning_rate=learning_rate)
+            recipe = FinetuningTrain(steps=steps, learning_rate=learning_rate)
         with self._scope():
-            self.compile(optimizer=make_optimizer(recipe, recipe.steps))
+            self.compile(optimizer=make_optimizer(recipe, steps))
         self._compiled_by_fit = True
 
     def _scope(self) -> Any:
@@ -814,10 +819,14 @@ class TaskModel(EncoderModel):
     def _check_ready(self) -> None:
         """Raises UserError where the model has no head yet."""
         if self.has_labels and not self.labels:
-            raise UserError(
-                f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
-                "checkpoint with its head"
-            )
+            raise self._without_labels()
+
+    def _without_labels(self) -> UserError:
+        """What is said of a model that has no head yet."""
+        return UserError(
+            f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
+            "checkpoint with its head"
+        )
 
 
 def losses_of_classes() -> dict[str, Any]:
@@ -865,7 +874,8 @@ class _Validation(keras.callbacks.Callback):
             # With 2, Keras writes a line for each epoch and nothing else.
             verbose = 0 if self._verbose == 2 else self._verbose
             self.metrics = self._owner.score(self._rows, self._batch_size, verbose)
-            logs.update({f"val_{name}": value for name, value in self.metrics.items()})
+            if logs is not None:
+                logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Lets the model take over what was found on the validation data."""

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer, rows_of
@@ -29,7 +30,7 @@ _EXAMPLES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedTexts:
+class EncodedTexts(TrainingRows):
     """Texts ready for the model.
 
     Attributes:
@@ -38,14 +39,8 @@ class EncodedTexts:
         weights: float32 [rows], how much each row counts; None where all count alike.
     """
 
-    encoded: EncodedRows
     targets: np.ndarray
     weights: np.ndarray | None = None
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [rows]: tokens of each row."""
-        return self.encoded.lengths
 
     def take(self, rows: np.ndarray) -> tuple:
         """The encoder's inputs [batch, seq_len], targets [batch], and weights where there are."""
@@ -86,7 +81,7 @@ class TextModel(TaskModel):
         if tokenizer is not None:
             self.preprocessor()
         self.pair = pair
-        self.classifier = None
+        self.classifier: Linear | None = None
         self.dropout = self.make_dropout(dropout)
         if outputs is not None:
             self.classifier = self.make_linear(outputs, "classifier")
@@ -101,7 +96,8 @@ class TextModel(TaskModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """The encoder's inputs -> float32 [batch, outputs]."""
-        self._check_ready()
+        if self.classifier is None:
+            raise self._without_labels()
         pooled = self.encoder.pooled(inputs, training=training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
 
@@ -207,14 +203,14 @@ class TextModel(TaskModel):
             self.decide_pair(names == _PAIR)
 
     def infer(
-        self, rows: LabelledTexts, batch_size: int | None = None, verbose: Any = "auto"
+        self, rows: LabelledTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, outputs]: the logits, or [rows]: the numbers."""
         asked = rows_of(rows.columns, self.input_names)
-        found: np.ndarray | None = None
+        found: np.ndarray = np.zeros(0, np.float32)
         for chosen, answered in batches(self, "logits", asked, batch_size, verbose):
             logits = answered["logits"]
-            if found is None:
+            if not len(found):
                 found = np.zeros((len(asked), *logits.shape[1:]), np.float32)
             found[chosen] = logits
         return found
@@ -247,7 +243,7 @@ class TextModel(TaskModel):
         self,
         x: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
         **columns: Any,
@@ -281,7 +277,7 @@ class TextModel(TaskModel):
         x: Any,
         names: tuple[str, ...],
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
     ) -> Any:
         """Answers of a model, or of a SavedModel of one, as Python values."""
         x, single = inputs.as_batch(x)

@@ -111,6 +111,8 @@ class TextTask(Task):
         The predictions for the run's own test files are not to be replaced by those for others.
         """
         path = rows.path
+        if path is None:
+            return None
         submitted = _submission(path, rows.benchmark)
         own = self.test_files().values()
         if path.resolve() in {each.resolve() for each in own}:

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.choices import Choices
 from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
@@ -36,7 +36,7 @@ _SPECS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedChoices:
+class EncodedChoices(TrainingRows):
     """Contexts with choices, ready for the model.
 
     Attributes:
@@ -46,7 +46,6 @@ class EncodedChoices:
         weights: float32 [rows], how much each row counts; None where all count alike.
     """
 
-    encoded: EncodedRows
     choices: int
     labels: np.ndarray
     weights: np.ndarray | None = None
@@ -191,7 +190,7 @@ class MultipleChoice(TaskModel):
         return features, tf.cast(y, tf.int32), *more
 
     def infer(
-        self, rows: Sequence[Choices], batch_size: int | None = None, verbose: Any = "auto"
+        self, rows: Sequence[Choices], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
         asked = [{"context": row.context, "choices": row.choices} for row in rows]
@@ -255,7 +254,7 @@ class MultipleChoice(TaskModel):
         x: Any = None,
         choices: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
@@ -284,7 +283,7 @@ class MultipleChoice(TaskModel):
 
     @classmethod
     def answer_choices(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: Any = "auto"
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """Answers of a model, or of a SavedModel of one, as Python values."""
         single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])

@@ -172,7 +172,10 @@ class QuestionAnswerer(TaskModel):
             self.null_threshold or 0.0,
         )
 
-    def fit(self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any) -> Any:
+    # The answers stand where Keras has the size of a batch.
+    def fit(  # type: ignore[override]
+        self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
+    ) -> keras.callbacks.History:
         """See `TaskModel.fit`; takes questions, contexts and answers.
 
         Args:
@@ -191,7 +194,10 @@ class QuestionAnswerer(TaskModel):
             self._set_threshold(None)
         return super().fit(x, y, **kwargs)
 
-    def evaluate(self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any) -> Any:
+    # As in `fit`.
+    def evaluate(  # type: ignore[override]
+        self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
+    ) -> Any:
         """See `TaskModel.evaluate`; takes the same as `fit`."""
         x, y = _joined(x, y, answers)
         return super().evaluate(x, y, **kwargs)
@@ -297,7 +303,7 @@ class QuestionAnswerer(TaskModel):
         return windows.features, {"start": starts, "end": ends}, *more
 
     def infer(
-        self, rows: Sequence[Question], batch_size: int | None = None, verbose: Any = "auto"
+        self, rows: Sequence[Question], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
         """The answers; where no threshold is known yet, with the one that is best on `rows`."""
         asked = [{"question": each.question, "context": each.context} for each in rows]
@@ -372,7 +378,7 @@ class QuestionAnswerer(TaskModel):
         x: Any = None,
         context: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
         *,
@@ -409,7 +415,7 @@ class QuestionAnswerer(TaskModel):
         model: asking.Answers,
         x: Any,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
     ) -> Any:
         """Answers of a model, or of a SavedModel of one, as Python values."""
         if (rows := _squad_rows(x)) is not None:

@@ -15,13 +15,15 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.model import Features
-from bert_tf.data.tag_schemes import OUTSIDE, parse, to_iob2
+from bert_tf.data.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
 from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
 from bert_tf.data.tagged_windows import TaggedWindows
 from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.json_values import as_json
+from bert_tf.layers.dropout import Dropout
+from bert_tf.layers.linear import Linear
 from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import Encoded
@@ -66,7 +68,7 @@ class TaggedTexts:
     @property
     def tags(self) -> list[list[str]]:
         """Their tags, which have to be known."""
-        return [[tag for each in text for tag in each.tags] for text in self._grouped()]
+        return [[tag for each in text for tag in each.tags or ()] for text in self._grouped()]
 
     def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
         """A value for every word of the file -> a list for each sentence."""
@@ -143,7 +145,9 @@ class TokenClassifier(TaskModel, WeightedModel):
         )
         self.stride = stride
         self.features = features
-        self.dropout = self.classifier = self.feature_classifier = None
+        self.dropout: Dropout | None = None
+        self.classifier: Linear | None = None
+        self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
         if features is None:
             self.dropout = self.make_dropout(dropout)
@@ -188,21 +192,28 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """See the class."""
-        self._check_ready()
+        head = self.classifier or self.feature_classifier
+        if head is None:
+            raise self._without_labels()
         if self.features is not None:
-            return self._call_on_features(inputs, training)
-        encoded = self.encoder.encode(inputs, training=training)
-        tokens = self.dropout(encoded.layers[-1], training=training)
-        return encoded.layout.restore(tf.cast(self.classifier(tokens), tf.float32))
+            encoded, tokens = self._read_features(inputs, training, self.features)
+        else:
+            encoded = self.encoder.encode(inputs, training=training)
+            tokens = encoded.layers[-1]
+        if self.dropout is not None:
+            tokens = self.dropout(tokens, training=training)
+        return encoded.layout.restore(tf.cast(head(tokens), tf.float32))
 
-    def _call_on_features(self, inputs: Mapping[str, tf.Tensor], training: bool) -> tf.Tensor:
+    def _read_features(
+        self, inputs: Mapping[str, tf.Tensor], training: bool, features: str
+    ) -> tuple[Encoded, tf.Tensor]:
+        """What the frozen encoder computes, and what the BiLSTM makes of it: [tokens, hidden]."""
         encoded = self.encoder.encode(inputs, training=False)
-        rows = encoded.layout.restore(_activations(encoded, self.features))
+        rows = encoded.layout.restore(_activations(encoded, features))
         mask = tf.not_equal(inputs["input_mask"], 0)
         for lstm in self.lstms:
             rows = lstm(rows, mask=mask, training=training)
-        tokens = encoded.layout.flatten(rows)
-        return encoded.layout.restore(tf.cast(self.feature_classifier(tokens), tf.float32))
+        return encoded, encoded.layout.flatten(rows)
 
     def loss_targets(self, y: tf.Tensor) -> dict[str, Targets]:
         """Every label that is not -1 weighs 1."""
@@ -220,8 +231,8 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def rows(self, given: Given) -> TaggedTexts:
         """See `TaskModel`; tags of entities become IOB2."""
-        texts = inputs.lists_of_texts(given.columns[0], "words")
-        texts = [list(map(inputs.plain, words)) for words in texts]
+        lists = inputs.lists_of_texts(given.columns[0], "words")
+        texts = [list(map(inputs.plain, words)) for words in lists]
         for row, words in enumerate(texts):
             if not words:
                 raise UserError(f"words {row} is empty; leave out texts without words")
@@ -295,7 +306,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return windows.features, tf.gather(of_words, places), *more
 
     def infer(
-        self, rows: TaggedTexts, batch_size: int | None = None, verbose: Any = "auto"
+        self, rows: TaggedTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [words, labels]: the logits of every word, in their order."""
         lengths = [len(text) for text in rows.texts]
@@ -318,7 +329,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         labels = np.array([label for text in self._classes(rows) for label in text])
         if EntityTypes.are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            gold = [each.tags for each in rows.sentences]
+            gold = [each.tags or () for each in rows.sentences]
             metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
@@ -420,7 +431,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         self,
         x: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
         *,
@@ -456,7 +467,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     @classmethod
     def answer_words(
-        cls, model: Answers, words: Any, batch_size: int | None = None, verbose: Any = "auto"
+        cls, model: Answers, words: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """Tags of words by a model, or a SavedModel of one, as Python values."""
         lists = inputs.as_list(words, "words")
@@ -475,7 +486,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     @classmethod
     def answer_texts(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: Any = "auto"
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """Entities in texts by a model, or a SavedModel of one, as Python values."""
         x, single = inputs.as_batch(x)
@@ -514,12 +525,12 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
     Raises:
         UserError: there is no entity, or one label only.
     """
-    found = {tag for each in rows.sentences for tag in each.tags}
+    found = {tag for each in rows.sentences for tag in each.tags or ()}
     if not EntityTypes.are_tags(sorted(found)):
         if len(found) < 2:
             raise UserError(f"{source}: only one label, {found.pop()!r}; there must be two or more")
         return tuple(sorted(found))
-    types = {parse(tag).type for tag in found} - {""}
+    types = {tag_of(tag).type for tag in found} - {""}
     if not types:
         raise UserError(f"{source}: all tags are {OUTSIDE}; there is no entity to learn from")
     return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
@@ -548,13 +559,12 @@ def _sentences(
     """Texts as sentences; tags of entities, of any scheme, become IOB2."""
     if tags is None:
         return tidied("the data", [Untidied(words, None) for words in texts])
-    parsed = [[parse(tag) for tag in each] for each in tags]
-    if any(tag is None for each in parsed for tag in each):
+    if not all(map(EntityTypes.are_tags, tags)):
         rows = zip(texts, tags, strict=True)
         return [Sentence(tuple(w), tuple(t), row) for row, (w, t) in enumerate(rows, start=1)]
     return [
-        Sentence(tuple(words), to_iob2(each), row)
-        for row, (words, each) in enumerate(zip(texts, parsed, strict=True), start=1)
+        Sentence(tuple(words), to_iob2([tag_of(tag) for tag in each]), row)
+        for row, (words, each) in enumerate(zip(texts, tags, strict=True), start=1)
     ]
 
 
