@@ -4,7 +4,8 @@ Here is what may be written and the help; `bert_tf.commands` does it.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import bert_tf
 from bert_tf import commands
@@ -49,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(Parser):
     """Takes texts that stand behind an option too, as argparse does only since Python 3.13."""
 
-    def parse_args(self, *given, **more) -> argparse.Namespace:
-        arguments, rest = self.parse_known_args(*given, **more)
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        arguments, rest = self.parse_known_args(args, namespace)
         if not hasattr(arguments, "texts") or any(each.startswith("-") for each in rest):
             if rest:
                 self.error(f"unrecognized arguments: {' '.join(rest)}")

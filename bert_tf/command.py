@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bert_tf.errors import UserError
 from bert_tf.progress import news
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         **kwargs: as for argparse.
     """
 
-    def __init__(self, epilog: str = "", **kwargs):
+    def __init__(self, epilog: str = "", **kwargs: Any):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def checksum(path: str | os.PathLike) -> str:
 @contextlib.contextmanager
 def open_maybe_gzipped(
     path: str | os.PathLike, what: str = "file"
-) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+) -> Iterator[tuple[io.BufferedIOBase, BinaryIO]]:
     """Opens a file, plain or gzipped whatever its name; `what` names its role in error messages.
 
     Yields:

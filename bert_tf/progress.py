@@ -10,6 +10,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 # Where output goes to a file, a line at most this often, in seconds.
 _LINE_SECONDS = 10.0
@@ -88,7 +92,7 @@ class Progress:
         self._said_last = False
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
-        self._bar = self._task = None
+        self._bar: RichProgress | None = None
         if shown and sys.stderr.isatty() and _news and not _silent:
             self._open_bar(start)
 
@@ -111,7 +115,8 @@ class Progress:
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
         if self._bar is not None:
-            self._bar.update(self._task, completed=step, rate=rate, left=left, metrics=text)
+            (task,) = self._bar.task_ids
+            self._bar.update(task, completed=step, rate=rate, left=left, metrics=text)
             return
         if not self._shown:
             return
@@ -142,7 +147,7 @@ class Progress:
     def _open_bar(self, start: int) -> None:
         from rich import console, progress
 
-        self._bar = progress.Progress(
+        self._bar = bar = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
@@ -150,10 +155,8 @@ class Progress:
             progress.TextColumn("{task.fields[left]} left  {task.fields[metrics]}"),
             console=console.Console(stderr=True),
         )
-        self._task = self._bar.add_task(
-            self._title, total=self._total, completed=start, rate="", left="", metrics=""
-        )
-        self._bar.start()
+        bar.add_task(self._title, total=self._total, completed=start, rate="", left="", metrics="")
+        bar.start()
 
 
 @contextlib.contextmanager

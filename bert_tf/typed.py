@@ -16,7 +16,7 @@ import types
 import typing
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 from bert_tf.errors import UserError
 from bert_tf.yaml_files import Keys, Place, Tree
@@ -114,6 +114,10 @@ def plain(section: Any) -> dict:
     return values
 
 
+def _is_section(hint: Any) -> TypeGuard[type]:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
 def _key_fields(section: Any) -> list[dataclasses.Field]:
     return [f for f in dataclasses.fields(section) if f.metadata != NOT_A_KEY]
 
@@ -126,7 +130,7 @@ def _hints(section: type) -> dict[str, Any]:
 def _valid_keys(section: type, keys: Keys = ()) -> Iterator[Keys]:
     for name, hint in _hints(section).items():
         yield (*keys, name)
-        if dataclasses.is_dataclass(hint):
+        if _is_section(hint):
             yield from _valid_keys(hint, (*keys, name))
 
 
@@ -139,7 +143,7 @@ def _check_known(section: type, values: object, keys: Keys, tree: Tree, valid: l
                 f"{tree.place(here)}: unknown key {'.'.join(here)[:_NAME_SHOWN]!r}; "
                 f"the nearest valid key is {'.'.join(_nearest(here, valid))}"
             )
-        if dataclasses.is_dataclass(hints[name]):
+        if _is_section(hints[name]):
             _check_known(hints[name], value, here, tree, valid)
 
 
@@ -164,10 +168,10 @@ def _build(section: type[Section], values: object, keys: Keys, tree: Tree) -> Se
         values = {}
     if not isinstance(values, dict):
         raise UserError(f"{place}: {'.'.join(keys)} must be a section, got {_told(values)}")
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for field in _key_fields(section):
         hint, here = _hints(section)[field.name], (*keys, field.name)
-        if dataclasses.is_dataclass(hint):
+        if _is_section(hint):
             arguments[field.name] = _build(hint, values.get(field.name), here, tree)
         elif field.name in values:
             arguments[field.name] = fit(values[field.name], hint, here, tree.place(here))
@@ -179,7 +183,7 @@ def _build(section: type[Section], values: object, keys: Keys, tree: Tree) -> Se
         raise UserError(f"{place}: {error}") from None
 
 
-def _fit(value: object, hint: Any, folder: Path) -> Any:
+def _fit(value: Any, hint: Any, folder: Path) -> Any:
     origin, members = get_origin(hint), get_args(hint)
     if origin is Annotated:
         value = _fit(value, members[0], folder)
@@ -244,5 +248,7 @@ def _told(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = repr(value)
-    kind = {str: "the text ", list: "the list ", dict: "the section "}.get(type(value), "")
-    return kind + (text if len(text) <= _NAME_SHOWN else f"{text[:_NAME_SHOWN]}…")
+    kinds: dict[type, str] = {str: "the text ", list: "the list ", dict: "the section "}
+    return kinds.get(type(value), "") + (
+        text if len(text) <= _NAME_SHOWN else f"{text[:_NAME_SHOWN]}…"
+    )

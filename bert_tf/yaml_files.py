@@ -73,9 +73,10 @@ def read_setting(setting: str) -> Tree:
         raise UserError(f"--set {setting}: give a key and a value, as in --set train.seed=1")
     place = Place(f"--set {setting}", Path.cwd())
     value, _ = _parse(text, str(place), with_line=False)
-    for key in reversed(keys):
+    for key in reversed(keys[1:]):
         value = {key: value}
-    return Tree(value, {leaf: place for leaf in _leaves(value)})
+    values = {keys[0]: value}
+    return Tree(values, {leaf: place for leaf in _leaves(values)})
 
 
 def write(values: dict) -> str:
@@ -158,7 +159,7 @@ def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
         values = {}
     if not isinstance(values, dict):
         raise UserError(f"{path}: must hold keys and values, as in `task: classification`")
-    places = {(): Place(str(path), path.parent)}
+    places: dict[Keys, Place] = {(): Place(str(path), path.parent)}
     for keys, line in _lines(node):
         places[keys] = Place(f"{path}:{line}", path.parent)
     if "base" not in values:
@@ -218,7 +219,11 @@ def _leaves(values: object, keys: Keys = ()) -> Iterator[Keys]:
         yield keys
 
 
-def _merged(old: object, new: object) -> object:
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return new
-    return old | {key: _merged(old.get(key), value) for key, value in new.items()}
+def _merged(old: dict, new: dict) -> dict:
+    merged = dict(old)
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _merged(before, value)
+        merged[key] = value
+    return merged

@@ -143,7 +143,8 @@ class Checkpoint:
         shapes = encoder_shapes(self.encoder, layers)
         own = self.table.homeless
         unmapped = [name.removeprefix(own) for name in self.tensors.shapes if name.startswith(own)]
-        weights, used = {}, set()
+        weights: dict[str, np.ndarray] = {}
+        used: set[str] = set()
         for name in dict.fromkeys((*shapes, *rows, *unmapped)):
             row = self._source(name, rows)
             if row is not None:

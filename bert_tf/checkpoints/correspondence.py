@@ -117,7 +117,8 @@ class Table:
         self, weights: Mapping[str, np.ndarray], model: str, layers: int, heads: int
     ) -> dict[str, np.ndarray]:
         """Our weights under their names, and behind "bert_tf/" those that have no place."""
-        rows, theirs = self.rows(model, layers), {}
+        rows = self.rows(model, layers)
+        theirs: dict[str, np.ndarray] = {}
         for name, array in weights.items():
             theirs |= rows.get(name, self.without_row(name)).write(array, heads)
         return theirs

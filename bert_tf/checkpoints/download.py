@@ -8,6 +8,7 @@ Only plain files are fetched: weights, configuration and vocabulary. torch's fil
 is no safetensors one.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -22,7 +23,7 @@ _PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
 
 
-def is_address(path: str | Path) -> bool:
+def is_address(path: str | os.PathLike) -> bool:
     """Whether `path` names a checkpoint on the Hub."""
     return str(path).startswith(_SCHEME)
 

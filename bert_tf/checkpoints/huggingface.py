@@ -236,13 +236,14 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     classes = (shapes.get("classifier.bias") or (0,))[0]
     if model == "TextClassifier":
         return classifier_or_regressor(classes, dropout)
-    return model, {
+    heads: dict[str, dict[str, Any]] = {
         ENCODER: {},
         "PreTrainer": {"next_sentence": "cls.seq_relationship.bias" in shapes},
         "TokenClassifier": {"num_classes": classes, "dropout": dropout},
         "QuestionAnswerer": {},
         "MultipleChoice": {"dropout": dropout},
-    }[model]
+    }
+    return model, heads[model]
 
 
 def _has_head(model: str, names: Collection[str]) -> bool:

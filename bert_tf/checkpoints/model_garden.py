@@ -120,7 +120,8 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     """
     graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
-    names, slots = {}, 0
+    names: dict[str, str] = {}
+    slots = 0
     for variable in (attribute for node in graph.nodes for attribute in node.attributes):
         key = variable.checkpoint_key
         if key not in tensors.shapes or _NO_WEIGHTS.match(key):

@@ -1,5 +1,6 @@
 """Finding out what a checkpoint is."""
 
+import os
 import re
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from bert_tf.errors import UserError
 _TENSORFLOW_FILE = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
 
 
-def find(path: str | Path) -> Checkpoint:
+def find(path: str | os.PathLike) -> Checkpoint:
     """Detects and opens the checkpoint at `path`.
 
     Args:
@@ -42,7 +43,7 @@ def find(path: str | Path) -> Checkpoint:
         raise UserError(f"checkpoint cannot be read: {path} ({error.strerror or error})") from None
 
 
-def _found(given: str | Path) -> Checkpoint:
+def _found(given: str | os.PathLike) -> Checkpoint:
     path = Path(given)
     if path.is_dir():
         return _in_folder(path)

@@ -12,7 +12,12 @@ from typing import Any
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 
-_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_WORDS: dict[object, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+}
 _SHOWN = 60
 
 

@@ -52,7 +52,7 @@ def joined(*parts: Tensors) -> Tensors:
 
 
 def save(
-    path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
+    path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None
 ) -> None:
     """Writes named arrays to `path`.
 

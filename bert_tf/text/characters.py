@@ -11,7 +11,7 @@ come out as in the reference.
 import functools
 import itertools
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,7 +175,7 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
             own |= _case_bits(character)
         if _is_deleted(character):
             return (), own
-        after = character
+        after: Sequence[str] = character
         if lower_case:
             decomposed = unicodedata.normalize("NFD", character.lower())
             after = [each for each in decomposed if unicodedata.category(each) != "Mn"]
