@@ -50,6 +50,7 @@ paper-small: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --diff .
+	$(BIN)/mypy
 
 # The source distribution and the wheel, in dist/.
 wheel: $(RELEASE_READY)
@@ -75,7 +76,7 @@ $(RELEASE_READY): $(READY)
 	@touch $@
 
 clean:
-	rm -rf .venv .matrix build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .matrix build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml
