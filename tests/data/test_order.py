@@ -14,7 +14,7 @@ def found(order, numbers) -> list[tuple]:
     rows = [None] * len(numbers)
     for part in order.find(np.asarray(numbers)):
         for row, place in zip(part.rows.tolist(), part.places.tolist(), strict=True):
-            assert 0 <= place < part.count
+            assert 0 <= place < part.size
             rows[row] = (*part.pool, place, tuple(part.units.tolist()))
     return rows
 
