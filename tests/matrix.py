@@ -33,6 +33,7 @@ FOLDER = ROOT / ".matrix"
 # What the tests require, and the extras that are tested with them. The extra model-garden is part
 # of the reference environment, and beam is left out: it takes as long to install as all others.
 EXTRAS = "dev,hub,report,tfds"
+_UV = (sys.executable, "-m", "uv")
 _MIB = 2**20
 
 
@@ -125,9 +126,9 @@ def _try_row(row: Row, wheel: Path) -> dict:
     began = time.monotonic()
     with open(FOLDER / f"{row.name}.log", "w") as log:
         try:
-            _call(log, ROOT, "uv", "venv", "--clear", "--python", row.python, environment)
+            _call(log, ROOT, *_UV, "venv", "--clear", "--python", row.python, environment)
             resolution = "lowest-direct" if row.others == "lowest" else "highest"
-            install = ("uv", "pip", "install", "--python", environment / "bin" / "python")
+            install = (*_UV, "pip", "install", "--python", environment / "bin" / "python")
             install += ("--resolution", resolution, "--constraints", constraints)
             _call(log, ROOT, *install, wheel)
             packages = len(list(environment.glob("lib/python*/site-packages/*.dist-info")))
@@ -139,7 +140,7 @@ def _try_row(row: Row, wheel: Path) -> dict:
         except subprocess.CalledProcessError as error:
             return {"passed": False, "failed_at": " ".join(map(str, error.cmd))}
         versions = subprocess.check_output(
-            ["uv", "pip", "freeze", "--python", environment / "bin" / "python"], text=True
+            [*_UV, "pip", "freeze", "--python", environment / "bin" / "python"], text=True
         )
     return {
         "passed": not counts["failed"],
