@@ -40,7 +40,7 @@ train:
   steps: 3200
   batch_size: 32
   max_length: 64
-  learning_rate: 2e-3
+  learning_rate: 1e-3
   checkpoint_steps: 800
 """
 _FINETUNING = """\

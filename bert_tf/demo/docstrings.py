@@ -24,8 +24,6 @@ LIBRARIES = (
     "numpy",
     "scipy",
     "sklearn",
-    "pandas",
-    "matplotlib",
     "tensorflow",
     "keras",
 )
