@@ -126,7 +126,7 @@ def _try_row(row: Row, wheel: Path) -> dict:
     began = time.monotonic()
     with open(FOLDER / f"{row.name}.log", "w") as log:
         try:
-            _call(log, ROOT, *_UV, "venv", "--clear", "--python", row.python, environment)
+            _call(log, ROOT, *_UV, "venv", "--clear", "--seed", "--python", row.python, environment)
             resolution = "lowest-direct" if row.others == "lowest" else "highest"
             install = (*_UV, "pip", "install", "--python", environment / "bin" / "python")
             install += ("--resolution", resolution, "--constraints", constraints)

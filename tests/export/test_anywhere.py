@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_hub as hub
 
 from bert_tf import config as configuration
 from bert_tf import training
@@ -129,6 +128,7 @@ def test_of_a_run_nothing_is_needed(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", SERVED)
 def test_hub_loads_it(exported, loaded, family):
+    hub = pytest.importorskip("tensorflow_hub", reason="it comes with the extra model-garden")
     found = hub.load(str(exported(family)))
     inputs = request(found.signatures["serving_default"])
     assert_same(found.serve(inputs), loaded(family).serve(inputs), 1e-5)

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_hub as hub
 
 import bert_tf
 from bert_tf.checkpoints import reading
@@ -16,6 +15,8 @@ from bert_tf.export.served_model import ServedModel
 from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
+
+hub = pytest.importorskip("tensorflow_hub", reason="it comes with the extra model-garden")
 
 TEXTS = ["the cats sat.", "", "A dog ran on!"]
 LABELS = np.array([0, 1, 1])

@@ -11,6 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import contextlib  # noqa: E402
 import faulthandler  # noqa: E402
+import gc  # noqa: E402
 import io  # noqa: E402
 import resource  # noqa: E402
 import shutil  # noqa: E402
@@ -60,6 +61,8 @@ def main(inputs: int, scratch: Path, names: list[str]) -> None:
         grown = in_use("resident") - before
         told = ", ".join(f"{count} {result}" for result, count in results.items())
         print(f"{name}: {told}, {grown >> 20} MiB more")
+        # A folder that Keras unpacked a bad file into lives as long as the error does, in a cycle.
+        gc.collect()
         # TensorFlow has files of its own there until the process ends.
         assert not any(each.is_dir() for each in temporary.iterdir()), "temporary files are left"
         assert results["refused"], "no input was refused: they are no good"
