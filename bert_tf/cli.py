@@ -294,6 +294,13 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
         "--freeze", action="store_true", help="make the weights constants, in that precision"
     )
     parser.add_argument(
+        "--device",
+        choices=("cpu", "any"),
+        default="cpu",
+        help="where it computes: on the CPU (the default), in the form that is fastest there, or "
+        "wherever the server has a device, such as a GPU",
+    )
+    parser.add_argument(
         "--version",
         metavar="N",
         type=int,

@@ -15,6 +15,7 @@ from bert_tf.atomic import atomic_path
 from bert_tf.data.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.progress import print_metrics, stages
+from bert_tf.quiet import prepare_to_serve
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -121,6 +122,7 @@ def predict(arguments: argparse.Namespace) -> None:
     """Asks a model."""
     if bool(arguments.texts) == bool(arguments.input):
         raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
+    prepare_to_serve()
     from bert_tf.predict import run
 
     run(
@@ -144,6 +146,7 @@ def export(arguments: argparse.Namespace) -> None:
         precision=arguments.precision,
         freeze=arguments.freeze,
         version=arguments.version,
+        device=arguments.device,
         pair=arguments.pair,
         unanswerable=arguments.unanswerable,
         max_length=arguments.max_length,

@@ -25,6 +25,11 @@ def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
     policy = POLICIES[precision]
     if model.dtype_policy.name == policy:
         return model
+    return copied(model, policy)
+
+
+def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
+    """A copy of a model with weights of its own, which computes as a dtype policy says."""
     encoder = getattr(model, "encoder", model)
     copy = Encoder(encoder.config, encoder.layout, encoder.pooler is not None, dtype=policy)
     if model is not encoder:

@@ -14,6 +14,7 @@ from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.export.saving import Kind, check_kind, save_kind, save_task
+from bert_tf.export.served_model import Device
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
 from bert_tf.tasks import loading
@@ -31,6 +32,7 @@ def export_run(
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
+    device: Device = "cpu",
     pair: bool = False,
     unanswerable: bool = False,
     max_length: int | None = None,
@@ -44,7 +46,7 @@ def export_run(
         kind: see `bert_tf.export.saving`.
         pooling: of kind "embedding", see `EmbeddingService`.
         precision: "float32" (the default) or "bfloat16".
-        freeze, version: see `TaskModel.export`.
+        freeze, version, device: see `TaskModel.export`.
         pair, unanswerable, max_length, labels: what a bare checkpoint does not say of its inputs.
 
     Returns:
@@ -59,6 +61,7 @@ def export_run(
     settings |= {"pair": True} if pair else {}
     settings |= {"unanswerable": True} if unanswerable else {}
     how = {"precision": precision or "float32", "freeze": freeze, "version": version}
+    how["device"] = device
     if kind != "task":
         if labels or pair or unanswerable:
             raise UserError(

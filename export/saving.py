@@ -17,7 +17,7 @@ from bert_tf.export.model_card import Origin
 from bert_tf.export.next_sentence import NextSentenceService
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saved_model import write
-from bert_tf.export.served_model import ServedModel
+from bert_tf.export.served_model import Device, ServedModel
 from bert_tf.export.service import ModelService, Service, Signature
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
@@ -50,13 +50,15 @@ def save_task(
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
+    device: Device = "cpu",
 ) -> Path:
     """Writes a task model as a SavedModel; see `TaskModel.export`.
 
     Returns:
         The folder that was written: `out`, or in it the one of the version.
     """
-    services = {"": TaskService(model, ServedModel(in_precision(model, precision), freeze))}
+    served = ServedModel(in_precision(model, precision), freeze, device)
+    services = {"": TaskService(model, served)}
     return save(services, out, version, model.origin)
 
 
@@ -69,6 +71,7 @@ def save_kind(
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
+    device: Device = "cpu",
     origin: Origin | None = None,
     **options: Any,
 ) -> Path:
@@ -83,6 +86,7 @@ def save_kind(
         precision: "float32" or "bfloat16"; by default the one that the model computes in.
         freeze: make the weights constants, in that precision.
         version: write the folder of this number in `out`, as TensorFlow Serving expects.
+        device: as for `TaskModel.export`; of kind "hub" it is always any.
         origin: what the model card says of the model's making.
         **options: `max_length`, tokens of a text or of a window of a longer one: by default as many
             as the model has positions. Of kind "embedding" `pooling`: "mean" (the default), "cls"
@@ -96,7 +100,7 @@ def save_kind(
         UserError: a model that cannot be exported so, a tokenizer or a length that do not fit it,
             or a folder that exists or cannot be written.
     """
-    services = _services(model, tokenizer, kind, precision, freeze, options)
+    services = _services(model, tokenizer, kind, precision, freeze, device, options)
     return save(services, out, version, origin)
 
 
@@ -148,6 +152,7 @@ def _services(
     kind: Kind,
     precision: str | None,
     freeze: bool,
+    device: Device,
     options: dict[str, Any],
 ) -> dict[str, Service]:
     """Folder in the output -> what it is to serve; "" is the output itself."""
@@ -166,7 +171,7 @@ def _services(
             raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
         return hub.pair(model, tokenizer, **options)
     services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
-    return {"": services[kind](ServedModel(model, freeze), tokenizer, **options)}
+    return {"": services[kind](ServedModel(model, freeze, device), tokenizer, **options)}
 
 
 def _place(out: Path, name: str, version: int | None) -> Path:

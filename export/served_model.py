@@ -5,10 +5,9 @@ A frozen model needs no variables: its weights are constants, which the kernels 
 once instead of on every call.
 """
 
-import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -16,6 +15,11 @@ import tensorflow as tf
 
 from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
+from bert_tf.export.precision import copied
+from bert_tf.models.fused_norms import can_fuse_norms, fuse_norms
+
+# Where an export computes.
+Device = Literal["cpu", "any"]
 
 # A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
 _MOST_BYTES = 2**31 - 2**26
@@ -29,20 +33,22 @@ class ServedModel:
     Args:
         model: what is served.
         freeze: whether its weights become constants of the graph.
+        device: "cpu" places it on the CPU, in the form that is fastest there
+            (`bert_tf.models.fused_norms`); "any" leaves the place to whoever runs it.
 
     Raises:
         UserError: the weights are too many for a graph.
     """
 
-    def __init__(self, model: keras.Model, freeze: bool = False):
+    def __init__(self, model: keras.Model, freeze: bool = False, device: Device = "cpu"):
+        self._device = "/device:CPU:0" if device == "cpu" else None
+        if device == "cpu" and can_fuse_norms(getattr(model, "encoder", model)):
+            model = copied(model, model.dtype_policy)
+            fuse_norms(getattr(model, "encoder", model))
         self._model = model
         self._frozen = freeze
-        # Within it the model reads its weights; None where they are its own variables.
-        self._weights: _Constants | _Stored | None = None
-        if freeze:
-            self._weights = _Constants(model)
-        elif model.compute_dtype != model.variable_dtype:
-            self._weights = _Stored(model)
+        # Within it the model reads its weights.
+        self._weights = _Constants(model) if freeze else _Stored(model)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -54,13 +60,12 @@ class ServedModel:
     @property
     def variables(self) -> list[tf.Variable]:
         """What the graph reads its weights from."""
-        if self._weights is not None:
-            return self._weights.variables
-        return [weight.value for weight in self._model.weights]
+        return self._weights.variables
 
     def facts(self) -> dict[str, Any]:
         """What a model card tells."""
-        return model_facts(self._model, self._frozen)
+        device = "any" if self._device is None else "CPU"
+        return model_facts(self._model, self._frozen, device)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         """The model's outputs; it never trains."""
@@ -80,7 +85,7 @@ class ServedModel:
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
         @tf.function(autograph=False, experimental_attributes=APART_ATTRIBUTES)
         def shared(inputs: Any) -> Any:
-            with self._weights or contextlib.nullcontext():
+            with self._weights, tf.device(self._device):
                 return compute(inputs)
 
         def call(inputs: Any) -> Any:
@@ -96,30 +101,42 @@ class ServedModel:
 
 
 class _Stored(keras.StatelessScope):
-    """Within this scope Keras's variables have the values of `variables`.
+    """Within this scope matrices are variables, in the dtype that the model computes in.
+
+    Vectors are constants, as TensorFlow's optimizer knows LayerNorm only with constants. Matrices
+    are not, since a process that loads a graph copies its constants several times.
 
     Attributes:
-        variables: matrices in the dtype that the model computes in, vectors as they are.
+        variables: the matrices; those of the model itself where it computes in their dtype.
     """
 
     def __init__(self, model: keras.Model):
         super().__init__()
-        self._by_weight = {
-            id(weight): tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
-            for weight in model.weights
-        }
-        self.variables = list(self._by_weight.values())
+        self._matrices: dict[int, tf.Variable] = {}
+        self._vectors: dict[int, np.ndarray] = {}
+        is_stored_so = model.compute_dtype == model.variable_dtype
+        for weight in model.weights:
+            array = _for_serving(weight, model.compute_dtype)
+            if array.ndim < 2:
+                self._vectors[id(weight)] = array
+            elif is_stored_so:
+                self._matrices[id(weight)] = weight.value
+            else:
+                self._matrices[id(weight)] = tf.Variable(array, trainable=False)
+        self.variables = list(self._matrices.values())
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
         """What stands for a weight; None for any other variable."""
-        stored = self._by_weight.get(id(variable))
-        return None if stored is None else stored.read_value()
+        if (stored := self._matrices.get(id(variable))) is not None:
+            return stored.read_value()
+        vector = self._vectors.get(id(variable))
+        return None if vector is None else tf.constant(vector)
 
 
 class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
-    Where several functions read them each constant is the result of a function of its own, so that
+    Where several functions read them each matrix is the result of a function of its own, so that
     the file holds it once; TensorFlow dissolves these functions when it loads the graph.
 
     Attributes:
@@ -149,19 +166,20 @@ class _Constants(keras.StatelessScope):
         """The constant, in the graph that is being built."""
         if id(variable) not in self._functions:
             return None
-        if self.readers == 1:
+        if self.readers == 1 or len(variable.shape) < 2:  # a vector is worth no function
             return self._constants[id(variable)]()
         return self._functions[id(variable)].get_concrete_function()()
 
 
-def model_facts(model: keras.Model, frozen: bool = False) -> dict[str, Any]:
-    """What a model card tells of a model, served with its weights frozen or not."""
+def model_facts(model: keras.Model, frozen: bool = False, device: str = "any") -> dict[str, Any]:
+    """What a model card says of a model, served with its weights frozen or not, on some device."""
     encoder = getattr(model, "encoder", model)
     return {
         "class": type(model).__name__,
         "parameters": model.count_params(),
         "precision": model.compute_dtype,
         "frozen": frozen,
+        "device": device,
         "encoder": encoder.config.to_dict(),
     }
 

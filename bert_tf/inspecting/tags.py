@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.tag_schemes import OUTSIDE, tag_of
+from bert_tf.data.tag_schemes import OUTSIDE, parse
 from bert_tf.data.tagged_windows import ragged
 from bert_tf.decoding.tags import WordTagger
 from bert_tf.inspecting import charts, sections
@@ -65,10 +65,10 @@ class TagPictures(Pictures):
         subject = self.subject
         words, windows = self._tagged(text_of(row, "text"))
         best = words.probabilities.argmax(axis=1)
-        outside = self._labels.index(OUTSIDE)
-        interesting = np.flatnonzero(best != outside)[:_MOST_EXPLAINED]
+        named = np.array([bool(_kind(label)) for label in self._labels])
+        interesting = np.flatnonzero(named[best])[:_MOST_EXPLAINED]
         if not len(interesting):
-            interesting = words.probabilities[:, outside].argsort()[:1]
+            interesting = words.probabilities[:, named].sum(axis=1).argsort()[-1:]
         seen, marks = [], []
         for window in range(len(windows.rows)):
             inputs = without_padding(windows.features, window)
@@ -90,7 +90,7 @@ class TagPictures(Pictures):
         logits = subject.model.infer(data)
         tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
         words = [word for sentence in data.sentences for word in sentence.words]
-        kinds = [tag_of(label).type or OUTSIDE for label in self._labels]
+        kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
         given_labels = np.array([self._labels.index(tag) for tag in tags])
@@ -157,14 +157,14 @@ class TagPictures(Pictures):
 
     def _answer(self, words: _Words, best: np.ndarray) -> Html:
         """The text with the tag of each word below it."""
-        kinds = sorted({tag_of(label).type for label in self._labels} - {""})
+        kinds = sorted({_kind(label) for label in self._labels} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         parts: list[str] = []
         for word, gap, label, shares in zip(
             words.texts, words.between, best, words.probabilities, strict=True
         ):
             name = self._labels[label]
-            kind = tag_of(name).type
+            kind = _kind(name)
             told = f"{name} {shares[label]:.1%}"
             if not kind:
                 parts += [gap, tag("span", word, title=told)]
@@ -190,6 +190,12 @@ class TagPictures(Pictures):
             places = first_words[first + windows.rows.numpy()][:, None] + windows.words.numpy()
             vectors[places[chosen]] = encoded.numpy()[chosen]
         return vectors
+
+
+def _kind(label: str) -> str:
+    """The type of an entity's tag, "" for O; another label, such as NOUN, is its own type."""
+    parts = parse(label)
+    return label if parts is None else parts.type
 
 
 def _places_of(windows: WordWindows, window: int, words: np.ndarray) -> dict[int, int]:

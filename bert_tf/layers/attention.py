@@ -92,19 +92,18 @@ class SelfAttention(keras.layers.Layer):
         hidden = tokens.shape[-1]
         projected = self.query_key_value(tokens)
         if positions is None:
-            query, key, value = self._heads(layout.to_rows(projected), 3)
+            query, key, value = layout.to_heads(projected, self.num_heads, 3)
         else:
             query, seen = tf.split(projected, [hidden, 2 * hidden], axis=-1)
-            query = layout.select(query, positions)
-            query = tf.reshape(query, tf.concat([tf.shape(positions), [hidden]], axis=0))
-            (query,) = self._heads(query, 1)
-            key, value = self._heads(layout.to_rows(seen), 2)
+            query = self._turned(layout.select(query, positions), tf.shape(positions))
+            key, value = layout.to_heads(seen, self.num_heads, 2)
         probabilities = _probabilities(query, key, bias, for_gradient=training)
         probabilities = self.dropout(probabilities, training=training)
-        mixed = self._merge(tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3]))
+        mixed = tf.matmul(probabilities, value)
         if positions is None:
-            return self.output_projection(layout.from_rows(mixed))
-        return self.output_projection(tf.reshape(mixed, [-1, hidden]))
+            return self.output_projection(layout.from_heads(mixed))
+        mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, hidden])
+        return self.output_projection(mixed)
 
     def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
         """What `call` weighs the values with out of training; the arguments are those of `call`.
@@ -113,20 +112,14 @@ class SelfAttention(keras.layers.Layer):
             [batch, heads, row_len, row_len]: how much of each key (last axis) a query takes. A
             row adds up to 1; that of a query at padding means nothing.
         """
-        query, key, _ = self._heads(layout.to_rows(self.query_key_value(tokens)), 3)
+        query, key, _ = layout.to_heads(self.query_key_value(tokens), self.num_heads, 3)
         return _probabilities(query, key, bias, for_gradient=False)
 
-    def _heads(self, rows: tf.Tensor, parts: int) -> list[tf.Tensor]:
-        """[batch, row_len, parts * hidden] -> `parts` of [batch, heads, row_len, head_size]."""
-        batch, row_len = tf.unstack(tf.shape(rows)[:2])
-        head_size = rows.shape[-1] // (parts * self.num_heads)
-        split = tf.reshape(rows, [batch, row_len, parts, self.num_heads, head_size])
-        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
-
-    def _merge(self, mixed: tf.Tensor) -> tf.Tensor:
-        """[batch, row_len, heads, head_size] -> [batch, row_len, hidden]."""
-        batch, row_len = tf.unstack(tf.shape(mixed)[:2])
-        return tf.reshape(mixed, [batch, row_len, mixed.shape[2] * mixed.shape[3]])
+    def _turned(self, tokens: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+        """[batch * n, hidden] -> [batch, heads, n, head_size], where `shape` is [batch, n]."""
+        head_size = tokens.shape[-1] // self.num_heads
+        split = tf.reshape(tokens, tf.concat([shape, [self.num_heads, head_size]], axis=0))
+        return tf.transpose(split, [0, 2, 1, 3])
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The input's shape."""

@@ -5,6 +5,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+# What oneDNN's kernel computes in, and what it adds to the variance: see
+# `bert_tf.models.fused_norms`.
+FUSED_TYPES = ("float32", "bfloat16")
+FUSED_EPSILON = 1e-3
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class LayerNorm(keras.layers.Layer):
@@ -13,12 +18,16 @@ class LayerNorm(keras.layers.Layer):
     Args:
         epsilon: added to the variance; BERT's is 1e-12, far below what bfloat16 can resolve,
             hence the float32 arithmetic.
+
+    Attributes:
+        fused: whether it is the layer of `bert_tf.models.fused_norms`, with another epsilon.
     """
 
     def __init__(self, epsilon: float = 1e-12, **kwargs: Any):
         # Keras would round float32 inputs to the compute dtype first.
         super().__init__(autocast=False, **kwargs)
         self.epsilon = epsilon
+        self.fused = False
 
     def build(
         self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
@@ -31,11 +40,14 @@ class LayerNorm(keras.layers.Layer):
     def call(self, x: tf.Tensor, residual: tf.Tensor | None = None) -> tf.Tensor:
         """[..., hidden] -> the same shape, in the compute dtype.
 
+
         Args:
             x: of any floating type.
             residual: added to `x` first, in float32 too: a sum rounded to bfloat16 would make the
                 error of a layer a quarter larger.
         """
+        if self.fused:
+            return self._fused(x, residual)
         x = tf.cast(x, tf.float32)
         if residual is not None:
             x += tf.cast(residual, tf.float32)
@@ -45,6 +57,21 @@ class LayerNorm(keras.layers.Layer):
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
         scale = tf.math.rsqrt(variance + self.epsilon) * self.gamma
         return tf.cast(self.beta + centred * scale, self.compute_dtype)
+
+    def _fused(self, x: tf.Tensor, residual: tf.Tensor | None) -> tf.Tensor:
+        """The same in a form that TensorFlow's graph optimizer knows, in the compute dtype.
+
+        `add_n` of a product with its bias and of a residual becomes a part of the product's kernel,
+        and all the rest one operation that computes in float32. That requires that `gamma` and
+        `beta` are constants of the graph, axes counted from the left, and exactly these operations.
+        """
+        if residual is not None:
+            x = tf.add_n([x, residual])
+        axis = [x.shape.rank - 1]
+        mean = tf.reduce_mean(x, axis, keepdims=True)
+        variance = tf.reduce_mean(tf.math.squared_difference(x, mean), axis, keepdims=True)
+        gamma, beta = tf.cast(self.gamma, x.dtype), tf.cast(self.beta, x.dtype)
+        return tf.nn.batch_normalization(x, mean, variance, beta, gamma, FUSED_EPSILON)
 
     def compute_output_shape(
         self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None

@@ -35,6 +35,20 @@ class PaddedLayout:
         """[batch, row_len, ...] -> [tokens, ...], the inverse of `to_rows`."""
         return self.flatten(rows)
 
+    def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
+        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
+
+        There is anything finite at padding.
+        """
+        size = tokens.shape[-1] // (parts * num_heads)
+        split = tf.reshape(tokens, [self._batch, self._seq_len, parts, num_heads, size])
+        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+
+    def from_heads(self, heads: tf.Tensor) -> tf.Tensor:
+        """[batch, heads, row_len, size] -> [tokens, heads * size]."""
+        rows = tf.transpose(heads, [0, 2, 1, 3])
+        return tf.reshape(rows, [self._batch * self._seq_len, heads.shape[1] * heads.shape[3]])
+
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
         return _zero_unless(self._real, self.to_rows(tokens))
@@ -91,6 +105,40 @@ class UnpaddedLayout:
         """[batch, row_len, ...] -> [tokens, ...], the inverse of `to_rows`."""
         return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
 
+    def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
+        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
+
+        At padding there is a copy of some token. One gather of vectors turns the heads and spreads
+        the tokens over their rows.
+        """
+        size = tokens.shape[-1] // (parts * num_heads)
+        vectors = tf.reshape(tokens, [-1, size])
+
+        @tf.custom_gradient
+        def turn(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                places = self._places_of_vectors(num_heads, parts)
+                return tf.gather(tf.reshape(upstream, [-1, size]), places)
+
+            return tf.gather(x, self._vectors_at_places(num_heads, parts)), gradient
+
+        return tf.unstack(turn(vectors), parts)
+
+    def from_heads(self, heads: tf.Tensor) -> tf.Tensor:
+        """[batch, heads, row_len, size] -> [tokens, heads * size]."""
+        num_heads, size = heads.shape[1], heads.shape[3]
+
+        @tf.custom_gradient
+        def turn(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                spread = tf.gather(upstream, self._vectors_at_places(num_heads, 1)[0])
+                return _zero_unless(self.key_mask[:, tf.newaxis], spread)
+
+            places = self._places_of_vectors(num_heads, 1)
+            return tf.gather(tf.reshape(x, [-1, size]), places), gradient
+
+        return tf.reshape(turn(heads), [-1, num_heads * size])
+
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
         rows = _zero_unless(self.key_mask, self.to_rows(tokens))
@@ -122,8 +170,28 @@ class UnpaddedLayout:
         fitted.set_shape([None, None, *rows.shape[2:]])
         return fitted
 
-    # The two gathers below are each other's gradient, which spares the slow segment sum that
-    # TensorFlow would use for a general gather.
+    def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
+        """int32 [parts, batch, num_heads, row_len]: which vector of all tokens stands there.
+
+        The vectors of a token follow each other: those of the first part's heads, then the next's.
+        """
+        token = tf.reshape(self._tokens, [1, self._batch, 1, self._row_len])
+        vector = tf.reshape(tf.range(parts * num_heads), [parts, 1, num_heads, 1])
+        return token * (parts * num_heads) + vector
+
+    def _places_of_vectors(self, num_heads: int, parts: int) -> tf.Tensor:
+        """int32 [tokens * parts * num_heads]: the place of each vector, the other way round."""
+        row, column = (
+            tf.reshape(each, [-1, 1, 1])
+            for each in (self._places // self._row_len, self._places % self._row_len)
+        )
+        part = tf.reshape(tf.range(parts), [1, parts, 1])
+        head = tf.reshape(tf.range(num_heads), [1, 1, num_heads])
+        place = ((part * self._batch + row) * num_heads + head) * self._row_len + column
+        return tf.reshape(place, [-1])
+
+    # The two gathers below are each other's gradient, and so are those of the heads. That avoids
+    # the slow segment sum that TensorFlow would use for a general gather.
 
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, ...] -> [batch * row_len, ...]; a copy of some token at padding.

@@ -85,6 +85,8 @@ class Encoder(Extensible, keras.Model):
             raise UserError(f"unknown layout {layout!r}; choose {' or '.join(LAYOUTS)}")
         self.config = config
         self.layout = layout
+        # What tokens between the blocks are multiplied by: see `bert_tf.models.fused_norms`.
+        self.residual_scale = 1.0
         # With a GPU present Keras compiles with XLA by itself, and would do so again for every
         # new number of tokens.
         self.supports_jit = layout == "padded"
@@ -179,6 +181,9 @@ class Encoder(Extensible, keras.Model):
         for block in self.blocks:
             tokens = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
+        if self.residual_scale != 1.0:
+            embeddings /= self.residual_scale
+            layers[:-1] = [layer / self.residual_scale for layer in layers[:-1]]
         if self.right_to_left is not None:
             other = self.right_to_left.encode(inputs, training=training)
             embeddings = tf.concat([embeddings, other.embeddings], axis=-1)
@@ -270,6 +275,9 @@ class Encoder(Extensible, keras.Model):
             layout.flatten(type_ids),
             training=training,
         )
+        # Without a size of its own TensorFlow's optimizer takes the number of tokens for three
+        # numbers, those of the ids, and leaves the first LayerNorm in pieces.
+        tokens = tf.reshape(tokens, [-1, self.config.hidden_size])
         return layout, tokens, attention_bias(layout.key_mask, self._direction)
 
     def _has_two_ways(self) -> bool:

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from bert_tf.asking import Answers, batches
+from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.atomic import atomic_path, is_stream
 from bert_tf.errors import UserError
 from bert_tf.predict.answers import answers
 from bert_tf.predict.rows import Block, checked_lines, read_blocks
 from bert_tf.progress import Progress
 from bert_tf.refusals import explained
-from bert_tf.tasks import load
-from bert_tf.tasks.asking import Answers, batches
 
 
 def run(
@@ -43,7 +43,7 @@ def run(
     Raises:
         UserError: no model or signature there, or a line that does not fit its inputs.
     """
-    model = load(path)
+    model = _load(path)
     ranks = model.ranks(signature)
     if input_file:
         lines = checked_lines(input_file, ranks)
@@ -63,6 +63,15 @@ def run(
             handle.writelines(written)
             # Whoever reads from the pipe need not wait for the next block.
             handle.flush()
+
+
+def _load(path: str) -> Answers:
+    if is_saved_model(path):
+        return SavedModel.load(path)
+    # Brings Keras.
+    from bert_tf.tasks import load
+
+    return load(path)
 
 
 def _answer(

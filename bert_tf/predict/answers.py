@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.asking import Outputs
+from bert_tf.asking.texts import characters
 from bert_tf.json_values import as_json
 from bert_tf.predict.rows import Row, list_of, text_of
-from bert_tf.tasks.asking import Outputs
-from bert_tf.tasks.inputs import characters
 
 # Outputs that are offsets into a text.
 _OFFSETS = ("start", "end", "starts", "ends")

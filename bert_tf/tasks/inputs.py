@@ -3,18 +3,17 @@
 import collections
 import dataclasses
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.json_lines import whole_text
+from bert_tf.asking.texts import Text
 from bert_tf.errors import UserError
 from bert_tf.models.encoder import INPUTS
 
-Text = str | bytes
 # Characters of a value that a message quotes.
 _SHOWN = 60
 
@@ -301,28 +300,6 @@ def check_class_names(names: Sequence[str]) -> None:
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:
         raise UserError(f"the label {name!r} is there {times} times; give each class its own")
-
-
-def encoded(text: Text) -> bytes:
-    """A text as UTF-8, with U+FFFD for half of a surrogate pair, which UTF-8 cannot hold."""
-    return text if isinstance(text, bytes) else whole_text(text).encode()
-
-
-def characters(text: Text) -> Callable[[int], int]:
-    """A function from byte offsets into a text to offsets in characters; -1 stays -1."""
-    data = encoded(text)
-    if data.isascii():
-        return int
-
-    def of_byte(offset: int) -> int:
-        return len(data[:offset].decode("utf-8", "replace")) if offset >= 0 else -1
-
-    return of_byte
-
-
-def plain(text: Text) -> str:
-    """A text as a string."""
-    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 def _joined(parts: list) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import keras
 
+from bert_tf.asking.saved_model import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
@@ -25,7 +26,7 @@ from bert_tf.tasks.classification.text_model import TextModel
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.question_answering.model import QuestionAnswerer
 from bert_tf.tasks.regression.model import TextRegressor
-from bert_tf.tasks.served import ServedTask, check_no_pair, is_saved_model
+from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import TokenClassifier
 from bert_tf.text import Tokenizer

@@ -7,30 +7,18 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
+from bert_tf.asking.saved_model import SavedModel
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 from bert_tf.tasks import inputs
-from bert_tf.tasks.asking import Outputs, Row, tensors_of
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.question_answering.model import QuestionAnswerer
 from bert_tf.tasks.regression.model import TextRegressor
 from bert_tf.tasks.token_classification.model import TokenClassifier
 
-_FILE = "saved_model.pb"
 # The folders of an export of kind hub.
 _PAIR = ("preprocessor", "encoder")
-_DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
 _DEFAULT = "serving_default"
-
-
-def is_saved_model(path: str | os.PathLike) -> bool:
-    """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
-    folder = Path(path)
-    try:
-        return (folder / _FILE).is_file() or bool(_versions(folder))
-    except OSError:  # a name that is too long
-        return False
 
 
 def check_no_pair(path: str | os.PathLike) -> None:
@@ -42,55 +30,11 @@ def check_no_pair(path: str | os.PathLike) -> None:
         )
 
 
-class ServedTask:
+class ServedTask(SavedModel):
     """A SavedModel that takes strings.
 
     It answers as the task model that it was exported from does, and cannot be trained.
-
-    Args:
-        path: its folder, for messages.
-        loaded: what TensorFlow has loaded.
     """
-
-    def __init__(self, path: str, loaded: Any):
-        self.path = path
-        # The signatures keep their variables alive only through the loaded object.
-        self._loaded = loaded
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> "ServedTask":
-        """The SavedModel at `path`, or the newest of the versions that are there.
-
-        Raises:
-            UserError: it is damaged.
-        """
-        import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
-
-        found = _find(os.fspath(path))
-        try:
-            return cls(found, tf.saved_model.load(found))
-        except _DAMAGE as error:
-            raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
-
-    def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.tasks.asking.Answers`."""
-        if signature not in self._loaded.signatures:
-            known = ", ".join(self._loaded.signatures)
-            raise UserError(f"{self.path} has no signature {signature!r}; it has {known}")
-        specs = self._loaded.signatures[signature].structured_input_signature[1]
-        for name, spec in specs.items():
-            if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
-                raise UserError(
-                    f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
-                    "predict asks models that take strings"
-                )
-        return {name: specs[name].shape.rank for name in sorted(specs)}
-
-    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.tasks.asking.Answers`."""
-        tensors = tensors_of(rows, self.ranks(signature))
-        outputs = self._loaded.signatures[signature](**tensors)
-        return {name: value.numpy() for name, value in outputs.items()}
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
         """The signature `serving_default`; see `TaskModel.serve`."""
@@ -164,17 +108,3 @@ def _in_order(x: Any, other: Any, named: Mapping[str, Any], names: Sequence[str]
         first = x
     second = other if second is None else second
     return first if second is None else (first, second)
-
-
-def _versions(folder: Path) -> list[Path]:
-    found = (each.parent for each in folder.glob(f"*/{_FILE}"))
-    return [each for each in found if each.name.isdecimal()]
-
-
-def _find(path: str) -> str:
-    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
-    if (Path(path) / _FILE).is_file():
-        return path
-    newest = max(_versions(Path(path)), key=lambda version: int(version.name))
-    say(f"{path}: asking version {newest.name}, the newest")
-    return str(newest)

@@ -18,6 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Outputs, Row, tensors_of
 from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
@@ -26,6 +27,7 @@ from bert_tf.config import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_task
+from bert_tf.export.served_model import Device
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
@@ -34,7 +36,6 @@ from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.frozen import freeze
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
-from bert_tf.tasks.asking import Outputs, Row, tensors_of
 from bert_tf.tasks.inputs import Given
 from bert_tf.text import Preprocessor, Tokenizer
 
@@ -389,6 +390,7 @@ class TaskModel(EncoderModel):
         version: int | None = None,
         precision: str | None = None,
         freeze: bool = False,
+        device: Device = "cpu",
         **kwargs: Any,
     ) -> None:
         """Writes a SavedModel that takes strings and returns answers.
@@ -403,6 +405,8 @@ class TaskModel(EncoderModel):
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
             precision: "float32" or "bfloat16"; None is the one that the model computes in.
             freeze: whether the weights become constants, in that precision.
+            device: "cpu" computes on the CPU, in the form that is fastest there; "any" where the
+                program that runs it has a device, such as a GPU.
             **kwargs: as in Keras.
 
         Raises:
@@ -410,7 +414,7 @@ class TaskModel(EncoderModel):
         """
         if input_signature is None and format == "tf_saved_model":
             self._check_ready()
-            save_task(self, filepath, precision, freeze, version)
+            save_task(self, filepath, precision, freeze, version, device)
             return
         if input_signature is None:
             raise UserError(
@@ -784,12 +788,12 @@ class TaskModel(EncoderModel):
         return self._function("serving_default")(tensors)
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.tasks.asking.Answers`."""
+        """See `bert_tf.asking.Answers`."""
         specs = self._signature(signature).inputs
         return {name: spec.shape.rank for name, spec in specs.items()}
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.tasks.asking.Answers`."""
+        """See `bert_tf.asking.Answers`."""
         outputs = self._function(signature)(tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
 

@@ -106,7 +106,7 @@ def test_the_encoder_gives_what_the_model_gives(encoder, inputs, models):
 
 def test_no_weight_is_copied_to_tell_what_the_encoder_is(models, tokenizer, monkeypatch):
     model = in_precision(models("hub"), "bfloat16")
-    facts = ServedModel(model).facts()
+    facts = ServedModel(model, device="any").facts()
     monkeypatch.delattr(served_model, "_Stored")
     assert HubEncoder(model, tokenizer).facts() == facts
     assert facts["precision"] == "bfloat16" and not facts["frozen"]

@@ -7,16 +7,16 @@ import random
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import predict
+from bert_tf import asking, predict
 from bert_tf.cli import main
 from bert_tf.errors import UserError
 from bert_tf.predict import rows as reading
-from bert_tf.tasks import asking
 from tests import tiny
 from tests.export.conftest import FAMILIES
 
@@ -219,3 +219,21 @@ def test_it_ends_quietly_where_nobody_reads_on(exported, tmp_path):
     )
     assert len(answered(done.stdout)) == 1
     assert "Traceback" not in done.stderr and "Error" not in done.stderr
+
+
+def test_a_saved_model_is_asked_without_keras(exported):
+    script = (
+        "import sys\n"
+        "sys.argv = ['bert-tf']\n"
+        "from bert_tf import cli\n"
+        f"code = cli.main(['predict', {str(exported('classification'))!r}, 'the cat sat .'])\n"
+        "import os\n"
+        "print(code, [each for each in ('keras', 'sklearn') if each in sys.modules],"
+        " os.environ['TF_ONEDNN_ASSUME_FROZEN_WEIGHTS'])"
+    )
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    answer, told = done.stdout.splitlines()
+    assert json.loads(answer)["label"] in ("no", "yes", "maybe"), done.stderr
+    assert told == "0 [] 1"

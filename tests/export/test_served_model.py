@@ -70,9 +70,8 @@ def test_in_bfloat16_answers_are_close(loaded, family, output):
 def test_a_plain_export_stores_its_matrices_in_the_serving_precision(
     exported, loaded, models, family
 ):
-    stored = {2: "bfloat16", 1: "float32"}
     weights = loaded(family, precision="bfloat16").weights
-    assert all(each.dtype.name == stored[min(2, each.shape.rank)] for each in weights)
+    assert {(each.dtype.name, each.shape.rank) for each in weights} == {("bfloat16", 2)}
     sizes = [
         sum(file.stat().st_size for file in (exported(family, **options) / "variables").iterdir())
         for options in ({}, {"precision": "bfloat16"})

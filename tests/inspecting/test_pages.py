@@ -254,3 +254,12 @@ def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     bert_tf.TextClassifier(model.encoder, model.tokenizer, ["a", "b"], pair=True).save(pairs)
     assert cli.main(["inspect", str(pairs), "--out", str(tmp_path / "page.html")]) == 2
     assert "no dev data to show; give --text-a and --text-b" in capsys.readouterr().err
+
+
+def test_tags_that_are_no_entities_are_shown_too(reviews, tmp_path):
+    model, tagger = bert_tf.load(reviews), tmp_path / "tagger.keras"
+    labels = ["NOUN", "VERB", "DET"]  # none of them is O
+    bert_tf.TokenClassifier(model.encoder, model.tokenizer, labels).save(tagger)
+    page = tmp_path / "page.html"
+    assert cli.main(["inspect", str(tagger), "--text", "the cat sat .", "--out", str(page)]) == 0
+    assert any(f"log-odds of {label}" in page.read_text() for label in labels)

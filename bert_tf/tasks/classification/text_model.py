@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Answers, Outputs, batches, each_answer, rows_of
+from bert_tf.asking.texts import Text, encoded
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.decoding.chunks import map_in_chunks
@@ -15,7 +17,6 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
-from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer, rows_of
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -161,14 +162,14 @@ class TextModel(TaskModel):
             weights = of_rows if weights is None else weights * of_rows
         return EncodedTexts(self.encoded(rows.columns), targets, weights)
 
-    def encoded(self, columns: Sequence[Sequence[inputs.Text]]) -> EncodedRows:
+    def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
         """Texts as ids, without padding."""
         preprocess = self.preprocessor()
 
         def packed() -> Iterator[dict[str, tf.Tensor]]:
             for start in range(0, len(columns[0]), _CHUNK):
                 part = slice(start, start + _CHUNK)
-                texts = [list(map(inputs.encoded, column[part])) for column in columns]
+                texts = [list(map(encoded, column[part])) for column in columns]
                 yield preprocess(tuple(tf.constant(each, tf.string) for each in texts))
 
         return EncodedRows.gather(packed())

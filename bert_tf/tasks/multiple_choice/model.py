@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Answers, batches, each_answer
+from bert_tf.asking.texts import Text, encoded, plain
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.data.choices import Choices
 from bert_tf.decoding.chunks import map_in_chunks
@@ -18,7 +20,6 @@ from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
-from bert_tf.tasks.asking import Answers, batches, each_answer
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -146,7 +147,7 @@ class MultipleChoice(TaskModel):
                     "train on rows of as many choices"
                 )
         return [
-            Choices(inputs.plain(context), tuple(map(inputs.plain, choices)), label)
+            Choices(plain(context), tuple(map(plain, choices)), label)
             for context, choices, label in zip(contexts, lists, labels, strict=True)
         ]
 
@@ -166,8 +167,8 @@ class MultipleChoice(TaskModel):
         def packed() -> Iterator[dict[str, tf.Tensor]]:
             for start in range(0, len(rows), _CHUNK):
                 chunk = rows[start : start + _CHUNK]
-                contexts = [inputs.encoded(row.context) for row in chunk for _ in range(number)]
-                choices = [inputs.encoded(choice) for row in chunk for choice in row.choices]
+                contexts = [encoded(row.context) for row in chunk for _ in range(number)]
+                choices = [encoded(choice) for row in chunk for choice in row.choices]
                 yield preprocess((tf.constant(contexts), tf.constant(choices)))
 
         labels = np.array([row.label for row in rows], np.int32)
@@ -307,7 +308,7 @@ class MultipleChoice(TaskModel):
         return answers[0] if single else answers
 
 
-def _checked(columns: Sequence[Sequence]) -> tuple[list[inputs.Text], list[list[inputs.Text]]]:
+def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
     """Contexts and their choices. Raises UserError where a choice is empty or has no other."""
     contexts = inputs.texts_of(columns[0], "context")
     lists = inputs.lists_of_texts(columns[1], "choices")

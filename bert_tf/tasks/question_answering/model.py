@@ -8,6 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import asking
+from bert_tf.asking import Outputs, batches, each_answer, rows_of
+from bert_tf.asking.texts import characters, plain
 from bert_tf.data.question_windows import WindowRows
 from bert_tf.data.squad import Answer, Question
 from bert_tf.decoding.chunks import map_in_chunks
@@ -18,8 +21,7 @@ from bert_tf.json_values import as_json
 from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
-from bert_tf.tasks import asking, inputs
-from bert_tf.tasks.asking import Outputs, batches, each_answer, rows_of
+from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -232,7 +234,7 @@ class QuestionAnswerer(TaskModel):
     def rows(self, given: Given) -> list[Question]:
         """See `TaskModel`."""
         questions, contexts = (
-            list(map(inputs.plain, inputs.texts_of(column, name)))
+            list(map(plain, inputs.texts_of(column, name)))
             for column, name in zip(given.columns, self.input_names, strict=True)
         )
         answers = [None] * len(questions) if given.targets is None else given.targets
@@ -429,7 +431,7 @@ class QuestionAnswerer(TaskModel):
         _, contexts = checked
 
         def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
-            character = inputs.characters(contexts[row])
+            character = characters(contexts[row])
             best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
             return {
                 "answer": as_json(outputs["answer"][place]),

@@ -8,13 +8,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Outputs
 from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
 from bert_tf.json_values import as_json
 from bert_tf.metrics.regression import regression_metrics
 from bert_tf.models import Encoder
-from bert_tf.tasks.asking import Outputs
 from bert_tf.tasks.classification.text_model import TextModel
 from bert_tf.text import Tokenizer
 

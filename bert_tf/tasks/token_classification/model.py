@@ -6,7 +6,7 @@ windows, and each word is trained and tagged in the one where it has most contex
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, get_args
 
@@ -14,6 +14,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Answers, Outputs, batches, each_answer
+from bert_tf.asking.texts import Text, characters, plain
 from bert_tf.config.model import Features
 from bert_tf.data.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
 from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
@@ -29,7 +31,6 @@ from bert_tf.models import Encoder
 from bert_tf.models.encoder import Encoded
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
-from bert_tf.tasks.asking import Answers, Outputs, batches, each_answer
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
@@ -232,7 +233,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     def rows(self, given: Given) -> TaggedTexts:
         """See `TaskModel`; tags of entities become IOB2."""
         lists = inputs.lists_of_texts(given.columns[0], "words")
-        texts = [list(map(inputs.plain, words)) for words in lists]
+        texts = [list(map(plain, words)) for words in lists]
         for row, words in enumerate(texts):
             if not words:
                 raise UserError(f"words {row} is empty; leave out texts without words")
@@ -359,9 +360,16 @@ class TokenClassifier(TaskModel, WeightedModel):
         of the text that they make when one space stands between each two.
         """
         tagger = self._tagger(network)
+
+        # One function that both signatures of texts call: it is in the graph once.
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+        def tag(texts: tf.Tensor) -> tuple[Tags, tf.RaggedTensor, tf.RaggedTensor]:
+            pieces, starts, ends = split_words(texts, self.tokenizer)
+            return tagger(pieces), starts, ends
+
         signatures = {
             "serving_default": Signature(
-                strings("text"), lambda given: self._tag_text(given["text"], tagger), _TEXT
+                strings("text"), lambda given: self._tag_text(given["text"], tag), _TEXT
             ),
             "words": Signature(
                 _WORDS_SPEC, lambda given: self._tag_words(given["words"], tagger), _WORDS
@@ -370,18 +378,17 @@ class TokenClassifier(TaskModel, WeightedModel):
         if EntityTypes.are_tags(self.labels):
             types = EntityTypes(self.labels)
             signatures["entities"] = Signature(
-                strings("text"), lambda given: self._find(given["text"], tagger, types), _TEXT
+                strings("text"), lambda given: _find(given["text"], tag, types), _TEXT
             )
         return signatures
 
     def _tagger(self, network: Network | None) -> WordTagger:
         return WordTagger(self._network(network), self.windows())
 
-    def _tag_text(self, texts: tf.Tensor, tagger: WordTagger) -> Tensors:
+    def _tag_text(self, texts: tf.Tensor, tag: Callable) -> Tensors:
         """Cuts `texts`, string [batch], into words and labels these."""
-        pieces, starts, ends = split_words(texts, self.tokenizer)
-        words = cut(texts, starts, ends)
-        return self._labelled(words, tagger(pieces), starts, ends, width=None)
+        tags, starts, ends = tag(texts)
+        return self._labelled(cut(texts, starts, ends), tags, starts, ends, width=None)
 
     def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
         """Labels words, string [batch, words], in which "" after the last word is padding."""
@@ -393,20 +400,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         starts = first_bytes[:-1] - tf.gather(first_bytes, tf.gather(words.row_splits, text))
         starts, ends = words.with_values(starts), words.with_values(starts + sizes)
         return self._labelled(words, tags, starts, ends, width=tf.shape(padded)[1])
-
-    def _find(self, texts: tf.Tensor, tagger: WordTagger, types: EntityTypes) -> Tensors:
-        """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
-        pieces, starts, ends = split_words(texts, self.tokenizer)
-        found = types.entities(tagger(pieces), starts, ends)
-        names = tf.constant(types.names, tf.string)
-        kinds = found.types.with_values(tf.gather(names, found.types.values))
-        return {
-            "entities": cut(texts, found.starts, found.ends).to_tensor(""),
-            "types": kinds.to_tensor(""),
-            "starts": found.starts.to_tensor(-1),
-            "ends": found.ends.to_tensor(-1),
-            "scores": found.scores.to_tensor(0.0),
-        }
 
     def _labelled(
         self,
@@ -499,7 +492,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             signature, of, kind = "serving_default", "words", "labels"
 
         def answer(outputs: Outputs, place: int, row: int) -> list[dict[str, Any]]:
-            character = inputs.characters(texts[row])
+            character = characters(texts[row])
             starts = outputs["starts"][place]
             return [
                 {
@@ -568,7 +561,7 @@ def _sentences(
     ]
 
 
-def _askable(words: Sequence[inputs.Text]) -> list[inputs.Text]:
+def _askable(words: Sequence[Text]) -> list[Text]:
     """The words with " " for "", which a signature would take for padding."""
     return [word or " " for word in words]
 
@@ -596,3 +589,17 @@ def _activations(encoded: Encoded, features: str) -> tf.Tensor:
         "concat_last_four": lambda: tf.concat(layers[-4:], axis=-1),
         "sum_all": lambda: tf.add_n(layers),
     }[features]()
+
+
+def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:
+    """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
+    found = types.entities(*tag(texts))
+    names = tf.constant(types.names, tf.string)
+    kinds = found.types.with_values(tf.gather(names, found.types.values))
+    return {
+        "entities": cut(texts, found.starts, found.ends).to_tensor(""),
+        "types": kinds.to_tensor(""),
+        "starts": found.starts.to_tensor(-1),
+        "ends": found.ends.to_tensor(-1),
+        "scores": found.scores.to_tensor(0.0),
+    }

@@ -1,4 +1,7 @@
-"""Answers for many rows of strings: one loop for objects, SavedModels and evaluation."""
+"""Answers for many rows of strings: one loop for objects, SavedModels and evaluation.
+
+This package does without Keras, so that a command that asks a SavedModel starts early.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -6,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking.texts import Text, encoded
 from bert_tf.data.batching import batches_by_length
 from bert_tf.progress import Progress
-from bert_tf.tasks.inputs import Text, encoded
 
 # A string, or a list of strings, by the name of the input.
 Row = Mapping[str, Text | Sequence[Text]]

@@ -1,0 +1,102 @@
+"""A SavedModel that takes strings, asked without Keras."""
+
+import functools
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import tensorflow as tf
+
+from bert_tf.asking import Outputs, Row, tensors_of
+from bert_tf.errors import UserError
+from bert_tf.progress import say
+
+_FILE = "saved_model.pb"
+_DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
+
+
+def is_saved_model(path: str | os.PathLike) -> bool:
+    """Whether there is a SavedModel at `path`, or versions of one as servers have them."""
+    folder = Path(path)
+    try:
+        return (folder / _FILE).is_file() or bool(_versions(folder))
+    except OSError:  # a name that is too long
+        return False
+
+
+class SavedModel:
+    """A SavedModel that answers rows of strings; see `bert_tf.asking.Answers`.
+
+    Args:
+        path: its folder, for messages.
+        loaded: what TensorFlow has loaded.
+    """
+
+    def __init__(self, path: str, loaded: Any):
+        self.path = path
+        # The signatures keep their variables alive only through the loaded object.
+        self._loaded = loaded
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """The SavedModel at `path`, or the newest of the versions that are there.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        register_ops()
+        found = _find(os.fspath(path))
+        try:
+            return cls(found, tf.saved_model.load(found))
+        except _DAMAGE as error:
+            raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        """See `bert_tf.asking.Answers`."""
+        if signature not in self._loaded.signatures:
+            known = ", ".join(self._loaded.signatures)
+            raise UserError(f"{self.path} has no signature {signature!r}; it has {known}")
+        specs = self._loaded.signatures[signature].structured_input_signature[1]
+        for name, spec in specs.items():
+            if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
+                raise UserError(
+                    f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
+                    "predict asks models that take strings"
+                )
+        return {name: specs[name].shape.rank for name in sorted(specs)}
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """See `bert_tf.asking.Answers`."""
+        tensors = tensors_of(rows, self.ranks(signature))
+        outputs = self._loaded.signatures[signature](**tensors)
+        return {name: value.numpy() for name, value in outputs.items()}
+
+
+@functools.cache
+def register_ops() -> None:
+    """Makes the operations of TensorFlow Text known, without its Python part.
+
+    That part imports Keras, which takes longer than all the rest.
+    """
+    package = importlib.util.find_spec("tensorflow_text")
+    if package is None or not package.submodule_search_locations:
+        raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
+    libraries = Path(package.submodule_search_locations[0], "python", "ops").glob("*.so")
+    for library in sorted(libraries):
+        tf.load_op_library(str(library))
+
+
+def _versions(folder: Path) -> list[Path]:
+    found = (each.parent for each in folder.glob(f"*/{_FILE}"))
+    return [each for each in found if each.name.isdecimal()]
+
+
+def _find(path: str) -> str:
+    """The folder of the SavedModel at `path`, or of its newest version, as TF Serving has them."""
+    if (Path(path) / _FILE).is_file():
+        return path
+    newest = max(_versions(Path(path)), key=lambda version: int(version.name))
+    say(f"{path}: asking version {newest.name}, the newest")
+    return str(newest)

@@ -1,0 +1,65 @@
+"""A form of the encoder for CPUs, in which each LayerNorm of a block is one operation.
+
+TensorFlow's graph optimizer replaces the operations of a LayerNorm by oneDNN's kernel,
+`_MklLayerNorm` (`FindMklLayerNorm` in core/grappler/optimizers/remapper.cc of TensorFlow 2.20 and
+2.21). It has two faults:
+
+- The kernel always adds 1e-3 to the variance, whatever the graph says; BERT adds 1e-12. But
+  LayerNorm is the same for c * x with c² * epsilon as for x with epsilon. So the sums in front of a
+  LayerNorm are multiplied by c, which the weights before and after them can do at no cost.
+- The operation is also put into the graphs of GPUs, which have no such kernel. So a model in this
+  form must be placed on the CPU.
+"""
+
+import math
+from collections.abc import Iterable
+
+import keras
+
+from bert_tf.layers.layer_norm import FUSED_EPSILON, FUSED_TYPES
+from bert_tf.models.encoder import Encoder
+
+# A power of two changes no digit of a weight; a difference of epsilon below this is nothing.
+_SAME_EPSILON = 1e-9
+
+
+def can_fuse_norms(encoder: Encoder) -> bool:
+    """Whether the kernel computes in the encoder's precision, with room for larger numbers."""
+    return encoder.compute_dtype in FUSED_TYPES
+
+
+def fuse_norms(encoder: Encoder) -> None:
+    """Changes the weights and the form of an encoder for good; its outputs stay the same.
+
+    The residual stream, from the embeddings to the last block's last sum, is multiplied by c.
+
+    Args:
+        encoder: one that nothing else uses.
+    """
+    scale = _scale(encoder.config.layer_norm_eps)
+    _multiply(encoder.embeddings.layer_norm.weights, scale)
+    for block in encoder.blocks:
+        _multiply([block.attention.query_key_value.kernel], 1 / scale)
+        _multiply(block.attention.output_projection.weights, scale)
+        _multiply(block.attention_layer_norm.weights, scale)
+        _multiply([block.intermediate.kernel], 1 / scale)
+        _multiply(block.output_projection.weights, scale)
+        if block is not encoder.blocks[-1]:
+            _multiply(block.output_layer_norm.weights, scale)
+        block.attention_layer_norm.fused = block.output_layer_norm.fused = True
+    encoder.residual_scale = scale
+    if encoder.right_to_left is not None:
+        fuse_norms(encoder.right_to_left)
+
+
+def _scale(epsilon: float) -> float:
+    """c, for which c² * epsilon is what the kernel adds."""
+    exact = math.sqrt(FUSED_EPSILON / epsilon)
+    round_number = 2.0 ** round(math.log2(exact))
+    is_same = abs(FUSED_EPSILON / round_number**2 - epsilon) < _SAME_EPSILON
+    return round_number if is_same else exact
+
+
+def _multiply(weights: Iterable[keras.Variable], factor: float) -> None:
+    for weight in weights:
+        weight.assign(weight * factor)
