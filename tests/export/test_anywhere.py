@@ -104,6 +104,7 @@ def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, 
     assert vocabulary.read_text().splitlines() == tiny.VOCABULARY
 
 
+@pytest.mark.slow
 def test_of_a_run_nothing_is_needed(tmp_path):
     """The export of a fine-tuning has its accuracy, after the run and its vocabulary are gone."""
     path = tiny.write_finetuning(tmp_path)

@@ -114,6 +114,7 @@ def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_pa
     assert not (tmp_path / "run" / "metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
     spoil(2)  # [CLS]
     with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):
