@@ -30,11 +30,11 @@ test: $(READY)
 test-all: $(READY)
 	$(PYTEST)
 
-# The tests with the lines of bert_tf that they run: a table, and pages in build/coverage/.
+# Runs the tests and shows which lines of bert_tf they execute: a table, and pages in build/coverage/.
 coverage: $(RELEASE_READY)
 	$(PYTEST) -m "not slow" --cov bert_tf --cov-report term --cov-report html:build/coverage
 
-# The wheel and the tests with several versions of Python, TensorFlow and the rest, an hour and more:
+# Tests the wheel with several versions of Python, TensorFlow and the rest, for an hour and more:
 # make matrix ARGS="--help"
 matrix: $(RELEASE_READY)
 	$(BIN)/python -m tests.matrix $(ARGS)
@@ -52,13 +52,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check --diff .
 	$(BIN)/mypy
 
-# The source distribution and the wheel, in dist/.
+# Builds the source distribution and the wheel in dist/, and checks them.
 wheel: $(RELEASE_READY)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
 
-# What is known to be vulnerable in the reference environment.
+# Lists known vulnerabilities of the packages in the reference environment.
 audit: $(RELEASE_READY)
 	$(BIN)/python -m pip_audit --requirement requirements.lock --no-deps --disable-pip
 

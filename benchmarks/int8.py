@@ -94,7 +94,8 @@ def _compare(path: Path) -> list[tuple[str, ...]]:
 
 def _encoding(model: keras.Model) -> Callable[[], Any]:
     """A step of its encoder, with constants for weights, traced now."""
-    served = ServedModel(model, freeze=True)
+    # For any device, as only then is it this model itself, whose products are replaced.
+    served = ServedModel(model, freeze=True, device="any")
     batch = inputs.full_batch(_BATCH, _LENGTH, model.encoder.config.vocab_size)
     tensors = {name: tf.constant(value) for name, value in batch.items()}
     encode = served.function(lambda features: model.encoder.encode(features).layers[-1])

@@ -297,8 +297,8 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
         "--device",
         choices=("cpu", "any"),
         default="cpu",
-        help="where it computes: on the CPU (the default), in the form that is fastest there, or "
-        "wherever the server has a device, such as a GPU",
+        help="cpu (the default) computes on the CPU, in the form that is fastest there; any leaves "
+        "the device to the server, for example a GPU",
     )
     parser.add_argument(
         "--version",

@@ -156,14 +156,12 @@ def export(arguments: argparse.Namespace) -> None:
 
 def convert(arguments: argparse.Namespace) -> None:
     """Rewrites a checkpoint."""
-    from bert_tf.checkpoints import conversion
+    if arguments.verify and arguments.to != "model_garden":
+        raise UserError("--verify is for --to model_garden; leave it out")
+    from bert_tf.checkpoints import conversion, model_garden_classes
     from bert_tf.tasks import loading
 
     if arguments.verify:
-        if arguments.to != "model_garden":
-            raise UserError("--verify is for --to model_garden; leave it out")
-        from bert_tf.checkpoints import model_garden_classes
-
         model_garden_classes.require()  # before the work
     conversion.convert(arguments.source, arguments.destination, arguments.to, loading.find)
     if arguments.verify:
@@ -171,7 +169,11 @@ def convert(arguments: argparse.Namespace) -> None:
 
 
 def _verify(folder: str) -> None:
-    """Says whether Model Garden's classes compute from a checkpoint what ours do."""
+    """Prints the difference between what Model Garden's classes and ours compute.
+
+    Raises:
+        UserError: it is too large.
+    """
     from bert_tf.checkpoints import model_garden_classes
     from bert_tf.tasks import loading
 

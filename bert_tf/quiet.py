@@ -11,10 +11,9 @@ from typing import Any
 
 from bert_tf.errors import UserError
 
-# With this variable set, oneDNN orders the weights of a product for its kernels once and keeps them
-# so: see `AreWeightsFrozen` in TensorFlow's core/util/onednn_env_vars.cc and what is_weight_const_
-# does in core/kernels/mkl/mkl_matmul_op_fused.cc. Whatever is assigned to them later is not looked
-# at.
+# With this variable set, oneDNN reorders the weights of a product for its kernels once and keeps
+# that copy: see `AreWeightsFrozen` in TensorFlow's core/util/onednn_env_vars.cc and the uses of
+# `is_weight_const_` in core/kernels/mkl/mkl_matmul_op_fused.cc. Later assignments are ignored.
 FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 # What `python -m export` runs in a checkout.
 _EXPORTER = Path(__file__).resolve().parents[1] / "export" / "__main__.py"
@@ -32,19 +31,19 @@ def prepare_environment() -> None:
 
 
 def prepare_to_serve() -> None:
-    """Imports TensorFlow for a process that only answers; does nothing where it is imported.
+    """Imports TensorFlow for a process that only answers; does nothing if it is imported already.
 
-    TensorFlow imports Keras at its end where there is one. Without it a command that asks a
-    SavedModel starts a third earlier, in three quarters of the memory. Keras can be imported later.
+    TensorFlow imports Keras if it is installed. Without Keras, a command that queries a SavedModel
+    takes three quarters of the time and of the memory. Keras can be imported later.
     """
     if "tensorflow" in sys.modules or "keras" in sys.modules:
         return
     os.environ.setdefault(FIXED_WEIGHTS, "1")
-    # By default only on processors with AVX512-VNNI or AMX; on others, too, batches are answered
-    # faster with it, and single texts as fast (benchmarks/README.md).
+    # The default on processors with AVX512-VNNI or AMX only. On others, batches are faster with
+    # oneDNN too, and single texts are as fast (benchmarks/README.md).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     hidden: dict[str, Any] = sys.modules
-    hidden["keras"] = None  # such an import fails
+    hidden["keras"] = None  # now its import fails
     try:
         import tensorflow  # noqa: F401
     finally:

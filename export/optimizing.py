@@ -3,8 +3,8 @@
 A process that loads a graph optimizes each function twice, with whatever calls it and again when it
 is called itself, and every pass copies it, with frozen weights if there are any. The passes that
 look for memory to save, and those that go through MLIR, find nothing in a model and take most of
-the time. Two rounds of the others are needed: GELU by tanh becomes a part of its product only in
-the second.
+the time. The other passes need two rounds: the tanh form of GELU becomes part of its product only
+in the second.
 """
 
 from pathlib import Path

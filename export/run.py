@@ -60,8 +60,12 @@ def export_run(
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     settings |= {"pair": True} if pair else {}
     settings |= {"unanswerable": True} if unanswerable else {}
-    how = {"precision": precision or "float32", "freeze": freeze, "version": version}
-    how["device"] = device
+    how = {
+        "precision": precision or "float32",
+        "freeze": freeze,
+        "version": version,
+        "device": device,
+    }
     if kind != "task":
         if labels or pair or unanswerable:
             raise UserError(

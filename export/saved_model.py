@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from bert_tf.asking.saved_model import register_ops
 from bert_tf.export import model_card, optimizing, warmup
 from bert_tf.export.model_card import Origin
 from bert_tf.export.service import Service, Signature, Tensors, endpoint, traced
@@ -50,8 +51,7 @@ def _assets(service: Service, folder: Path) -> dict[str, tf.saved_model.Asset]:
 
 def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors]:
     """What the SavedModel answers to each signature's example."""
-    import tensorflow_text  # noqa: F401  its ops are in the graph
-
+    register_ops()
     loaded = tf.saved_model.load(str(folder))
     return {
         name: loaded.signatures[name](**signature.example_tensors())

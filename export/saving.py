@@ -57,8 +57,7 @@ def save_task(
     Returns:
         The folder that was written: `out`, or in it the one of the version.
     """
-    served = ServedModel(in_precision(model, precision), freeze, device)
-    services = {"": TaskService(model, served)}
+    services = {"": TaskService(model, ServedModel(model, freeze, device, precision))}
     return save(services, out, version, model.origin)
 
 
@@ -86,7 +85,7 @@ def save_kind(
         precision: "float32" or "bfloat16"; by default the one that the model computes in.
         freeze: make the weights constants, in that precision.
         version: write the folder of this number in `out`, as TensorFlow Serving expects.
-        device: as for `TaskModel.export`; of kind "hub" it is always any.
+        device: as for `TaskModel.export`; for kind "hub" it is always "any".
         origin: what the model card says of the model's making.
         **options: `max_length`, tokens of a text or of a window of a longer one: by default as many
             as the model has positions. Of kind "embedding" `pooling`: "mean" (the default), "cls"
@@ -165,13 +164,13 @@ def _services(
     encoder.config.check_length("max_length", options.get("max_length") or 0)
     if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
         model = encoder
-    model = in_precision(model, precision)
     if kind == "hub":
         if freeze:
             raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
-        return hub.pair(model, tokenizer, **options)
+        return hub.pair(in_precision(model, precision), tokenizer, **options)
     services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
-    return {"": services[kind](ServedModel(model, freeze, device), tokenizer, **options)}
+    served = ServedModel(model, freeze, device, precision)
+    return {"": services[kind](served, tokenizer, **options)}
 
 
 def _place(out: Path, name: str, version: int | None) -> Path:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
-from bert_tf.export.precision import copied
+from bert_tf.export.precision import copied, in_precision
 from bert_tf.models.fused_norms import can_fuse_norms, fuse_norms
 
 # Where an export computes.
@@ -34,21 +34,30 @@ class ServedModel:
         model: what is served.
         freeze: whether its weights become constants of the graph.
         device: "cpu" places it on the CPU, in the form that is fastest there
-            (`bert_tf.models.fused_norms`); "any" leaves the place to whoever runs it.
+            (`bert_tf.models.fused_norms`); "any" leaves the device to the program that runs it.
+        precision: "float32" or "bfloat16"; None is the one that the model computes in.
 
     Raises:
-        UserError: the weights are too many for a graph.
+        UserError: an unknown precision, or the weights are too many for a graph.
     """
 
-    def __init__(self, model: keras.Model, freeze: bool = False, device: Device = "cpu"):
+    def __init__(
+        self,
+        model: keras.Model,
+        freeze: bool = False,
+        device: Device = "cpu",
+        precision: str | None = None,
+    ):
         self._device = "/device:CPU:0" if device == "cpu" else None
-        if device == "cpu" and can_fuse_norms(getattr(model, "encoder", model)):
-            model = copied(model, model.dtype_policy)
-            fuse_norms(getattr(model, "encoder", model))
-        self._model = model
+        served = in_precision(model, precision)
+        if device == "cpu" and can_fuse_norms(getattr(served, "encoder", served)):
+            if served is model:
+                served = copied(model, model.dtype_policy)
+            fuse_norms(getattr(served, "encoder", served))
+        self._model = served
         self._frozen = freeze
         # Within it the model reads its weights.
-        self._weights = _Constants(model) if freeze else _Stored(model)
+        self._weights = _Constants(served) if freeze else _Stored(served)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -76,7 +85,8 @@ class ServedModel:
 
         Args:
             compute: takes a tensor, or tensors in any structure, of which only the ranks and
-                dtypes may matter.
+                dtypes may matter. It must reach the parts through this object: the model that was
+                given may have been copied.
         """
 
         if isinstance(self._weights, _Constants):
@@ -103,8 +113,8 @@ class ServedModel:
 class _Stored(keras.StatelessScope):
     """Within this scope matrices are variables, in the dtype that the model computes in.
 
-    Vectors are constants, as TensorFlow's optimizer knows LayerNorm only with constants. Matrices
-    are not, since a process that loads a graph copies its constants several times.
+    Vectors are constants, as TensorFlow's optimizer recognizes a LayerNorm only with constants.
+    Matrices are not, since a process that loads a graph copies its constants several times.
 
     Attributes:
         variables: the matrices; those of the model itself where it computes in their dtype.
@@ -116,13 +126,13 @@ class _Stored(keras.StatelessScope):
         self._vectors: dict[int, np.ndarray] = {}
         is_stored_so = model.compute_dtype == model.variable_dtype
         for weight in model.weights:
-            array = _for_serving(weight, model.compute_dtype)
-            if array.ndim < 2:
-                self._vectors[id(weight)] = array
+            if weight.ndim < 2:
+                self._vectors[id(weight)] = _for_serving(weight, model.compute_dtype)
             elif is_stored_so:
                 self._matrices[id(weight)] = weight.value
             else:
-                self._matrices[id(weight)] = tf.Variable(array, trainable=False)
+                stored = tf.Variable(_for_serving(weight, model.compute_dtype), trainable=False)
+                self._matrices[id(weight)] = stored
         self.variables = list(self._matrices.values())
 
     def get_current_value(self, variable: keras.Variable) -> tf.Tensor | None:
@@ -166,7 +176,7 @@ class _Constants(keras.StatelessScope):
         """The constant, in the graph that is being built."""
         if id(variable) not in self._functions:
             return None
-        if self.readers == 1 or len(variable.shape) < 2:  # a vector is worth no function
+        if self.readers == 1 or variable.ndim < 2:  # a vector is worth no function
             return self._constants[id(variable)]()
         return self._functions[id(variable)].get_concrete_function()()
 

@@ -39,7 +39,7 @@ def encode(settings: dict[str, Any]) -> Job:
     # As an export holds the encoder.
     served = ServedModel(encoder, settings["frozen"])
     last_layer = served.function(
-        lambda features: tf.cast(encoder.encode(features).restore(), tf.float32)
+        lambda features: tf.cast(served.encode(features).restore(), tf.float32)
     )
     function = tf.function(lambda **features: last_layer(features)).get_concrete_function(
         **{name: tf.TensorSpec([None, None], tf.int32, name) for name in tensors}

@@ -1,6 +1,6 @@
 """Answers for many rows of strings: one loop for objects, SavedModels and evaluation.
 
-This package does without Keras, so that a command that asks a SavedModel starts early.
+This package does not import Keras, so that a command that queries a SavedModel starts fast.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

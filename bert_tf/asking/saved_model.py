@@ -1,4 +1,4 @@
-"""A SavedModel that takes strings, asked without Keras."""
+"""A SavedModel that takes strings, queried without importing Keras."""
 
 import functools
 import importlib.util
@@ -76,15 +76,26 @@ class SavedModel:
 
 @functools.cache
 def register_ops() -> None:
-    """Makes the operations of TensorFlow Text known, without its Python part.
+    """Registers the operations of TensorFlow Text, without importing its Python part.
 
-    That part imports Keras, which takes longer than all the rest.
+    That part imports Keras, which takes longer than all the rest. The folder of the libraries is
+    not documented (TensorFlow Text 2.20 and 2.21); `bert_tf.compat` itself imports Keras.
+
+    Raises:
+        UserError: TensorFlow Text is not installed.
+        ImportError: its libraries are in another folder.
     """
     package = importlib.util.find_spec("tensorflow_text")
     if package is None or not package.submodule_search_locations:
         raise UserError("tensorflow-text is not installed; install it: pip install tensorflow-text")
-    libraries = Path(package.submodule_search_locations[0], "python", "ops").glob("*.so")
-    for library in sorted(libraries):
+    folder = Path(package.submodule_search_locations[0], "python", "ops")
+    libraries = sorted(folder.glob("*.so"))
+    if not libraries:
+        raise ImportError(
+            f"{folder} holds no libraries of operations; install a version of tensorflow-text that "
+            "bert_tf's requirements allow"
+        )
+    for library in libraries:
         tf.load_op_library(str(library))
 
 

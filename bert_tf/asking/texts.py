@@ -1,4 +1,4 @@
-"""A text that is asked, as a string or as its bytes."""
+"""An input text, as a string or as its bytes."""
 
 from collections.abc import Callable
 

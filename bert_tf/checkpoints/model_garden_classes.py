@@ -1,6 +1,6 @@
 """Model Garden's own classes (tf-models-official, the extra `model-garden`), and what they compute.
 
-They stand on legacy Keras, so their weights are restored from a checkpoint, and never assigned.
+They use legacy Keras, and their weights are restored from a checkpoint.
 """
 
 import warnings
@@ -17,11 +17,12 @@ from bert_tf.checkpoints.model_garden import PREFIX
 from bert_tf.errors import UserError
 from bert_tf.extras import optional
 from bert_tf.models import EncoderConfig
+from bert_tf.models.encoder import INPUTS
 
 # Largest difference of outputs that rounding explains, from float32 products in another order.
 TOLERANCE = 2e-5
 
-_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+# Most tokens of a row.
 _LENGTH = 64
 
 
@@ -87,7 +88,7 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
 
 
 def _official(module: str) -> Any:
-    with warnings.catch_warnings():  # of its own old imports
+    with warnings.catch_warnings():  # its imports warn of their own age
         warnings.simplefilter("ignore")
         return optional(f"official.nlp.{module}", "model-garden", "Model Garden's own classes")
 
@@ -135,7 +136,7 @@ def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
         mask,
         random.randint(0, config.type_vocab_size, shape),
     )
-    return {name: tf.constant(array, tf.int32) for name, array in zip(_INPUTS, arrays, strict=True)}
+    return {name: tf.constant(array, tf.int32) for name, array in zip(INPUTS, arrays, strict=True)}
 
 
 def _outputs(theirs: Any, batch: Mapping[str, tf.Tensor], description: Description) -> dict:
@@ -161,7 +162,7 @@ def _flat(found: Any, description: Description) -> dict[str, np.ndarray]:
 
 
 def _valid(batch: Mapping[str, tf.Tensor], value: np.ndarray) -> tuple | np.ndarray:
-    """Selects what is not padding: all of a row's output, or that of its tokens."""
+    """An index of what is not padding: the tokens of a row, or all of an output without tokens."""
     mask = batch["input_mask"].numpy()
     return mask.astype(bool) if value.shape[:2] == mask.shape else (Ellipsis,)
 

@@ -19,7 +19,11 @@ class TokenizerConfig:
 
     @property
     def settled_lower_case(self) -> bool:
-        """`lower_case` of a run that was started, when it was decided if it had been null."""
+        """`lower_case` of a run that has started, which decides it if it is null.
+
+        Raises:
+            UserError: it is null.
+        """
         if self.lower_case is None:
             raise UserError("tokenizer.lower_case is not known; set it to true or false")
         return self.lower_case

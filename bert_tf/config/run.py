@@ -212,10 +212,10 @@ def load_for(
 def load_for(
     command: str, path: str | os.PathLike, overrides: Sequence[str] = ()
 ) -> PretrainingRun | FinetuningRun:
-    """As `load`, if the configuration is of a task that `command` is for.
+    """Like `load`, for a configuration whose task is one of `command`.
 
     Raises:
-        UserError: as `load`; it is of another task.
+        UserError: as `load`; the task is one of another command.
     """
     config = load(path, overrides)
     kind = FinetuningRun if command == "finetune" else PretrainingRun

@@ -70,8 +70,8 @@ class EncodedRows:
 class TrainingRows(ABC):
     """Labelled rows that a model can be trained on.
 
-    Where the length of rows is fixed, other ones, padded to that length, take the place of
-    `encoded` in a copy, whose `take` has to go by them.
+    For rows of a fixed length, a copy is made whose `encoded` is padded to that length. `take` must
+    read the rows from `encoded`.
 
     Attributes:
         encoded: the packed inputs.

@@ -38,6 +38,13 @@ class Question(NamedTuple):
     context: str
     answers: tuple[Answer, ...] | None
 
+    @property
+    def known_answers(self) -> tuple[Answer, ...]:
+        """`answers` of data that have them. Raises ValueError where they are None."""
+        if self.answers is None:
+            raise ValueError(f"question {self.id} has no answers")
+        return self.answers
+
     def answer_bytes(self) -> tuple[int, int] | None:
         """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
 

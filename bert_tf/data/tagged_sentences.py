@@ -25,6 +25,13 @@ class Sentence(NamedTuple):
     line: int | None = None
     document: int = 0
 
+    @property
+    def known_tags(self) -> tuple[str, ...]:
+        """`tags` of data that have them. Raises ValueError where they are None."""
+        if self.tags is None:
+            raise ValueError(f"sentence {self.row} has no tags")
+        return self.tags
+
     def place(self, word: int) -> str:
         """Where word `word`, counted from 0, stands, for a message."""
         if self.line is None:

@@ -88,7 +88,7 @@ class TagPictures(Pictures):
         whole: TaggedTexts = subject.read_dev()
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
         logits = subject.model.infer(data)
-        tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
+        tags = [tag for sentence in data.sentences for tag in sentence.known_tags]
         words = [word for sentence in data.sentences for word in sentence.words]
         kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))

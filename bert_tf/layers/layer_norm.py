@@ -5,8 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# What oneDNN's kernel computes in, and what it adds to the variance: see
-# `bert_tf.models.fused_norms`.
+# The types of `_MklLayerNorm`, and what it adds to the variance: see `bert_tf.models.fused_norms`.
 FUSED_TYPES = ("float32", "bfloat16")
 FUSED_EPSILON = 1e-3
 
@@ -20,7 +19,8 @@ class LayerNorm(keras.layers.Layer):
             hence the float32 arithmetic.
 
     Attributes:
-        fused: whether it is the layer of `bert_tf.models.fused_norms`, with another epsilon.
+        fused: whether `call` uses the form of `bert_tf.models.fused_norms`, whose epsilon is
+            `FUSED_EPSILON`.
     """
 
     def __init__(self, epsilon: float = 1e-12, **kwargs: Any):
@@ -59,11 +59,11 @@ class LayerNorm(keras.layers.Layer):
         return tf.cast(self.beta + centred * scale, self.compute_dtype)
 
     def _fused(self, x: tf.Tensor, residual: tf.Tensor | None) -> tf.Tensor:
-        """The same in a form that TensorFlow's graph optimizer knows, in the compute dtype.
+        """The same in a form that TensorFlow's graph optimizer recognizes, in the compute dtype.
 
-        `add_n` of a product with its bias and of a residual becomes a part of the product's kernel,
-        and all the rest one operation that computes in float32. That requires that `gamma` and
-        `beta` are constants of the graph, axes counted from the left, and exactly these operations.
+        The optimizer makes `add_n` of a product and a residual a part of the product, and the other
+        operations one `_MklLayerNorm`, which computes in float32. This requires exactly these
+        operations, axes counted from the left, and constants of the graph for `gamma` and `beta`.
         """
         if residual is not None:
             x = tf.add_n([x, residual])

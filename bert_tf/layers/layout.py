@@ -112,32 +112,26 @@ class UnpaddedLayout:
         the tokens over their rows.
         """
         size = tokens.shape[-1] // (parts * num_heads)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            places = self._places_of_vectors(num_heads, parts)
+            return tf.gather(tf.reshape(upstream, [-1, size]), places)
+
         vectors = tf.reshape(tokens, [-1, size])
-
-        @tf.custom_gradient
-        def turn(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                places = self._places_of_vectors(num_heads, parts)
-                return tf.gather(tf.reshape(upstream, [-1, size]), places)
-
-            return tf.gather(x, self._vectors_at_places(num_heads, parts)), gradient
-
-        return tf.unstack(turn(vectors), parts)
+        found = _gather(vectors, self._vectors_at_places(num_heads, parts), gradient)
+        return tf.unstack(found, parts)
 
     def from_heads(self, heads: tf.Tensor) -> tf.Tensor:
         """[batch, heads, row_len, size] -> [tokens, heads * size]."""
         num_heads, size = heads.shape[1], heads.shape[3]
 
-        @tf.custom_gradient
-        def turn(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                spread = tf.gather(upstream, self._vectors_at_places(num_heads, 1)[0])
-                return _zero_unless(self.key_mask[:, tf.newaxis], spread)
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            spread = tf.gather(upstream, self._vectors_at_places(num_heads, 1)[0])
+            return tf.reshape(_zero_unless(self.key_mask[:, tf.newaxis], spread), [-1, size])
 
-            places = self._places_of_vectors(num_heads, 1)
-            return tf.gather(tf.reshape(x, [-1, size]), places), gradient
-
-        return tf.reshape(turn(heads), [-1, num_heads * size])
+        vectors = tf.reshape(heads, [-1, size])
+        found = _gather(vectors, self._places_of_vectors(num_heads, 1), gradient)
+        return tf.reshape(found, [-1, num_heads * size])
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
@@ -190,37 +184,24 @@ class UnpaddedLayout:
         place = ((part * self._batch + row) * num_heads + head) * self._row_len + column
         return tf.reshape(place, [-1])
 
-    # The two gathers below are each other's gradient, and so are those of the heads. That avoids
-    # the slow segment sum that TensorFlow would use for a general gather.
-
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, ...] -> [batch * row_len, ...]; a copy of some token at padding.
 
         What is copied to padding never counts: masked keys have probability zero and the outputs
         of padded queries are not read. The gradient there is zero, and is dropped.
         """
-
-        @tf.custom_gradient
-        def spread(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-            return tf.gather(x, self._tokens), lambda upstream: tf.gather(upstream, self._places)
-
-        return spread(tokens)
+        return _gather(tokens, self._tokens, lambda upstream: tf.gather(upstream, self._places))
 
     def _collect(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch * row_len, ...] -> [tokens, ...]; its gradient is zero at padding."""
-        padding = tf.logical_not(tf.reshape(self.key_mask, [-1]))
 
-        @tf.custom_gradient
-        def collect(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-            def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                places = [-1] + [1] * (upstream.shape.rank - 1)
-                zero = tf.zeros([], upstream.dtype)
-                spread = tf.gather(upstream, self._tokens)
-                return tf.where(tf.reshape(padding, places), zero, spread)
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            places = [-1] + [1] * (upstream.shape.rank - 1)
+            spread = tf.gather(upstream, self._tokens)
+            real = tf.reshape(self.key_mask, places)
+            return tf.where(real, spread, tf.zeros([], upstream.dtype))
 
-            return tf.gather(x, self._places), gradient
-
-        return collect(rows)
+        return _gather(rows, self._places, gradient)
 
 
 TokenLayout = PaddedLayout | UnpaddedLayout
@@ -237,6 +218,20 @@ def _rounded_up(number: tf.Tensor) -> tf.Tensor:
     """
     numbers = tf.constant(_ROUND_NUMBERS)
     return tf.gather(numbers, tf.searchsorted(numbers, number[tf.newaxis])[0])
+
+
+def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
+    """`x` at `index`, where the gradient of `x` is a gather too.
+
+    Spreading tokens over rows and collecting them are each other's gradient. That avoids the slow
+    segment sum that TensorFlow would use for a general gather.
+    """
+
+    @tf.custom_gradient
+    def gather(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        return tf.gather(x, index), gradient
+
+    return gather(x)
 
 
 def _zero_unless(keep: tf.Tensor, values: tf.Tensor) -> tf.Tensor:

@@ -35,7 +35,7 @@ def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) ->
     exact = f1 = 0.0
     for each in questions:
         if each.id in answers:
-            answer, given = answers[each.id], [text for text, _ in each.answers or ()]
+            answer, given = answers[each.id], [text for text, _ in each.known_answers]
             exact += max(_exact(answer, text) for text in given)
             f1 += max(_f1(answer, text) for text in given)
     return {"exact_match": 100 * (exact / len(questions)), "f1": 100 * (f1 / len(questions))}
@@ -125,7 +125,7 @@ def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[s
         if each.id not in answers:
             continue
         answer = answers[each.id]
-        given = [text for text, _ in each.answers or () if normalized(text)] or [""]
+        given = [text for text, _ in each.known_answers if normalized(text)] or [""]
         exact = max(_exact(answer, text) for text in given)
         # Where one of both is no answer, they are equal or have nothing in common.
         f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)

@@ -85,7 +85,7 @@ class Encoder(Extensible, keras.Model):
             raise UserError(f"unknown layout {layout!r}; choose {' or '.join(LAYOUTS)}")
         self.config = config
         self.layout = layout
-        # What tokens between the blocks are multiplied by: see `bert_tf.models.fused_norms`.
+        # Tokens between the blocks are multiplied by this: see `bert_tf.models.fused_norms`.
         self.residual_scale = 1.0
         # With a GPU present Keras compiles with XLA by itself, and would do so again for every
         # new number of tokens.
@@ -275,8 +275,8 @@ class Encoder(Extensible, keras.Model):
             layout.flatten(type_ids),
             training=training,
         )
-        # Without a size of its own TensorFlow's optimizer takes the number of tokens for three
-        # numbers, those of the ids, and leaves the first LayerNorm in pieces.
+        # This gives TensorFlow's optimizer one number of tokens. The sum of three embeddings has an
+        # unknown one for each of them, and the optimizer would not fuse the first LayerNorm.
         tokens = tf.reshape(tokens, [-1, self.config.hidden_size])
         return layout, tokens, attention_bias(layout.key_mask, self._direction)
 

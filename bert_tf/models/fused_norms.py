@@ -1,14 +1,14 @@
 """A form of the encoder for CPUs, in which each LayerNorm of a block is one operation.
 
-TensorFlow's graph optimizer replaces the operations of a LayerNorm by oneDNN's kernel,
-`_MklLayerNorm` (`FindMklLayerNorm` in core/grappler/optimizers/remapper.cc of TensorFlow 2.20 and
-2.21). It has two faults:
+TensorFlow's graph optimizer replaces the operations of a LayerNorm by oneDNN's `_MklLayerNorm`
+(`FindMklLayerNorm` in core/grappler/optimizers/remapper.cc). This replacement has two faults in
+TensorFlow 2.20:
 
-- The kernel always adds 1e-3 to the variance, whatever the graph says; BERT adds 1e-12. But
-  LayerNorm is the same for c * x with c² * epsilon as for x with epsilon. So the sums in front of a
-  LayerNorm are multiplied by c, which the weights before and after them can do at no cost.
-- The operation is also put into the graphs of GPUs, which have no such kernel. So a model in this
-  form must be placed on the CPU.
+- `_MklLayerNorm` always adds 1e-3 to the variance, whatever the graph says; BERT adds 1e-12. But
+  LayerNorm of c * x with c² * epsilon equals LayerNorm of x with epsilon. So each sum before a
+  LayerNorm is multiplied by c, and the weights before and after the sum absorb that factor.
+- The optimizer also creates `_MklLayerNorm` on GPUs, which have no kernel for it. So a model in
+  this form must be placed on the CPU.
 """
 
 import math
@@ -19,22 +19,22 @@ import keras
 from bert_tf.layers.layer_norm import FUSED_EPSILON, FUSED_TYPES
 from bert_tf.models.encoder import Encoder
 
-# A power of two changes no digit of a weight; a difference of epsilon below this is nothing.
+# Smaller differences of epsilon are negligible, and a power of two changes only exponents.
 _SAME_EPSILON = 1e-9
 
 
 def can_fuse_norms(encoder: Encoder) -> bool:
-    """Whether the kernel computes in the encoder's precision, with room for larger numbers."""
+    """Whether `_MklLayerNorm` has the encoder's precision, and large numbers fit into it."""
     return encoder.compute_dtype in FUSED_TYPES
 
 
 def fuse_norms(encoder: Encoder) -> None:
-    """Changes the weights and the form of an encoder for good; its outputs stay the same.
+    """Changes the weights and the form of an encoder permanently; its outputs stay the same.
 
     The residual stream, from the embeddings to the last block's last sum, is multiplied by c.
 
     Args:
-        encoder: one that nothing else uses.
+        encoder: an encoder that nothing else uses.
     """
     scale = _scale(encoder.config.layer_norm_eps)
     _multiply(encoder.embeddings.layer_norm.weights, scale)
@@ -53,7 +53,7 @@ def fuse_norms(encoder: Encoder) -> None:
 
 
 def _scale(epsilon: float) -> float:
-    """c, for which c² * epsilon is what the kernel adds."""
+    """The factor c, for which c² * epsilon is FUSED_EPSILON."""
     exact = math.sqrt(FUSED_EPSILON / epsilon)
     round_number = 2.0 ** round(math.log2(exact))
     is_same = abs(FUSED_EPSILON / round_number**2 - epsilon) < _SAME_EPSILON

@@ -68,7 +68,7 @@ def run(
 def _load(path: str) -> Answers:
     if is_saved_model(path):
         return SavedModel.load(path)
-    # Brings Keras.
+    # This imports Keras.
     from bert_tf.tasks import load
 
     return load(path)

@@ -131,10 +131,10 @@ class RunFacts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TracedFacts(RunFacts):
-    """A finished run that went on from a pre-training of bert_tf, or from none.
+    """A finished run whose pre-training is known: a run of bert_tf, or none.
 
     Attributes:
-        origin: that pre-training.
+        origin: the pre-training.
     """
 
     origin: Origin

@@ -88,7 +88,7 @@ def load_model(
     layout: str = "unpadded",
     **settings: Any,
 ) -> TaskModel:
-    """As `load`, for all that is no SavedModel."""
+    """Like `load`, but without SavedModels."""
     check_no_pair(path)
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
     if _is_keras_file(path) and is_whole:
@@ -254,7 +254,7 @@ def _built(
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, which a {cls.__name__} has not; leave them out")
     encoder = Encoder(description.encoder, **encoder_options)
-    # Its constructor takes other arguments than that of the class above it.
+    # The constructors of subclasses take other arguments than `TaskModel`'s.
     make: Callable[..., Model] = cls
     try:
         return make(encoder, tokenizer, **named, **known | dict(settings))

@@ -248,7 +248,7 @@ class TaskModel(EncoderModel):
         """The same model with new weights, around another encoder."""
         head = {name: value for name, value in self.head.items() if name != "num_classes"}
         own = {"labels": self.labels} if self.has_labels else {}
-        # Its constructor takes other arguments than this class's.
+        # The constructors of subclasses take other arguments than this class's.
         make: Callable[..., Self] = type(self)
         model = make(encoder, self._tokenizer, **own, **head, **self.settings)
         model.origin = self.origin
@@ -405,8 +405,8 @@ class TaskModel(EncoderModel):
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
             precision: "float32" or "bfloat16"; None is the one that the model computes in.
             freeze: whether the weights become constants, in that precision.
-            device: "cpu" computes on the CPU, in the form that is fastest there; "any" where the
-                program that runs it has a device, such as a GPU.
+            device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
+                device to the program that runs the export, for example a GPU.
             **kwargs: as in Keras.
 
         Raises:

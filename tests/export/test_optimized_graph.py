@@ -43,5 +43,5 @@ def test_nothing_is_transposed_in_any_block(found):
 
 
 def test_the_numbers_are_those_of_the_model(found):
-    # The kernel of LayerNorm adds 1e-3 to every variance, which the weights have to make up for.
+    # `_MklLayerNorm` adds 1e-3 to every variance, which the weights must compensate for.
     assert found["difference"] < 1e-5

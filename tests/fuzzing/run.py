@@ -60,7 +60,7 @@ def main(inputs: int, scratch: Path, names: list[str]) -> None:
         grown = in_use("resident") - before
         told = ", ".join(f"{count} {result}" for result, count in results.items())
         print(f"{name}: {told}, {grown >> 20} MiB more")
-        # TensorFlow has files of its own there until the process ends, and Python what it compiled.
+        # TensorFlow keeps files of its own there until the process ends, and Python its bytecode.
         left = {each.name for each in temporary.iterdir() if each.is_dir()} - {"__pycache__"}
         assert not left, f"temporary files are left: {left}"
         assert results["refused"], "no input was refused: they are no good"

@@ -174,7 +174,7 @@ class QuestionAnswerer(TaskModel):
             self.null_threshold or 0.0,
         )
 
-    # The answers stand where Keras has the size of a batch.
+    # The third argument is `answers`, where Keras has `batch_size`.
     def fit(  # type: ignore[override]
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> keras.callbacks.History:

@@ -69,7 +69,7 @@ class TaggedTexts:
     @property
     def tags(self) -> list[list[str]]:
         """Their tags, which have to be known."""
-        return [[tag for each in text for tag in each.tags or ()] for text in self._grouped()]
+        return [[tag for each in text for tag in each.known_tags] for text in self._grouped()]
 
     def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
         """A value for every word of the file -> a list for each sentence."""
@@ -330,7 +330,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         labels = np.array([label for text in self._classes(rows) for label in text])
         if EntityTypes.are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            gold = [each.tags or () for each in rows.sentences]
+            gold = [each.known_tags for each in rows.sentences]
             metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
@@ -361,7 +361,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         """
         tagger = self._tagger(network)
 
-        # One function that both signatures of texts call: it is in the graph once.
+        # Both signatures of texts call this function, so the graph holds it once.
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
         def tag(texts: tf.Tensor) -> tuple[Tags, tf.RaggedTensor, tf.RaggedTensor]:
             pieces, starts, ends = split_words(texts, self.tokenizer)
@@ -518,7 +518,7 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
     Raises:
         UserError: there is no entity, or one label only.
     """
-    found = {tag for each in rows.sentences for tag in each.tags or ()}
+    found = {tag for each in rows.sentences for tag in each.known_tags}
     if not EntityTypes.are_tags(sorted(found)):
         if len(found) < 2:
             raise UserError(f"{source}: only one label, {found.pop()!r}; there must be two or more")
