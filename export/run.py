@@ -46,8 +46,13 @@ def export_run(
         kind: see `bert_tf.export.saving`.
         pooling: of kind "embedding", see `EmbeddingService`.
         precision: "float32" (the default) or "bfloat16".
-        freeze, version, device: see `TaskModel.export`.
-        pair, unanswerable, max_length, labels: what a bare checkpoint does not say of its inputs.
+        freeze: see `TaskModel.export`.
+        version: see `TaskModel.export`.
+        device: see `TaskModel.export`.
+        pair: for a bare checkpoint, whether its inputs are pairs of texts.
+        unanswerable: for a bare checkpoint, whether a context may hold no answer.
+        max_length: for a bare checkpoint, most tokens of an input.
+        labels: for a bare checkpoint, names of the classes.
 
     Returns:
         The folder that was written.

@@ -474,14 +474,13 @@ class TaskModel(EncoderModel):
         validation data as `val_…`.
 
         Args:
-            x, y: the inputs and targets, see the class; or a batched dataset of (x, y).
+            x: the inputs, see the class; or a batched dataset of (x, y).
+            y: the targets, see the class.
             batch_size: rows of a batch (32).
             class_weight: weights by the class's number or name.
             learning_rate: the highest learning rate, where the model is not compiled (5e-5).
             seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
-            epochs, verbose, callbacks, validation_split, validation_data, shuffle, sample_weight,
-                initial_epoch, steps_per_epoch, validation_steps, validation_batch_size,
-                validation_freq: as in Keras.
+            epochs: as in Keras, and so are all parameters that are not named here.
 
         Returns:
             Keras's history.
@@ -577,11 +576,14 @@ class TaskModel(EncoderModel):
         """The official metrics on strings; on ids, Keras's `evaluate`.
 
         Args:
-            x, y: as for `fit`.
+            x: as for `fit`.
+            y: as for `fit`.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             steps: batches to take of a dataset.
-            sample_weight, callbacks, return_dict: as in Keras, for ids.
+            sample_weight: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
+            return_dict: as in Keras, for ids.
             **kwargs: Keras's own.
 
         Returns:

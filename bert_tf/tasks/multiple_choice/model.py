@@ -266,7 +266,8 @@ class MultipleChoice(TaskModel):
             choices: a list of choices for each context.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            steps, callbacks: as in Keras, for ids.
+            steps: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
 
         Returns:
             A list of dicts: `choice`, counted from 0, and the `probabilities` of all choices.

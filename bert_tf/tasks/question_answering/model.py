@@ -394,7 +394,8 @@ class QuestionAnswerer(TaskModel):
             question: the questions, by name.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            steps, callbacks: as in Keras, for ids.
+            steps: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
 
         Returns:
             A list of dicts: `answer`, the characters `start` to `end` (exclusive) of the context,

@@ -437,7 +437,8 @@ class TokenClassifier(TaskModel, WeightedModel):
             words: a list of words for each text instead; one list of words gives one answer.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            steps, callbacks: as in Keras, for ids.
+            steps: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
 
         Returns:
             For each text a list of dicts: `text`, `type`, the characters `start` to `end`
