@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  the ops of the tokenizer
 
 import bert_tf
 from benchmarks.speed import inputs
