@@ -1,7 +1,7 @@
 """Where the time of a step of ours goes, by kind of operation.
 
     python -m benchmarks.step_profile --work finetune --precision bfloat16
-    python -m benchmarks.step_profile --work encode --frozen
+    python -m benchmarks.step_profile --work latency --shards 2
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
 threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.speed import ours
+from benchmarks.speed import ours, ours_served
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
 from bert_tf import command
@@ -35,7 +35,7 @@ def main() -> int:
     parser = command.module_parser("benchmarks.step_profile", __doc__)
     parser.add_argument("--work", choices=WORKS, default="finetune")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
-    parser.add_argument("--frozen", action="store_true", help="for works that serve")
+    parser.add_argument("--shards", type=int, default=1, help="for works from texts on")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -44,12 +44,13 @@ def main() -> int:
 
 def _work(arguments: argparse.Namespace) -> None:
     work = WORKS[arguments.work]
-    if arguments.frozen and not work.serves:
-        raise UserError(f"--work {arguments.work} trains, which nothing --frozen does")
+    served = work.job == "classify"
+    if arguments.shards != 1 and not served:
+        raise UserError(f"--work {arguments.work} is not made from texts, which --shards is for")
     with tempfile.TemporaryDirectory() as folder:
         weights, logs = Path(folder) / "weights", Path(folder) / "logs"
         make_weights(weights, work.job, work.shape, None)
-        job = ours.prepare(
+        job = (ours_served if served else ours).prepare(
             {
                 "work": work.job,
                 "precision": arguments.precision,
@@ -58,7 +59,7 @@ def _work(arguments: argparse.Namespace) -> None:
                 "threads": arguments.threads,
                 "weights": str(weights),
                 "vocabulary_file": str(weights / "vocab.txt"),
-                "frozen": arguments.frozen,
+                "shards": arguments.shards,
             }
         )
         for _ in range(_WARM_UP):
@@ -96,7 +97,7 @@ def _print(
 ) -> None:
     total = sum(milliseconds.values())
     table = Table("operation", "ms a step", "times a step", "share")
-    table.title = f"{arguments.work}, {arguments.precision}" + ", frozen" * arguments.frozen
+    table.title = f"{arguments.work}, {arguments.precision}, shards: {arguments.shards}"
     for kind, each in milliseconds.most_common(arguments.rows):
         table.add_row(
             kind,

@@ -15,7 +15,7 @@ from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.errors import UserError
-from bert_tf.export.served_model import model_facts
+from bert_tf.export.served_model import Form, model_facts
 from bert_tf.export.service import Service, Signature, Tensors, strings
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.models.encoder import INPUTS
@@ -174,7 +174,7 @@ class HubEncoder(Service):
 
     def facts(self) -> dict[str, Any]:
         """See `Service`."""
-        return model_facts(self._model)
+        return model_facts(self._model, Form(device="any"))
 
     def signatures(self) -> dict[str, Signature]:
         """One signature; a list, such as `encoder_outputs`, cannot be in it."""

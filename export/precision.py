@@ -32,9 +32,19 @@ def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
     """A copy of a model with weights of its own, which computes as a dtype policy says."""
     encoder = getattr(model, "encoder", model)
     copy = Encoder(encoder.config, encoder.layout, encoder.pooler is not None, dtype=policy)
-    if model is not encoder:
-        copy = model.rebuilt(copy)
-    weights = weight_names(model)
+    weights = weight_names(encoder)
     for name, variable in weight_names(copy).items():
         variable.assign(weights[name])
+    return with_encoder(model, copy)
+
+
+def with_encoder(model: keras.Model, encoder: Encoder) -> keras.Model:
+    """A model around another encoder, with copies of its other weights; `encoder` if it is one."""
+    if not hasattr(model, "encoder"):
+        return encoder
+    copy = model.rebuilt(encoder)
+    weights = weight_names(model)
+    for name, variable in weight_names(copy).items():
+        if not name.startswith("encoder/"):
+            variable.assign(weights[name])
     return copy

@@ -14,7 +14,7 @@ from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.export.saving import Kind, check_kind, save_kind, save_task
-from bert_tf.export.served_model import Device
+from bert_tf.export.served_model import Device, Form
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
 from bert_tf.tasks import loading
@@ -33,6 +33,7 @@ def export_run(
     freeze: bool = False,
     version: int | None = None,
     device: Device = "cpu",
+    shards: int = 1,
     pair: bool = False,
     unanswerable: bool = False,
     max_length: int | None = None,
@@ -49,6 +50,7 @@ def export_run(
         freeze: see `TaskModel.export`.
         version: see `TaskModel.export`.
         device: see `TaskModel.export`.
+        shards: see `TaskModel.export`.
         pair: for a bare checkpoint, whether its inputs are pairs of texts.
         unanswerable: for a bare checkpoint, whether a context may hold no answer.
         max_length: for a bare checkpoint, most tokens of an input.
@@ -65,20 +67,15 @@ def export_run(
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     settings |= {"pair": True} if pair else {}
     settings |= {"unanswerable": True} if unanswerable else {}
-    how = {
-        "precision": precision or "float32",
-        "freeze": freeze,
-        "version": version,
-        "device": device,
-    }
+    form = Form(precision or "float32", freeze, device, shards)
     if kind != "task":
         if labels or pair or unanswerable:
             raise UserError(
                 f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}"
             )
-        folder = _export_kind(path, out, kind, pooling, max_length, how)
+        folder = _export_kind(path, out, kind, pooling, max_length, form, version)
     else:
-        folder = _export_task(path, out, labels, settings, how)
+        folder = _export_task(path, out, labels, settings, form, version)
     if kind == "hub":
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
@@ -94,7 +91,8 @@ def _export_task(
     out: str | os.PathLike,
     labels: Sequence[str] | None,
     settings: dict[str, Any],
-    how: dict[str, Any],
+    form: Form,
+    version: int | None,
 ) -> Path:
     checkpoint = loading.find(path)
     for note in checkpoint.notes:
@@ -105,7 +103,7 @@ def _export_task(
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
     model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
     _say_assumed(checkpoint, model, path, settings)
-    return save_task(model, out, **how)
+    return save_task(model, out, form, version)
 
 
 def _say_assumed(
@@ -138,7 +136,8 @@ def _export_kind(
     kind: Kind,
     pooling: str | None,
     max_length: int | None,
-    how: dict[str, Any],
+    form: Form,
+    version: int | None,
 ) -> Path:
     checkpoint = loading.find(path)
     for note in checkpoint.notes:
@@ -155,7 +154,7 @@ def _export_kind(
         max_length = max_length or getattr(train, "long_length", None) or train.max_length
     options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
     options |= {} if max_length is None else {"max_length": max_length}
-    return save_kind(model, tokenizer_of(checkpoint), out, kind, origin=origin, **how, **options)
+    return save_kind(model, tokenizer_of(checkpoint), out, kind, form, version, origin, **options)
 
 
 def _other_kinds(checkpoint: Checkpoint, path: str | os.PathLike) -> str:

@@ -17,7 +17,7 @@ from bert_tf.export.model_card import Origin
 from bert_tf.export.next_sentence import NextSentenceService
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saved_model import write
-from bert_tf.export.served_model import Device, ServedModel
+from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.export.service import ModelService, Service, Signature
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
@@ -47,17 +47,15 @@ class TaskService(ModelService):
 def save_task(
     model: Any,
     out: str | os.PathLike,
-    precision: str | None = None,
-    freeze: bool = False,
+    form: Form | None = None,
     version: int | None = None,
-    device: Device = "cpu",
 ) -> Path:
     """Writes a task model as a SavedModel; see `TaskModel.export`.
 
     Returns:
         The folder that was written: `out`, or in it the one of the version.
     """
-    services = {"": TaskService(model, ServedModel(model, freeze, device, precision))}
+    services = {"": TaskService(model, ServedModel(model, form))}
     return save(services, out, version, model.origin)
 
 
@@ -66,11 +64,8 @@ def save_kind(
     tokenizer: Tokenizer,
     out: str | os.PathLike,
     kind: Kind,
-    *,
-    precision: str | None = None,
-    freeze: bool = False,
+    form: Form | None = None,
     version: int | None = None,
-    device: Device = "cpu",
     origin: Origin | None = None,
     **options: Any,
 ) -> Path:
@@ -82,10 +77,8 @@ def save_kind(
         out: the folder to write; it must not exist yet.
         kind: "mlm" and "nsp" serve the heads of a `PreTrainer`; "embedding" serves the encoder, and
             "hub" writes it as the folders `preprocessor` and `encoder`, as TF Hub has them.
-        precision: "float32" or "bfloat16"; by default the one that the model computes in.
-        freeze: make the weights constants, in that precision.
+        form: how it computes; of kind "hub" nothing but the precision can be chosen.
         version: write the folder of this number in `out`, as TensorFlow Serving expects.
-        device: as for `TaskModel.export`; for kind "hub" it is always "any".
         origin: what the model card says of the model's making.
         **options: `max_length`, tokens of a text or of a window of a longer one: by default as many
             as the model has positions. Of kind "embedding" `pooling`: "mean" (the default), "cls"
@@ -99,7 +92,7 @@ def save_kind(
         UserError: a model that cannot be exported so, a tokenizer or a length that do not fit it,
             or a folder that exists or cannot be written.
     """
-    services = _services(model, tokenizer, kind, precision, freeze, device, options)
+    services = _services(model, tokenizer, kind, form or Form(), options)
     return save(services, out, version, origin)
 
 
@@ -149,9 +142,7 @@ def _services(
     model: keras.Model,
     tokenizer: Tokenizer,
     kind: Kind,
-    precision: str | None,
-    freeze: bool,
-    device: Device,
+    form: Form,
     options: dict[str, Any],
 ) -> dict[str, Service]:
     """Folder in the output -> what it is to serve; "" is the output itself."""
@@ -165,11 +156,13 @@ def _services(
     if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
         model = encoder
     if kind == "hub":
-        if freeze:
-            raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
-        return hub.pair(in_precision(model, precision), tokenizer, **options)
+        if form.freeze or form.shards != 1:
+            raise UserError(
+                "--freeze and --shards are not for --kind hub, whose encoder is there to be trained"
+            )
+        return hub.pair(in_precision(model, form.precision), tokenizer, **options)
     services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
-    served = ServedModel(model, freeze, device, precision)
+    served = ServedModel(model, form)
     return {"": services[kind](served, tokenizer, **options)}
 
 

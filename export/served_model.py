@@ -5,6 +5,7 @@ A frozen model needs no variables: its weights are constants, which the kernels 
 once instead of on every call.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Literal
@@ -15,14 +16,57 @@ import tensorflow as tf
 
 from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
-from bert_tf.export.precision import copied, in_precision
+from bert_tf.export.precision import copied, in_precision, with_encoder
 from bert_tf.models.fused_norms import can_fuse_norms, fuse_norms
+from bert_tf.models.sharded import ShardedEncoder, check_shards
 
 # Where an export computes.
 Device = Literal["cpu", "any"]
 
 # A graph is one message of protobuf, which ends at 2 GiB; the tables of the tokenizer need some.
 _MOST_BYTES = 2**31 - 2**26
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How an export computes.
+
+    Attributes:
+        precision: "float32" or "bfloat16"; None is the one that the model computes in.
+        freeze: whether the weights become constants of the graph.
+        device: "cpu" places the model on the CPU, in the form that is fastest there
+            (`bert_tf.models.fused_norms`); "any" leaves the device to the program that runs it.
+        shards: parts of each layer that threads compute at the same time
+            (`bert_tf.models.sharded`); for the CPU only.
+    """
+
+    precision: str | None = None
+    freeze: bool = False
+    device: Device = "cpu"
+    shards: int = 1
+
+    def applied(self, model: keras.Model) -> keras.Model:
+        """A model in this form, or the model itself if it is in this form already.
+
+        Raises:
+            UserError: the model cannot have this form.
+        """
+        served = in_precision(model, self.precision)
+        encoder = getattr(served, "encoder", served)
+        fusing = self.device == "cpu" and can_fuse_norms(encoder)
+        if self.shards != 1:
+            if not fusing:
+                raise UserError("shards are for the CPU, in float32 or bfloat16")
+            check_shards(encoder.config, self.shards)
+        if not fusing:
+            return served
+        if served is model:
+            served = copied(model, model.dtype_policy)
+        encoder = getattr(served, "encoder", served)
+        fuse_norms(encoder)
+        if self.shards != 1:
+            served = with_encoder(served, ShardedEncoder(encoder, self.shards))
+        return served
 
 
 class ServedModel:
@@ -32,32 +76,18 @@ class ServedModel:
 
     Args:
         model: what is served.
-        freeze: whether its weights become constants of the graph.
-        device: "cpu" places it on the CPU, in the form that is fastest there
-            (`bert_tf.models.fused_norms`); "any" leaves the device to the program that runs it.
-        precision: "float32" or "bfloat16"; None is the one that the model computes in.
+        form: how it computes.
 
     Raises:
-        UserError: an unknown precision, or the weights are too many for a graph.
+        UserError: the model cannot have this form, or the weights are too many for a graph.
     """
 
-    def __init__(
-        self,
-        model: keras.Model,
-        freeze: bool = False,
-        device: Device = "cpu",
-        precision: str | None = None,
-    ):
-        self._device = "/device:CPU:0" if device == "cpu" else None
-        served = in_precision(model, precision)
-        if device == "cpu" and can_fuse_norms(getattr(served, "encoder", served)):
-            if served is model:
-                served = copied(model, model.dtype_policy)
-            fuse_norms(getattr(served, "encoder", served))
-        self._model = served
-        self._frozen = freeze
+    def __init__(self, model: keras.Model, form: Form | None = None):
+        self._form = form or Form()
+        self._device = "/device:CPU:0" if self._form.device == "cpu" else None
+        self._model = self._form.applied(model)
         # Within it the model reads its weights.
-        self._weights = _Constants(served) if freeze else _Stored(served)
+        self._weights = _Constants(self._model) if self._form.freeze else _Stored(self._model)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -73,8 +103,7 @@ class ServedModel:
 
     def facts(self) -> dict[str, Any]:
         """What a model card tells."""
-        device = "any" if self._device is None else "CPU"
-        return model_facts(self._model, self._frozen, device)
+        return model_facts(self._model, self._form)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         """The model's outputs; it never trains."""
@@ -181,15 +210,16 @@ class _Constants(keras.StatelessScope):
         return self._functions[id(variable)].get_concrete_function()()
 
 
-def model_facts(model: keras.Model, frozen: bool = False, device: str = "any") -> dict[str, Any]:
-    """What a model card says of a model, served with its weights frozen or not, on some device."""
+def model_facts(model: keras.Model, form: Form) -> dict[str, Any]:
+    """What a model card says of a model that is served in a form."""
     encoder = getattr(model, "encoder", model)
     return {
         "class": type(model).__name__,
         "parameters": model.count_params(),
         "precision": model.compute_dtype,
-        "frozen": frozen,
-        "device": device,
+        "frozen": form.freeze,
+        "device": "CPU" if form.device == "cpu" else form.device,
+        "shards": form.shards,
         "encoder": encoder.config.to_dict(),
     }
 

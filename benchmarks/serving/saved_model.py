@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import benchmarks.without_keras  # noqa: F401  before TensorFlow
+
+# isort: split
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the ops of the tokenizer
 
@@ -12,8 +15,7 @@ _OUTPUT = {"classification": "label", "question_answering": "answer"}
 
 def load(settings: dict[str, Any]) -> Answerer:
     """What answers a batch of texts with the texts of labels or answers."""
-    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    set_threads(settings)
     loaded = tf.saved_model.load(settings["model"])
     signature, output = loaded.signatures["serving_default"], _OUTPUT[settings["task"]]
 
@@ -23,6 +25,13 @@ def load(settings: dict[str, Any]) -> Answerer:
         return [text.decode() for text in values[output]]
 
     return answer
+
+
+def set_threads(settings: dict[str, Any]) -> None:
+    """Each shard has a thread for its operations, and they share the threads within operations."""
+    shards = settings["shards"]
+    tf.config.threading.set_intra_op_parallelism_threads(max(1, settings["threads"] // shards))
+    tf.config.threading.set_inter_op_parallelism_threads(shards)
 
 
 if __name__ == "__main__":

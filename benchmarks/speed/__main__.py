@@ -100,7 +100,7 @@ def _measure(
     }
     contestants = [
         Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
-        for module, extra in entries(work, precision, arguments.peers)
+        for module, extra in entries(work, precision, arguments.peers, arguments.threads)
     ]
     if work.serves:
         _check(contestants, TOLERANCES[precision])

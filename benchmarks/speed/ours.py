@@ -1,14 +1,9 @@
-"""bert_tf: the exported graph in serving, Keras's `fit` step in training."""
+"""bert_tf: the graph of an export on ids, and Keras's `fit` step in training."""
 
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  the ops of the tokenizer
 
 import bert_tf
 from benchmarks.speed import inputs
@@ -38,7 +33,7 @@ def encode(settings: dict[str, Any]) -> Job:
     resize(settings["batch"], settings["length"])
 
     # As an export holds the encoder.
-    served = ServedModel(encoder, settings["frozen"])
+    served = ServedModel(encoder)
     last_layer = served.function(
         lambda features: tf.cast(served.encode(features).restore(), tf.float32)
     )
@@ -51,25 +46,6 @@ def encode(settings: dict[str, Any]) -> Job:
         last[:] = tf.nest.flatten(function(**tensors))
 
     return Job(step, lambda: last[0].numpy(), resize)
-
-
-def classify(settings: dict[str, Any]) -> Job:
-    """Texts to probabilities by an exported SavedModel."""
-    how = "classification", settings["precision"], settings["frozen"]
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model"
-        # In a process of its own: what exporting takes is no part of serving's memory.
-        given = map(str, (settings["weights"], model, *how))
-        subprocess.run([sys.executable, "-m", "benchmarks.serving.exporting", *given], check=True)
-        loaded = tf.saved_model.load(str(model))
-    answer = loaded.signatures["serving_default"]
-    texts = tf.constant(inputs.texts(settings["vocabulary_file"], settings["batch"]))
-    last = []
-
-    def step() -> None:
-        last[:] = [answer(text=texts)["probabilities"].numpy()]
-
-    return Job(step, lambda: last[0])
 
 
 def finetune(settings: dict[str, Any]) -> Job:
@@ -105,7 +81,7 @@ def _optimizer() -> bert_tf.AdamW:
     return bert_tf.AdamW(1e-5)
 
 
-_WORKS = {"encode": encode, "classify": classify, "finetune": finetune, "pretrain": pretrain}
+_WORKS = {"encode": encode, "finetune": finetune, "pretrain": pretrain}
 
 if __name__ == "__main__":
     serve(prepare)

@@ -124,9 +124,9 @@ class Result:
 
 
 def summary(results: Sequence[Result]) -> Table:
-    """A line for every goal: ours, the fastest peer, their ratio and what it should be.
+    """A line for every goal: ours, the fastest peer, their ratio, what it must be and the aim.
 
-    Memory is that of our fastest beside the least of the peers', which it should not be above.
+    Memory is that of our fastest.
     """
     table = Table("work", "precision", "ours/s", "beside", "theirs/s", "ratio", "goal", "memory")
     for result in results:
@@ -136,33 +136,37 @@ def summary(results: Sequence[Result]) -> Table:
         if not peers:
             continue
         best = min(peers, key=lambda each: each.median)
-        goals = [(best, work.of_best[number])]
-        if work.of_pytorch is not None:
-            goals += [(p, work.of_pytorch[number]) for p in peers if p.name == "PyTorch"]
-        least = min(each.memory for each in peers)
-        for peer, goal in goals:
-            ratio = peer.median / ours.median
-            table.add_row(
-                result.work,
-                result.precision,
-                f"{work.batch / ours.median:.2f}",
-                peer.name,
-                f"{work.batch / peer.median:.2f}",
-                f"{ratio:.2f}",
-                f"{goal:.2f}" + _missed(ratio < goal),
-                f"{ours.memory:.2f} of {least:.2f} GiB" + _missed(ours.memory > least),
-            )
+        memory = f"{ours.memory:.2f} GiB"
+        if work.memory is not None:
+            must, aim = work.memory[number]
+            memory += f" of {must} / {aim}" + _told(ours.memory <= must, ours.memory <= aim)
+        ratio = best.median / ours.median
+        table.add_row(
+            result.work,
+            result.precision,
+            f"{work.batch / ours.median:.2f}",
+            best.name,
+            f"{work.batch / best.median:.2f}",
+            f"{ratio:.2f}",
+            reached(ratio, work.must[number], work.aim[number]),
+            memory,
+        )
         if result.share_of_peak is not None:
             share, goal = result.share_of_peak, SHARE_OF_PEAK[number]
-            told = "" if goal is None else f"{goal:.2f}" + _missed(share < goal)
+            told = "" if goal is None else f"{goal:.2f}" + _told(share >= goal, True)
             table.add_row(
                 result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", told, ""
             )
     return table
 
 
-def _missed(is_missed: bool) -> str:
-    return " missed" if is_missed else ""
+def reached(ratio: float, must: float, aim: float) -> str:
+    """A goal, and how far it is met, for a table."""
+    return f"{must:.2f} / {aim:.2f}" + _told(ratio >= must, ratio >= aim)
+
+
+def _told(is_met: bool, is_aim_met: bool) -> str:
+    return " missed" if not is_met else "" if is_aim_met else " met"
 
 
 def draw(results: Sequence[Result], path: Path) -> None:

@@ -44,30 +44,41 @@ class SelfAttention(keras.layers.Layer):
     """softmax(Q K^T / sqrt(d) + bias) V over each row, then a linear output.
 
     Query, key and value come from one matrix product, `query_key_value`, whose kernel is
-    [hidden, 3 * hidden]: first the columns of the query, then of the key, then of the value.
+    [hidden, 3 * num_heads * head_size]: first the columns of the query, then of the key, then of
+    the value.
 
     Args:
-        num_heads: number of heads, dividing the hidden size.
+        num_heads: number of heads.
         dropout: rate on the attention probabilities.
         initializer_range: standard deviation of the kernels.
+        head_size: columns of a head; None is the hidden size divided by the number of heads.
     """
 
-    def __init__(self, num_heads: int, dropout: float, initializer_range: float, **kwargs: Any):
+    def __init__(
+        self,
+        num_heads: int,
+        dropout: float,
+        initializer_range: float = 0.02,
+        head_size: int | None = None,
+        **kwargs: Any,
+    ):
         # Keras would cast `bias` to the compute dtype; training masks scores in float32.
         super().__init__(autocast=False, **kwargs)
         self.num_heads = num_heads
         self.dropout_rate = dropout
         self.initializer_range = initializer_range
+        self.head_size = head_size
         self.dropout = Dropout(dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the two projections for tokens [tokens, hidden]."""
         hidden = input_shape[-1]
         shared = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
-        self.query_key_value = Linear(3 * hidden, name="query_key_value", **shared)
+        self._width = self.num_heads * (self.head_size or hidden // self.num_heads)
+        self.query_key_value = Linear(3 * self._width, name="query_key_value", **shared)
         self.output_projection = Linear(hidden, name="output", **shared)
         self.query_key_value.build((None, hidden))
-        self.output_projection.build((None, hidden))
+        self.output_projection.build((None, self._width))
 
     def call(
         self,
@@ -89,12 +100,11 @@ class SelfAttention(keras.layers.Layer):
         Returns:
             [tokens, hidden]; with `positions` [batch * n, hidden].
         """
-        hidden = tokens.shape[-1]
         projected = self.query_key_value(tokens)
         if positions is None:
             query, key, value = layout.to_heads(projected, self.num_heads, 3)
         else:
-            query, seen = tf.split(projected, [hidden, 2 * hidden], axis=-1)
+            query, seen = tf.split(projected, [self._width, 2 * self._width], axis=-1)
             query = self._turned(layout.select(query, positions), tf.shape(positions))
             key, value = layout.to_heads(seen, self.num_heads, 2)
         probabilities = _probabilities(query, key, bias, for_gradient=training)
@@ -102,7 +112,7 @@ class SelfAttention(keras.layers.Layer):
         mixed = tf.matmul(probabilities, value)
         if positions is None:
             return self.output_projection(layout.from_heads(mixed))
-        mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, hidden])
+        mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
         return self.output_projection(mixed)
 
     def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
@@ -131,6 +141,7 @@ class SelfAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "dropout": self.dropout_rate,
             "initializer_range": self.initializer_range,
+            "head_size": self.head_size,
         }
 
 

@@ -102,20 +102,7 @@ class Encoder(Extensible, keras.Model):
             name="embeddings",
             **policy,
         )
-        self.blocks = [
-            TransformerBlock(
-                num_heads=config.num_attention_heads,
-                intermediate_size=config.intermediate_size,
-                activation=config.hidden_act,
-                dropout=config.hidden_dropout_prob,
-                attention_dropout=config.attention_probs_dropout_prob,
-                initializer_range=config.initializer_range,
-                layer_norm_eps=config.layer_norm_eps,
-                name=f"layer_{index}",
-                **policy,
-            )
-            for index in range(config.num_hidden_layers)
-        ]
+        self.blocks = [self._block(index) for index in range(config.num_hidden_layers)]
         self.pooler: Linear | None = None
         self.right_to_left: Encoder | None = None
         self.bilstm: keras.layers.Layer | None = None
@@ -126,6 +113,21 @@ class Encoder(Extensible, keras.Model):
         self.build({name: (None, None) for name in INPUTS})
         # Only now are there layers that it can be passed on to.
         self.trainable = trainable
+
+    def _block(self, index: int) -> Any:
+        """A new block; a subclass may have another kind."""
+        config = self.config
+        return TransformerBlock(
+            num_heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            activation=config.hidden_act,
+            dropout=config.hidden_dropout_prob,
+            attention_dropout=config.attention_probs_dropout_prob,
+            initializer_range=config.initializer_range,
+            layer_norm_eps=config.layer_norm_eps,
+            name=f"layer_{index}",
+            dtype=self.dtype_policy,
+        )
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
         """Creates all weights; their shapes depend on the configuration alone."""

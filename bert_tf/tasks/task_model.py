@@ -27,7 +27,7 @@ from bert_tf.config import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_task
-from bert_tf.export.served_model import Device
+from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
@@ -391,6 +391,7 @@ class TaskModel(EncoderModel):
         precision: str | None = None,
         freeze: bool = False,
         device: Device = "cpu",
+        shards: int = 1,
         **kwargs: Any,
     ) -> None:
         """Writes a SavedModel that takes strings and returns answers.
@@ -407,6 +408,8 @@ class TaskModel(EncoderModel):
             freeze: whether the weights become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the export, for example a GPU.
+            shards: parts of each layer, which divide its heads. A program with as many threads
+                for operations, and one thread within an operation, answers single texts faster so.
             **kwargs: as in Keras.
 
         Raises:
@@ -414,7 +417,7 @@ class TaskModel(EncoderModel):
         """
         if input_signature is None and format == "tf_saved_model":
             self._check_ready()
-            save_task(self, filepath, precision, freeze, version, device)
+            save_task(self, filepath, Form(precision, freeze, device, shards), version)
             return
         if input_signature is None:
             raise UserError(

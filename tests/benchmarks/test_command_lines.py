@@ -73,7 +73,8 @@ def test_what_is_served_needs_its_texts(told, tmp_path):
 
 
 def test_what_trains_is_not_frozen(told):
-    assert "--work finetune trains" in told("step_profile", "--work", "finetune", "--frozen")
+    said = told("step_profile", "--work", "finetune", "--shards", "2")
+    assert "--work finetune is not made from texts" in said
 
 
 def test_quality_needs_weights_and_data(told, tmp_path):

@@ -1,0 +1,151 @@
+"""A form of the encoder in which threads share each layer, for single texts.
+
+A layer is divided as Megatron-LM divides it over GPUs (Shoeybi et al. 2019, section 3): a shard has
+some of the heads, and some of the columns of the feed-forward layer. The shards are summed after
+each of the two. Between two sums a thread computes its shard by itself, so that threads wait for
+each other twice a layer, instead of in each operation.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.layers.attention import SelfAttention
+from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.layers.layout import TokenLayout
+from bert_tf.layers.linear import Linear
+from bert_tf.layers.transformer import TransformerBlock
+from bert_tf.models.config import EncoderConfig
+from bert_tf.models.encoder import Encoder
+
+
+def check_shards(config: EncoderConfig, shards: int) -> None:
+    """Raises UserError where an encoder cannot be divided into so many shards."""
+    heads, columns = config.num_attention_heads, config.intermediate_size
+    if shards < 1 or heads % shards or columns % shards:
+        raise UserError(
+            f"{shards} shards cannot share {heads} heads and {columns} columns of the feed-forward "
+            "layer equally; choose a number that divides both"
+        )
+
+
+class ShardedEncoder(Encoder):
+    """What an encoder in the form of `bert_tf.models.fused_norms` computes, in shards.
+
+    Args:
+        encoder: what it computes the same as, with copies of its weights.
+        shards: how many there are of each layer; see `check_shards`.
+    """
+
+    def __init__(self, encoder: Encoder, shards: int):
+        self._shards = shards
+        super().__init__(
+            encoder.config, encoder.layout, encoder.pooler is not None, dtype=encoder.dtype_policy
+        )
+        self.residual_scale = encoder.residual_scale
+        for block, whole in zip(self.blocks, encoder.blocks, strict=True):
+            block.take(whole)
+        whole_layers = {layer.name: layer for layer in encoder.layers}
+        for layer in self.layers:
+            if layer not in self.blocks:
+                layer.set_weights(whole_layers[layer.name].get_weights())
+
+    def _block(self, index: int) -> "ShardedBlock":
+        return ShardedBlock(self.config, self._shards, f"layer_{index}", self.dtype_policy)
+
+
+class ShardedBlock(keras.layers.Layer):
+    """A `TransformerBlock` in shards; it does not train."""
+
+    def __init__(
+        self, config: EncoderConfig, shards: int, name: str, dtype: keras.DTypePolicy
+    ):
+        super().__init__(name=name, dtype=dtype, autocast=False)  # `bias` stays in float32
+        heads, hidden = config.num_attention_heads, config.hidden_size
+        self._columns = config.intermediate_size // shards
+        self.attentions = [
+            SelfAttention(
+                heads // shards, 0.0, head_size=hidden // heads, name=f"attention_{i}", dtype=dtype
+            )
+            for i in range(shards)
+        ]
+        self.attention_layer_norm = LayerNorm(name="attention_layer_norm", dtype=dtype)
+        self.intermediates = [
+            Linear(self._columns, config.hidden_act, name=f"intermediate_{i}", dtype=dtype)
+            for i in range(shards)
+        ]
+        self.output_projections = [
+            Linear(hidden, name=f"output_{i}", dtype=dtype) for i in range(shards)
+        ]
+        self.output_layer_norm = LayerNorm(name="output_layer_norm", dtype=dtype)
+
+    def build(self, input_shape: tuple[int | None, int]) -> None:
+        """Creates the weights for tokens [tokens, hidden]."""
+        tokens = (None, input_shape[-1])
+        for layer in (*self.attentions, *self.intermediates):
+            layer.build(tokens)
+        for layer in self.output_projections:
+            layer.build((None, self._columns))
+        for layer in (self.attention_layer_norm, self.output_layer_norm):
+            layer.build(tokens)
+
+    def take(self, block: TransformerBlock) -> None:
+        """Copies the weights of a block, and its form."""
+        whole, shards = block.attention, len(self.attentions)
+        kernel, bias = (
+            # The columns are those of all heads of the query, then of the key, then of the value.
+            np.reshape(each, [*each.shape[:-1], 3, shards, -1])
+            for each in whole.query_key_value.get_weights()
+        )
+        up, up_bias = block.intermediate.get_weights()
+        for i, attention in enumerate(self.attentions):
+            attention.query_key_value.set_weights(
+                [kernel[:, :, i].reshape(len(kernel), -1), bias[:, i].reshape(-1)]
+            )
+            mine = slice(i * self._columns, (i + 1) * self._columns)
+            self.intermediates[i].set_weights([up[:, mine], up_bias[mine]])
+        _divide_rows(whole.output_projection, [each.output_projection for each in self.attentions])
+        _divide_rows(block.output_projection, self.output_projections)
+        for name in ("attention_layer_norm", "output_layer_norm"):
+            mine, theirs = getattr(self, name), getattr(block, name)
+            mine.set_weights(theirs.get_weights())
+            mine.epsilon, mine.fused = theirs.epsilon, theirs.fused
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        layout: TokenLayout,
+        bias: tf.Tensor,
+        training: bool = False,
+        positions: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """See `TransformerBlock.call`."""
+        mixed = [
+            attention(tokens, layout=layout, bias=bias, positions=positions)
+            for attention in self.attentions
+        ]
+        if positions is not None:
+            tokens = layout.select(tokens, positions)
+        tokens = _normalized(self.attention_layer_norm, mixed, tokens)
+        pairs = zip(self.intermediates, self.output_projections, strict=True)
+        expanded = [project(expand(tokens)) for expand, project in pairs]
+        return _normalized(self.output_layer_norm, expanded, tokens)
+
+
+def _normalized(norm: LayerNorm, shards: list[tf.Tensor], residual: tf.Tensor) -> tf.Tensor:
+    """LayerNorm of a sum, of which the last shard's product takes the residual."""
+    *others, last = shards
+    return norm(tf.add_n(others), tf.add_n([last, residual]))
+
+
+def _divide_rows(whole: Linear, shards: list[Linear]) -> None:
+    """Gives each shard its rows of a kernel, and its share of the bias.
+
+    With a bias of zero the last shard's product would not take the residual.
+    """
+    kernel, bias = whole.get_weights()
+    for shard, rows in zip(shards, np.split(kernel, len(shards)), strict=True):
+        shard.set_weights([rows, bias / len(shards)])
