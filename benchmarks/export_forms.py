@@ -19,7 +19,7 @@ import tensorflow as tf
 from benchmarks.speed.inputs import full_batch
 from bert_tf.command import module_parser, run
 from bert_tf.config.kinds import POLICIES
-from bert_tf.export.served_model import ServedModel
+from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.report.machine import processor
 
@@ -53,7 +53,7 @@ def _measure(arguments: argparse.Namespace) -> None:
                 weight.assign(weight + 0.01 * random.normal(size=weight.shape))
         batch = full_batch(rows, tokens, config.vocab_size)
         given = {name: tf.constant(value) for name, value in batch.items()}
-        forms = {device: ServedModel(encoder, device=device) for device in ("cpu", "any")}
+        forms = {device: ServedModel(encoder, Form(device=device)) for device in ("cpu", "any")}
         calls = {
             device: tf.function(lambda ids, served=served: served(ids)["sequence_output"])
             for device, served in forms.items()

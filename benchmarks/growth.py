@@ -101,7 +101,7 @@ def _start(
     }
     return [
         Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
-        for module, extra in entries(WORKS["encode"], precision, arguments.peers)
+        for module, extra in entries(WORKS["encode"], precision, arguments.peers, arguments.threads)
     ]
 
 

@@ -29,7 +29,7 @@ from tensorflow.python.framework import ops
 from benchmarks.speed import inputs
 from bert_tf import command
 from bert_tf.errors import UserError
-from bert_tf.export.served_model import ServedModel
+from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.layers.linear import Linear
 from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import RunFolder
@@ -95,7 +95,7 @@ def _compare(path: Path) -> list[tuple[str, ...]]:
 def _encoding(model: keras.Model) -> Callable[[], Any]:
     """A step of its encoder, with constants for weights, traced now."""
     # For any device, as only then is it this model itself, whose products are replaced.
-    served = ServedModel(model, freeze=True, device="any")
+    served = ServedModel(model, Form(freeze=True, device="any"))
     batch = inputs.full_batch(_BATCH, _LENGTH, model.encoder.config.vocab_size)
     tensors = {name: tf.constant(value) for name, value in batch.items()}
     encode = served.function(lambda features: model.encoder.encode(features).layers[-1])

@@ -1,7 +1,7 @@
 """Where the time of a step of ours goes, by kind of operation.
 
     python -m benchmarks.step_profile --work finetune --precision bfloat16
-    python -m benchmarks.step_profile --work latency --shards 2
+    python -m benchmarks.step_profile --work latency --intra-op 1 --inter-op 2
 
 The works are those of `benchmarks.speed`. TensorFlow's profiler times every operation on the
 threads that compute; the table has the milliseconds of a step of each kind, how often it runs in a
@@ -24,7 +24,6 @@ from benchmarks.speed import ours, ours_served
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
 from bert_tf import command
-from bert_tf.errors import UserError
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
@@ -35,31 +34,28 @@ def main() -> int:
     parser = command.module_parser("benchmarks.step_profile", __doc__)
     parser.add_argument("--work", choices=WORKS, default="finetune")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
-    parser.add_argument("--shards", type=int, default=1, help="for works from texts on")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--intra-op", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--inter-op", type=int, default=1)
     return command.run("step_profile", parser, None, _work, "stopped")
 
 
 def _work(arguments: argparse.Namespace) -> None:
     work = WORKS[arguments.work]
-    served = work.job == "classify"
-    if arguments.shards != 1 and not served:
-        raise UserError(f"--work {arguments.work} is not made from texts, which --shards is for")
     with tempfile.TemporaryDirectory() as folder:
         weights, logs = Path(folder) / "weights", Path(folder) / "logs"
         make_weights(weights, work.job, work.shape, None)
-        job = (ours_served if served else ours).prepare(
+        job = (ours_served if work.job == "classify" else ours).prepare(
             {
                 "work": work.job,
                 "precision": arguments.precision,
                 "batch": work.batch,
                 "length": work.length,
-                "threads": arguments.threads,
+                "intra_op": arguments.intra_op,
+                "inter_op": arguments.inter_op,
                 "weights": str(weights),
                 "vocabulary_file": str(weights / "vocab.txt"),
-                "shards": arguments.shards,
             }
         )
         for _ in range(_WARM_UP):
@@ -97,7 +93,7 @@ def _print(
 ) -> None:
     total = sum(milliseconds.values())
     table = Table("operation", "ms a step", "times a step", "share")
-    table.title = f"{arguments.work}, {arguments.precision}, shards: {arguments.shards}"
+    table.title = f"{arguments.work}, {arguments.precision}"
     for kind, each in milliseconds.most_common(arguments.rows):
         table.add_row(
             kind,

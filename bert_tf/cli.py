@@ -301,14 +301,6 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
         "the device to the server, for example a GPU",
     )
     parser.add_argument(
-        "--shards",
-        metavar="N",
-        type=int,
-        default=1,
-        help="divide each layer among N threads: a server with inter_op=N and intra_op=1 answers "
-        "single texts faster (%(default)s)",
-    )
-    parser.add_argument(
         "--version",
         metavar="N",
         type=int,

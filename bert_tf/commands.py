@@ -147,7 +147,6 @@ def export(arguments: argparse.Namespace) -> None:
         freeze=arguments.freeze,
         version=arguments.version,
         device=arguments.device,
-        shards=arguments.shards,
         pair=arguments.pair,
         unanswerable=arguments.unanswerable,
         max_length=arguments.max_length,

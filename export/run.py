@@ -33,7 +33,6 @@ def export_run(
     freeze: bool = False,
     version: int | None = None,
     device: Device = "cpu",
-    shards: int = 1,
     pair: bool = False,
     unanswerable: bool = False,
     max_length: int | None = None,
@@ -50,7 +49,6 @@ def export_run(
         freeze: see `TaskModel.export`.
         version: see `TaskModel.export`.
         device: see `TaskModel.export`.
-        shards: see `TaskModel.export`.
         pair: for a bare checkpoint, whether its inputs are pairs of texts.
         unanswerable: for a bare checkpoint, whether a context may hold no answer.
         max_length: for a bare checkpoint, most tokens of an input.
@@ -67,7 +65,7 @@ def export_run(
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     settings |= {"pair": True} if pair else {}
     settings |= {"unanswerable": True} if unanswerable else {}
-    form = Form(precision or "float32", freeze, device, shards)
+    form = Form(precision or "float32", freeze, device)
     if kind != "task":
         if labels or pair or unanswerable:
             raise UserError(

@@ -156,10 +156,8 @@ def _services(
     if kind == "embedding" or kind == "hub" and not isinstance(model, PreTrainer):
         model = encoder
     if kind == "hub":
-        if form.freeze or form.shards != 1:
-            raise UserError(
-                "--freeze and --shards are not for --kind hub, whose encoder is there to be trained"
-            )
+        if form.freeze:
+            raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
         return hub.pair(in_precision(model, form.precision), tokenizer, **options)
     services = {"mlm": MaskedLMService, "nsp": NextSentenceService, "embedding": EmbeddingService}
     served = ServedModel(model, form)

@@ -18,7 +18,7 @@ from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
 from bert_tf.export.precision import copied, in_precision, with_encoder
 from bert_tf.models.fused_norms import can_fuse_norms, fuse_norms
-from bert_tf.models.sharded import ShardedEncoder, check_shards
+from bert_tf.models.sharded import ShardedEncoder, can_shard
 
 # Where an export computes.
 Device = Literal["cpu", "any"]
@@ -35,37 +35,29 @@ class Form:
         precision: "float32" or "bfloat16"; None is the one that the model computes in.
         freeze: whether the weights become constants of the graph.
         device: "cpu" places the model on the CPU, in the form that is fastest there
-            (`bert_tf.models.fused_norms`); "any" leaves the device to the program that runs it.
-        shards: parts of each layer that threads compute at the same time
-            (`bert_tf.models.sharded`); for the CPU only.
+            (`bert_tf.models.fused_norms` and `bert_tf.models.sharded`); "any" leaves the device to
+            the program that runs it.
     """
 
     precision: str | None = None
     freeze: bool = False
     device: Device = "cpu"
-    shards: int = 1
 
     def applied(self, model: keras.Model) -> keras.Model:
         """A model in this form, or the model itself if it is in this form already.
 
         Raises:
-            UserError: the model cannot have this form.
+            UserError: an unknown precision.
         """
         served = in_precision(model, self.precision)
-        encoder = getattr(served, "encoder", served)
-        fusing = self.device == "cpu" and can_fuse_norms(encoder)
-        if self.shards != 1:
-            if not fusing:
-                raise UserError("shards are for the CPU, in float32 or bfloat16")
-            check_shards(encoder.config, self.shards)
-        if not fusing:
+        if self.device != "cpu" or not can_fuse_norms(getattr(served, "encoder", served)):
             return served
         if served is model:
             served = copied(model, model.dtype_policy)
         encoder = getattr(served, "encoder", served)
         fuse_norms(encoder)
-        if self.shards != 1:
-            served = with_encoder(served, ShardedEncoder(encoder, self.shards))
+        if can_shard(encoder.config):
+            served = with_encoder(served, ShardedEncoder(encoder))
         return served
 
 
@@ -79,7 +71,7 @@ class ServedModel:
         form: how it computes.
 
     Raises:
-        UserError: the model cannot have this form, or the weights are too many for a graph.
+        UserError: an unknown precision, or the weights are too many for a graph.
     """
 
     def __init__(self, model: keras.Model, form: Form | None = None):
@@ -219,7 +211,6 @@ def model_facts(model: keras.Model, form: Form) -> dict[str, Any]:
         "precision": model.compute_dtype,
         "frozen": form.freeze,
         "device": "CPU" if form.device == "cpu" else form.device,
-        "shards": form.shards,
         "encoder": encoder.config.to_dict(),
     }
 

@@ -6,8 +6,8 @@
 FOLDER is a Hugging Face checkpoint; DATA holds `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
 given the same texts in the same order, in a process of its own; they take turns. Ours is the
-export, plain, with what docs/serving.md advises to set, and for single texts in shards too, in a
-process that knows only TensorFlow and tensorflow-text; theirs is the model with its own fast tokenizer, padded to the
+export, in a process as it is and with what docs/serving.md advises to set, that knows only
+TensorFlow and tensorflow-text; theirs is the model with its own fast tokenizer, padded to the
 longest of each batch, and for question answering the usual decoding of the n best. There the
 windows of a long context start 128 tokens apart on both sides.
 """
@@ -97,31 +97,25 @@ def _compare(
     scratch: Path,
     arguments: argparse.Namespace,
 ) -> None:
-    threads = arguments.threads
-    numbers = {way["shards"] for way in ways(1, threads)}
-    exports = {shards: scratch / f"{task}-{precision}-{shards}" for shards in numbers}
-    for shards, export in exports.items():
-        _run("benchmarks.serving.exporting", weights, export, task, precision, shards)
-
-    def entries(batch: int) -> list:
-        return [
-            *((OURS, w | {"model": str(exports[w["shards"]])}) for w in ways(batch, threads)),
-            (THEIRS, {"name": "PyTorch", "model": str(weights)}),
-        ]
-
+    export = scratch / f"{task}-{precision}"
+    _run("benchmarks.serving.exporting", weights, export, task, precision)
+    entries = [
+        *((OURS, way | {"model": str(export)}) for way in ways(arguments.threads)),
+        (THEIRS, {"name": "PyTorch", "model": str(weights)}),
+    ]
     settings = {
         "task": task,
         "precision": precision,
         "texts": str(asked),
-        "threads": threads,
+        "threads": arguments.threads,
     }
     title = f"{task.replace('_', ' ')}, {precision}"
     shown = Table("contestant", "batch", "answers/s", "p50 ms", "p99 ms", "GiB", "ratio", "same")
     shown.title = title
-    rates: dict[str, dict[float, int]] = {own["name"]: {} for _, own in entries(1)}
+    rates: dict[str, dict[float, int]] = {own["name"]: {} for _, own in entries}
     for batch in arguments.batches:
         for name, rate, cells in _rows(
-            entries(batch), settings | {"batch": batch}, scratch, arguments.quick
+            entries, settings | {"batch": batch}, scratch, arguments.quick
         ):
             rates[name][rate] = batch
             shown.add_row(name, str(batch), f"{rate:.1f}", *cells)
@@ -129,7 +123,7 @@ def _compare(
     best = _best(rates, GOALS[task, precision])
     best.title = f"{title}, the best size of batch"
     cold = Table("contestant", "process to answer, s", "load to answer, s", title=f"{title}, cold")
-    for row in _cold(entries(1), settings | {"batch": 1}, 1 if arguments.quick else arguments.cold):
+    for row in _cold(entries, settings | {"batch": 1}, 1 if arguments.quick else arguments.cold):
         cold.add_row(*row)
     for table in (shown, best, cold):
         Console(width=100).print(table)

@@ -1,6 +1,6 @@
 """Writes the export of a checkpoint.
 
-python -m benchmarks.serving.exporting CHECKPOINT OUT TASK PRECISION SHARDS
+python -m benchmarks.serving.exporting CHECKPOINT OUT TASK PRECISION
 """
 
 import sys
@@ -10,7 +10,7 @@ from benchmarks.serving import texts
 from bert_tf.checkpoints import reading
 
 
-def main(checkpoint: str, out: str, task: str, precision: str, shards: str) -> None:
+def main(checkpoint: str, out: str, task: str, precision: str) -> None:
     """The weights of the head are the checkpoint's."""
     settings = {"max_length": texts.MAX_LENGTH[task]}
     if task == "question_answering":
@@ -25,7 +25,7 @@ def main(checkpoint: str, out: str, task: str, precision: str, shards: str) -> N
         numbered = [f"LABEL_{number}" for number in range(found.head["num_classes"])]
         settings["labels"] = found.labels or numbered
     model = bert_tf.load(checkpoint, **settings)
-    model.export(out, precision=precision, shards=int(shards))
+    model.export(out, precision=precision)
 
 
 if __name__ == "__main__":

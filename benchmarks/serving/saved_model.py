@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import benchmarks.without_keras  # noqa: F401  before TensorFlow
+import benchmarks.lean  # noqa: F401  before TensorFlow
 
 # isort: split
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  the ops of the tokenizer
 
 from benchmarks.serving.contestant import Answerer, run
 
@@ -15,7 +14,8 @@ _OUTPUT = {"classification": "label", "question_answering": "answer"}
 
 def load(settings: dict[str, Any]) -> Answerer:
     """What answers a batch of texts with the texts of labels or answers."""
-    set_threads(settings)
+    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
+    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
     loaded = tf.saved_model.load(settings["model"])
     signature, output = loaded.signatures["serving_default"], _OUTPUT[settings["task"]]
 
@@ -25,13 +25,6 @@ def load(settings: dict[str, Any]) -> Answerer:
         return [text.decode() for text in values[output]]
 
     return answer
-
-
-def set_threads(settings: dict[str, Any]) -> None:
-    """Each shard has a thread for its operations, and they share the threads within operations."""
-    shards = settings["shards"]
-    tf.config.threading.set_intra_op_parallelism_threads(max(1, settings["threads"] // shards))
-    tf.config.threading.set_inter_op_parallelism_threads(shards)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from bert_tf.export.served_model import ServedModel
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` asks for."""
-    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
+    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
     return _WORKS[settings["work"]](settings)
 
 

@@ -6,25 +6,23 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import benchmarks.without_keras  # noqa: F401  before TensorFlow
+import benchmarks.lean  # noqa: F401  before TensorFlow
 
 # isort: split
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  the ops of the tokenizer
 
-from benchmarks.serving.saved_model import set_threads
 from benchmarks.speed import inputs
 from benchmarks.speed.turns import Job, serve
 
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` asks for."""
-    set_threads(settings)
+    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
+    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         # In a process of its own: what exporting takes is no part of serving's memory.
-        how = "classification", settings["precision"], settings["shards"]
-        given = map(str, (settings["weights"], model, *how))
+        given = settings["weights"], str(model), "classification", settings["precision"]
         subprocess.run([sys.executable, "-m", "benchmarks.serving.exporting", *given], check=True)
         loaded = tf.saved_model.load(str(model))
     answer = loaded.signatures["serving_default"]

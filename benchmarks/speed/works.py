@@ -52,6 +52,8 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3), (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3), (1.3, 1.3)),
 }
+# Shards of a layer in an export: `bert_tf.models.sharded`.
+SHARDS = 2
 # What docs/serving.md advises a process to be started with that only answers: oneDNN then keeps
 # weights in the order of its kernels. A process that trains would go on with old ones.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
@@ -60,27 +62,29 @@ SHARE_OF_PEAK = (None, 0.75)
 PEERS = ("pytorch", "compiled", "openvino", "onnx", "model_garden", "keras_hub")
 
 
-def ways(batch: int, threads: int) -> list[dict]:
-    """The ways that an export of ours answers so many texts at a time.
+def ways(threads: int) -> list[dict]:
+    """The ways that a process can be set to answer with an export of ours.
 
-    Each has a name, `shards`, and, if it needs any, an `environment` to be started with.
+    Each has a name, `intra_op` and `inter_op`, the numbers of threads, and, if it needs any, an
+    `environment` to be started with.
     """
-    found = [
-        {"name": "bert_tf", "shards": 1},
-        {"name": "bert_tf, fixed weights", "shards": 1, "environment": FIXED_WEIGHTS},
+    default = {"intra_op": threads, "inter_op": threads}
+    # A thread for the operations of each shard.
+    set_so = {"intra_op": max(1, threads // SHARDS), "inter_op": SHARDS}
+    return [
+        {"name": "bert_tf"} | default,
+        {"name": "bert_tf, threads set"} | set_so,
+        {"name": "bert_tf, threads and fixed weights", "environment": FIXED_WEIGHTS} | set_so,
     ]
-    if batch == 1 and threads > 1:
-        found.append({"name": "bert_tf, shards", "shards": threads, "environment": FIXED_WEIGHTS})
-    return found
 
 
 def entries(work: Work, precision: str, peers: list[str], threads: int) -> list[tuple[str, dict]]:
     """The modules that do a work in a precision, ours first, and what each is told besides."""
-    ours = [("ours", {"name": "bert_tf"})]
+    ours = [("ours", {"name": "bert_tf", "intra_op": threads, "inter_op": 1})]
     known = {"pytorch": ("pytorch", {"name": "PyTorch"})}
     if work.serves:
         module = "ours" if work.job == "encode" else "ours_served"
-        ours = [(module, way) for way in ways(work.batch, threads)]
+        ours = [(module, way) for way in ways(threads)]
         known["openvino"] = ("openvino_runtime", {"name": "OpenVINO"})
         if precision == "float32":
             known["onnx"] = ("onnx_runtime", {"name": "ONNX Runtime"})

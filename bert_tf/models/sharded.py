@@ -1,18 +1,15 @@
-"""A form of the encoder in which threads share each layer, for single texts.
+"""A form of the encoder in which two threads share each layer.
 
 A layer is divided as Megatron-LM divides it over GPUs (Shoeybi et al. 2019, section 3): a shard has
-some of the heads, and some of the columns of the feed-forward layer. The shards are summed after
-each of the two. Between two sums a thread computes its shard by itself, so that threads wait for
+half of the heads, and half of the columns of the feed-forward layer. The shards are summed after
+each of the two. Between two sums a thread can compute its shard by itself, so that threads wait for
 each other twice a layer, instead of in each operation.
 """
-
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.errors import UserError
 from bert_tf.layers.attention import SelfAttention
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.layout import TokenLayout
@@ -21,27 +18,26 @@ from bert_tf.layers.transformer import TransformerBlock
 from bert_tf.models.config import EncoderConfig
 from bert_tf.models.encoder import Encoder
 
+SHARDS = 2
 
-def check_shards(config: EncoderConfig, shards: int) -> None:
-    """Raises UserError where an encoder cannot be divided into so many shards."""
-    heads, columns = config.num_attention_heads, config.intermediate_size
-    if shards < 1 or heads % shards or columns % shards:
-        raise UserError(
-            f"{shards} shards cannot share {heads} heads and {columns} columns of the feed-forward "
-            "layer equally; choose a number that divides both"
-        )
+
+def can_shard(config: EncoderConfig) -> bool:
+    """Whether shards would be equal, and threads have nothing else to share.
+
+    Where attention goes both ways side by side, the two towers already are independent.
+    """
+    numbers = config.num_attention_heads, config.intermediate_size
+    return config.attention != "side_by_side" and not any(each % SHARDS for each in numbers)
 
 
 class ShardedEncoder(Encoder):
     """What an encoder in the form of `bert_tf.models.fused_norms` computes, in shards.
 
     Args:
-        encoder: what it computes the same as, with copies of its weights.
-        shards: how many there are of each layer; see `check_shards`.
+        encoder: what it computes the same as, with copies of its weights; see `can_shard`.
     """
 
-    def __init__(self, encoder: Encoder, shards: int):
-        self._shards = shards
+    def __init__(self, encoder: Encoder):
         super().__init__(
             encoder.config, encoder.layout, encoder.pooler is not None, dtype=encoder.dtype_policy
         )
@@ -54,50 +50,50 @@ class ShardedEncoder(Encoder):
                 layer.set_weights(whole_layers[layer.name].get_weights())
 
     def _block(self, index: int) -> "ShardedBlock":
-        return ShardedBlock(self.config, self._shards, f"layer_{index}", self.dtype_policy)
+        return ShardedBlock(self.config, f"layer_{index}", self.dtype_policy)
 
 
 class ShardedBlock(keras.layers.Layer):
     """A `TransformerBlock` in shards; it does not train."""
 
-    def __init__(
-        self, config: EncoderConfig, shards: int, name: str, dtype: keras.DTypePolicy
-    ):
+    def __init__(self, config: EncoderConfig, name: str, dtype: keras.DTypePolicy):
         super().__init__(name=name, dtype=dtype, autocast=False)  # `bias` stays in float32
         heads, hidden = config.num_attention_heads, config.hidden_size
-        self._columns = config.intermediate_size // shards
+        self._columns = config.intermediate_size // SHARDS
         self.attentions = [
             SelfAttention(
-                heads // shards, 0.0, head_size=hidden // heads, name=f"attention_{i}", dtype=dtype
+                heads // SHARDS, 0.0, head_size=hidden // heads, name=f"attention_{i}", dtype=dtype
             )
-            for i in range(shards)
+            for i in range(SHARDS)
         ]
         self.attention_layer_norm = LayerNorm(name="attention_layer_norm", dtype=dtype)
         self.intermediates = [
             Linear(self._columns, config.hidden_act, name=f"intermediate_{i}", dtype=dtype)
-            for i in range(shards)
+            for i in range(SHARDS)
         ]
         self.output_projections = [
-            Linear(hidden, name=f"output_{i}", dtype=dtype) for i in range(shards)
+            Linear(hidden, name=f"output_{i}", dtype=dtype) for i in range(SHARDS)
         ]
         self.output_layer_norm = LayerNorm(name="output_layer_norm", dtype=dtype)
 
     def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the weights for tokens [tokens, hidden]."""
         tokens = (None, input_shape[-1])
-        for layer in (*self.attentions, *self.intermediates):
-            layer.build(tokens)
-        for layer in self.output_projections:
-            layer.build((None, self._columns))
-        for layer in (self.attention_layer_norm, self.output_layer_norm):
-            layer.build(tokens)
+        for attention in self.attentions:
+            attention.build(tokens)
+        for intermediate in self.intermediates:
+            intermediate.build(tokens)
+        for projection in self.output_projections:
+            projection.build((None, self._columns))
+        self.attention_layer_norm.build(tokens)
+        self.output_layer_norm.build(tokens)
 
     def take(self, block: TransformerBlock) -> None:
         """Copies the weights of a block, and its form."""
-        whole, shards = block.attention, len(self.attentions)
+        whole = block.attention
         kernel, bias = (
             # The columns are those of all heads of the query, then of the key, then of the value.
-            np.reshape(each, [*each.shape[:-1], 3, shards, -1])
+            np.reshape(each, [*each.shape[:-1], 3, SHARDS, -1])
             for each in whole.query_key_value.get_weights()
         )
         up, up_bias = block.intermediate.get_weights()

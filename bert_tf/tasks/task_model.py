@@ -391,7 +391,6 @@ class TaskModel(EncoderModel):
         precision: str | None = None,
         freeze: bool = False,
         device: Device = "cpu",
-        shards: int = 1,
         **kwargs: Any,
     ) -> None:
         """Writes a SavedModel that takes strings and returns answers.
@@ -408,8 +407,6 @@ class TaskModel(EncoderModel):
             freeze: whether the weights become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the export, for example a GPU.
-            shards: parts of each layer, which divide its heads. A program with as many threads
-                for operations, and one thread within an operation, answers single texts faster so.
             **kwargs: as in Keras.
 
         Raises:
@@ -417,7 +414,7 @@ class TaskModel(EncoderModel):
         """
         if input_signature is None and format == "tf_saved_model":
             self._check_ready()
-            save_task(self, filepath, Form(precision, freeze, device, shards), version)
+            save_task(self, filepath, Form(precision, freeze, device), version)
             return
         if input_signature is None:
             raise UserError(

@@ -72,11 +72,6 @@ def test_what_is_served_needs_its_texts(told, tmp_path):
     assert f"--data {tmp_path} holds no wikitext2/valid.txt" in error
 
 
-def test_what_trains_is_not_frozen(told):
-    said = told("step_profile", "--work", "finetune", "--shards", "2")
-    assert "--work finetune is not made from texts" in said
-
-
 def test_quality_needs_weights_and_data(told, tmp_path):
     given = ["--out", tmp_path / "out", "--tasks", "CoLA"]
     for name in ("checkpoint", "data", "glue", "squad"):

@@ -43,7 +43,7 @@ def test_an_export_names_classes_as_transformers_does(names, tmp_path):
     # What transformers writes has no section of ours.
     del fields["bert_tf"]
     config.write_text(json.dumps(fields))
-    exporting.main(str(checkpoint), str(out), "classification", "float32", "1")
+    exporting.main(str(checkpoint), str(out), "classification", "float32")
     answer = tf.saved_model.load(str(out)).signatures["serving_default"]
     (classes,) = answer(text=tf.constant(["the cat sat"]))["classes"].numpy()
     assert [name.decode() for name in classes] == names

@@ -13,7 +13,7 @@ SETTINGS = {"threads": 2, "peers": ["openvino", "pytorch"], "commit": "c6fac18"}
 def result(
     ours: float, work: str = "encode", precision: str = "bfloat16", memory: float = 1.0, **changes
 ) -> Result:
-    """One step of ours, plain and with fixed weights, beside peers of 2 and 3 seconds and of 1 and 2 GiB."""
+    """A step of two of ours beside peers of 2 and 3 seconds and of 1 and 2 GiB."""
     contestants = [
         Measured("bert_tf", [9 * ours], 9.0),
         Measured("bert_tf, fixed weights", [ours], memory),

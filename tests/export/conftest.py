@@ -1,5 +1,6 @@
 """Small models of every family, and their exports, each written once for all test files."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export.saving import save_kind
+from bert_tf.export.served_model import Form
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.tasks import (
     MultipleChoice,
@@ -34,6 +36,7 @@ TASKS = {
     "question_answering": lambda e, t: QuestionAnswerer(e, t, max_question_length=8),
     "token_classification": lambda e, t: TokenClassifier(e, t, ["O", "B-X", "I-X"]),
 }
+FORM = [field.name for field in dataclasses.fields(Form)]
 KINDS = ("mlm", "nsp", "embedding", "hub")
 FAMILIES = {**TASKS, **dict.fromkeys(KINDS, _pre_trainer)}
 
@@ -43,7 +46,8 @@ Exported = Callable[..., Path]
 def save(family: str, model: keras.Model, tokenizer: Tokenizer, out: Path, **settings) -> Path:
     """Writes the export of a family."""
     if family not in TASKS:
-        return save_kind(model, tokenizer, out, family, **settings)
+        form = {each: settings.pop(each) for each in FORM if each in settings}
+        return save_kind(model, tokenizer, out, family, Form(**form), **settings)
     model.export(out, **settings)
     return out
 

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.export import served_model
 from bert_tf.export.hub import HubEncoder
 from bert_tf.export.precision import in_precision
-from bert_tf.export.served_model import ServedModel
+from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
@@ -106,7 +106,7 @@ def test_the_encoder_gives_what_the_model_gives(encoder, inputs, models):
 
 def test_no_weight_is_copied_to_tell_what_the_encoder_is(models, tokenizer, monkeypatch):
     model = in_precision(models("hub"), "bfloat16")
-    facts = ServedModel(model, device="any").facts()
+    facts = ServedModel(model, Form(device="any")).facts()
     monkeypatch.delattr(served_model, "_Stored")
     assert HubEncoder(model, tokenizer).facts() == facts
     assert facts["precision"] == "bfloat16" and not facts["frozen"]

@@ -6,6 +6,7 @@ import pytest
 from bert_tf.errors import UserError
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saving import save_kind
+from bert_tf.export.served_model import Form
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import QuestionAnswerer, TextClassifier
@@ -37,5 +38,5 @@ def test_a_model_without_a_pooler_is_copied_without_one():
 
 def test_what_cannot_be_copied_is_told_in_one_line(models, tokenizer, tmp_path):
     with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
-        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", precision="float16")
+        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", Form("float16"))
     assert not list(tmp_path.iterdir())

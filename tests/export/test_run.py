@@ -90,14 +90,14 @@ def options(path, monkeypatch, **settings) -> dict:
     """What is served: the settings of a task's model, or the options of another kind."""
     found = {}
 
-    def save_task(model, out, **how):
+    def save_task(model, out, form, version):
         found.update(model.settings, labels=model.labels, origin=model.origin, kind="task")
         if isinstance(model, QuestionAnswerer):
             found["rules"] = model.rules()
         return out
 
-    def save_kind(model, tokenizer, out, kind, **options):
-        found.update(options, kind=kind)
+    def save_kind(model, tokenizer, out, kind, form, version, origin, **options):
+        found.update(options, kind=kind, origin=origin)
         return out
 
     monkeypatch.setattr(exporting, "save_task", save_task)

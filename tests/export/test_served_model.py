@@ -9,6 +9,7 @@ from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 from bert_tf.errors import UserError
 from bert_tf.export import served_model
 from bert_tf.export.saving import save_kind
+from bert_tf.export.served_model import Form
 from tests.export.requests import assert_same, request
 
 FAMILIES = [
@@ -146,7 +147,7 @@ def test_nothing_of_keras_and_no_variable_of_the_model_is_left(exported, loaded)
 
 
 def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
-    served = served_model.ServedModel(models("classification"), freeze=True)
+    served = served_model.ServedModel(models("classification"), Form(freeze=True))
     traces = []
     double = served.function(lambda x: traces.append(x) or 2 * x)
     graph = tf.function(lambda x: double(x) + double(x[:1]), autograph=False)
@@ -157,8 +158,8 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
 
 def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
-        save_kind(models("hub"), tokenizer, tmp_path / "x", "hub", freeze=True)
+        save_kind(models("hub"), tokenizer, tmp_path / "x", "hub", Form(freeze=True))
     monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
     with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
-        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", freeze=True)
+        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", Form(freeze=True))
     assert not list(tmp_path.iterdir())

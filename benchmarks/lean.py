@@ -1,0 +1,23 @@
+"""TensorFlow and the operations of TensorFlow Text without Keras, as docs/serving.md shows it.
+
+TensorFlow, and the Python part of TensorFlow Text, import Keras where it is installed. A process
+that only answers does not need it.
+"""
+
+import importlib.util
+import pathlib
+import sys
+from typing import Any
+
+if "tensorflow" not in sys.modules and "keras" not in sys.modules:
+    _modules: dict[str, Any] = sys.modules
+    _modules["keras"] = None  # now its import fails
+    import tensorflow as tf
+
+    del _modules["keras"]
+else:
+    import tensorflow as tf
+
+_PACKAGE = importlib.util.find_spec("tensorflow_text")
+for _library in pathlib.Path(_PACKAGE.submodule_search_locations[0]).glob("python/ops/*.so"):
+    tf.load_op_library(str(_library))
