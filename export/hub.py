@@ -157,6 +157,7 @@ class HubEncoder(Service):
         UserError: the encoder has no pooler.
     """
 
+    trains = True
     task = "encoding of texts"
 
     def __init__(self, model: Encoder | PreTrainer, tokenizer: Tokenizer):

@@ -14,9 +14,15 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.json_values import as_json
+from bert_tf.quiet import FIXED_WEIGHTS
 
 # Of an example's answer so many entries of each axis are shown.
 _SHOWN = 8
+# See docs/serving.md.
+_FASTEST = (
+    f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, 2 inter-op threads, "
+    "and half as many intra-op threads as there are processors"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +118,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
         lines += [f"- exported from: `{card['source']}`"]
     if card["labels"]:
         lines += [f"- labels: {', '.join(f'`{label}`' for label in card['labels'])}"]
+    if model.get("device") == "CPU":
+        lines += [f"- fastest with: {_FASTEST}"]
     for title in ("metrics", "training_data", "configuration", "versions"):
         lines += ["", f"## {title.replace('_', ' ').capitalize()}", ""]
         lines += _fenced(card[title]) if card[title] else ["Not known."]

@@ -15,8 +15,12 @@ from google.protobuf.message import Message
 from bert_tf.compat import NO_INLINE, SavedModel, renew_fingerprint
 
 
-def spare(folder: Path) -> None:
-    """Changes a SavedModel: functions with `APART_ATTRIBUTES` are optimized as said above."""
+def spare(folder: Path, trains: bool) -> None:
+    """Changes a SavedModel: functions with `APART_ATTRIBUTES` are optimized as said above.
+
+    Where nothing trains, operations forget that they have gradients of their own, which were not
+    saved and which TensorFlow would miss.
+    """
     path = folder / "saved_model.pb"
     saved = SavedModel.FromString(path.read_bytes())
     options = _options().SerializeToString(deterministic=True)
@@ -24,6 +28,8 @@ def spare(folder: Path) -> None:
     apart = {each.signature.name for each in library.function if NO_INLINE in each.attr}
     for function in library.function:
         for node in function.node_def:
+            if not trains:
+                node.attr.pop("_gradient_op_type", None)
             # Looking an attribute up would add it.
             if "f" in node.attr and node.attr["f"].func.name in apart:
                 node.attr["config_proto"].s = options

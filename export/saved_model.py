@@ -30,8 +30,9 @@ def write(service: Service, folder: Path, origin: Origin) -> None:
     with tempfile.TemporaryDirectory() as texts:
         attributes |= _assets(service, Path(texts))
         root = tf.train.Checkpoint(**attributes)
-        tf.saved_model.save(root, str(folder), signatures=functions)
-    optimizing.spare(folder)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=service.trains)
+        tf.saved_model.save(root, str(folder), signatures=functions, options=options)
+    optimizing.spare(folder, service.trains)
     answers = _ask(folder, signatures)
     extra = folder / "assets.extra"
     extra.mkdir()

@@ -49,6 +49,8 @@ class Service(abc.ABC):
 
     # What it does, where its model was not trained for that.
     task: ClassVar[str | None] = None
+    # Whether a program that loads it may train it.
+    trains: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -91,6 +91,7 @@ class UnpaddedLayout:
         # which sends padding to any existing token.
         self._places = tf.cast(tf.reshape(tf.where(kept), [-1]), tf.int32)
         self._tokens = tf.maximum(tf.cumsum(tf.cast(kept, tf.int32)) - 1, 0)
+        self._known: dict[tuple, tf.Tensor] = {}
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch, seq_len, ...] -> [tokens, ...]."""
@@ -114,11 +115,11 @@ class UnpaddedLayout:
         size = tokens.shape[-1] // (parts * num_heads)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            places = self._places_of_vectors(num_heads, parts)
+            places = self._once(self._places_of_vectors, num_heads, parts)
             return tf.gather(tf.reshape(upstream, [-1, size]), places)
 
         vectors = tf.reshape(tokens, [-1, size])
-        found = _gather(vectors, self._vectors_at_places(num_heads, parts), gradient)
+        found = _gather(vectors, self._once(self._vectors_at_places, num_heads, parts), gradient)
         return tf.unstack(found, parts)
 
     def from_heads(self, heads: tf.Tensor) -> tf.Tensor:
@@ -126,11 +127,11 @@ class UnpaddedLayout:
         num_heads, size = heads.shape[1], heads.shape[3]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            spread = tf.gather(upstream, self._vectors_at_places(num_heads, 1)[0])
+            spread = tf.gather(upstream, self._once(self._vectors_at_places, num_heads, 1)[0])
             return tf.reshape(_zero_unless(self.key_mask[:, tf.newaxis], spread), [-1, size])
 
         vectors = tf.reshape(heads, [-1, size])
-        found = _gather(vectors, self._places_of_vectors(num_heads, 1), gradient)
+        found = _gather(vectors, self._once(self._places_of_vectors, num_heads, 1), gradient)
         return tf.reshape(found, [-1, num_heads * size])
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
@@ -163,6 +164,19 @@ class UnpaddedLayout:
         fitted = tf.pad(rows, [[0, 0], [0, missing], *[[0, 0]] * (rows.shape.rank - 2)])
         fitted.set_shape([None, None, *rows.shape[2:]])
         return fitted
+
+    def _once(
+        self, index: Callable[[int, int], tf.Tensor], num_heads: int, parts: int
+    ) -> tf.Tensor:
+        """What `index` gives; all layers share it, as far as they are in one graph.
+
+        Otherwise these operations would be a third of an export's graph, which takes time to load.
+        """
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        key = index.__name__, num_heads, parts, graph
+        if key not in self._known:
+            self._known[key] = index(num_heads, parts)
+        return self._known[key]
 
     def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
         """int32 [parts, batch, num_heads, row_len]: which vector of all tokens stands there.

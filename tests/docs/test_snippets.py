@@ -11,6 +11,8 @@ import random
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
@@ -142,6 +144,8 @@ def test_every_step_of_a_page_works(page, checkpoint, tmp_path):
         for language, title, block in BLOCK.findall((DOCS / page).read_text()):
             if title:
                 Path(title).write_text(block)
+                if title.endswith(".py"):
+                    subprocess.run([sys.executable, title], check=True)
             elif language == "sh":
                 for line in block.splitlines():
                     run_line(line)

@@ -91,6 +91,8 @@ def test_the_card_reads_the_same_for_people(exported, family):
             for key, value in signature["example"]["inputs"].items():
                 assert f"{json.dumps(key)}: {json.dumps(value)}" in text
         assert all(f"`{label}`" in text for label in card["labels"])
+        is_for_cpu = card["model"].get("device") == "CPU"
+        assert ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1" in text) == is_for_cpu
 
 
 def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):

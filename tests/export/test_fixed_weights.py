@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf.quiet import FIXED_WEIGHTS
+
 # Asks an export for batches of several sizes.
 _ASK = """
 import pickle, sys
@@ -20,7 +22,6 @@ found = [ask(text=tf.constant(texts[:n]))["probabilities"].numpy() for n in (1, 
 with open(answers, "wb") as file:
     pickle.dump(found, file)
 """
-SETTINGS = ("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD")
 
 
 @pytest.mark.slow
@@ -28,7 +29,7 @@ def test_answers_are_the_same(exported, tmp_path):
     folder = exported("classification", precision="bfloat16")
     told = {}
     for value in ("0", "1"):
-        environment = os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1"} | dict.fromkeys(SETTINGS, value)
+        environment = os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1", FIXED_WEIGHTS: value}
         answers = tmp_path / value
         subprocess.run(
             [sys.executable, "-c", _ASK, str(folder), str(answers)], check=True, env=environment

@@ -163,3 +163,28 @@ def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, 
     with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
         save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", Form(freeze=True))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("family", "trains"), [("classification", False), ("hub", True)])
+def test_only_what_trains_holds_gradients(exported, family, trains):
+    """They would be most of the functions, which take time to load."""
+    folder = exported(family) / ("encoder" if family == "hub" else "")
+    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    library = saved.meta_graphs[0].graph_def.library
+    nodes = [node for function in library.function for node in function.node_def]
+    assert bool(library.registered_gradients) == trains
+    assert any("_gradient_op_type" in node.attr for node in nodes) == trains
+
+
+def test_layers_share_the_places_of_their_heads(exported):
+    """These operations would be a third of the graph."""
+    saved = saved_model_pb2.SavedModel.FromString(
+        (exported("classification") / "saved_model.pb").read_bytes()
+    )
+    functions = saved.meta_graphs[0].graph_def.library.function
+    (model,) = (
+        each.node_def for each in functions if any("layer_1" in n.name for n in each.node_def)
+    )
+    # The first layer's; of the last one only the token that is read has a place.
+    assert not [n.name for n in model if "layer_1" in n.name and n.op in ("FloorDiv", "FloorMod")]
+    assert [n.name for n in model if "layer_0" in n.name and n.op == "FloorDiv"]
