@@ -8,6 +8,8 @@ layer's output, the pooled output, both heads' logits, the loss, and all gradien
 largest element of each; and, with both in bfloat16, the error against one's own float32, ours
 divided by theirs: the largest over all layers and the pooled output, the largest over all logits,
 and the largest ratio of root mean squares of any layer, the pooled output and the logits together.
+"An export" compares the layers and the pooled output of the form that an export computes, in both
+precisions, with Hugging Face's; there every layer must be at most as far off as theirs in bfloat16.
 Beside Model Garden (`BertEncoderV2`, tf-models-official): every layer's output and the pooled
 output.
 
@@ -32,7 +34,9 @@ import tensorflow as tf
 from bert_tf import command
 from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.checkpoints.model_garden_classes import make_encoder
+from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models.encoder import INPUTS
 from bert_tf.progress import say
 
 LAYOUTS = ("unpadded", "padded")
@@ -53,6 +57,7 @@ GOALS = {
         BFLOAT16 + LOGITS: 1.2,
         ROOT_MEAN_SQUARE: 1.2,
     },
+    "An export": {OUTPUTS: 2e-5, ROOT_MEAN_SQUARE: 1.0},
     "Model Garden": {OUTPUTS: 2e-5},
 }
 Found = dict[str, float]
@@ -101,7 +106,11 @@ def compare(task: tuple[str, str, str, str]) -> Found:
     config = EncoderConfig.preset(
         f"bert-{size}-uncased", vocab_size=VOCABULARY, hidden_act=activation
     )
-    measure = {"Hugging Face": hugging_face, "Model Garden": model_garden}[peer]
+    measure = {
+        "Hugging Face": hugging_face,
+        "An export": an_export,
+        "Model Garden": model_garden,
+    }[peer]
     return measure(config, layout)
 
 
@@ -135,19 +144,8 @@ def batch() -> dict[str, np.ndarray]:
 def hugging_face(config: EncoderConfig, layout: str) -> Found:
     """The largest differences from `BertForPreTraining`."""
     import torch
-    import transformers
 
-    torch.manual_seed(0)
-    transformers.utils.logging.disable_progress_bar()
-    fields = {k: v for k, v in config.to_dict().items() if k != "attention"}
-    peer = transformers.BertForPreTraining(
-        transformers.BertConfig(**fields, attn_implementation="eager")
-    ).eval()
-    with torch.no_grad():
-        for parameter in peer.parameters():
-            if parameter.dim() == 1:  # biases and layer normalizations, else all 0 or 1
-                parameter.add_(torch.randn_like(parameter), alpha=0.1)
-
+    peer = _torch_peer(config)
     exact, loss = _torch_outputs(peer)
     loss.backward()
     gradients = {
@@ -179,6 +177,60 @@ def hugging_face(config: EncoderConfig, layout: str) -> Found:
         _root_mean_square(m, o) / _root_mean_square(r, e) for m, o, r, e in zip(*four, strict=True)
     )
     return found
+
+
+def an_export(config: EncoderConfig, layout: str) -> Found:
+    """The same of the encoder as an export computes it."""
+    import torch
+
+    peer = _torch_peer(config)
+    with tempfile.TemporaryDirectory() as folder:
+        peer.save_pretrained(folder)
+        with torch.no_grad():
+            exact, rounded = (
+                _torch_outputs(peer.to(dtype))[0][:-2] for dtype in (torch.float32, torch.bfloat16)
+            )
+        del peer
+        checkpoint = reading.find(folder)
+        encoder = Encoder(checkpoint.encoder, layout=layout)
+        checkpoint.fill(encoder)
+    ours, mixed = (_served_outputs(encoder, precision) for precision in ("float32", "bfloat16"))
+    # Both are compared with the exact numbers, as both precisions of ours are forms of their own.
+    return {
+        OUTPUTS: max(map(_difference, ours, exact)),
+        ROOT_MEAN_SQUARE: max(
+            _root_mean_square(m, e) / _root_mean_square(r, e)
+            for m, r, e in zip(mixed, rounded, exact, strict=True)
+        ),
+    }
+
+
+def _served_outputs(encoder: Encoder, precision: str) -> list[np.ndarray]:
+    served = ServedModel(encoder, Form(precision))
+    outputs = tf.function(lambda: _layers(served, _tensors()))()
+    return [tf.cast(output, tf.float32).numpy() for output in outputs]
+
+
+def _tensors() -> dict[str, tf.Tensor]:
+    return {name: tf.constant(value) for name, value in batch().items() if name in INPUTS}
+
+
+def _torch_peer(config: EncoderConfig) -> Any:
+    """`BertForPreTraining` with random weights."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    transformers.utils.logging.disable_progress_bar()
+    fields = {k: v for k, v in config.to_dict().items() if k != "attention"}
+    peer = transformers.BertForPreTraining(
+        transformers.BertConfig(**fields, attn_implementation="eager")
+    ).eval()
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            if parameter.dim() == 1:  # biases and layer normalizations, else all 0 or 1
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    return peer
 
 
 def _with_joint_logits(outputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -264,7 +316,7 @@ def model_garden(config: EncoderConfig, layout: str) -> Found:
     return {OUTPUTS: max(map(_difference, ours, expected))}
 
 
-def _layers(encoder: Encoder, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
+def _layers(encoder: Encoder | ServedModel, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
     outputs = encoder(inputs)
     return [*outputs["encoder_outputs"], outputs["pooled_output"]]
 
