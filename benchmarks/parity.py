@@ -93,7 +93,7 @@ def _work(arguments: argparse.Namespace) -> None:
     for peer, goals in GOALS.items():
         for what, goal in goals.items():
             values = [found[size, peer][what] for size in sizes]
-            form = "<9.2f" if goal > 1 else "<9.1e"
+            form = "<9.2f" if goal >= 1 else "<9.1e"
             print(f"{peer:14}{what:47}{goal:{form}}" + "".join(f"{v:{form}}" for v in values))
             missed |= not max(values) <= goal
     if missed:

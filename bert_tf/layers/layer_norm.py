@@ -59,7 +59,7 @@ class LayerNorm(keras.layers.Layer):
         return tf.cast(self.beta + centred * scale, self.compute_dtype)
 
     def _fused(self, x: tf.Tensor, residual: tf.Tensor | None) -> tf.Tensor:
-        """The same in a form that TensorFlow's graph optimizer recognizes, in the compute dtype.
+        """The same in a form that TensorFlow's graph optimizer recognizes, in the dtype of x.
 
         The optimizer makes `add_n` of a product and a residual a part of the product, and the other
         operations one `_MklLayerNorm`, which computes in float32. This requires exactly these
@@ -71,7 +71,8 @@ class LayerNorm(keras.layers.Layer):
         mean = tf.reduce_mean(x, axis, keepdims=True)
         variance = tf.reduce_mean(tf.math.squared_difference(x, mean), axis, keepdims=True)
         gamma, beta = tf.cast(self.gamma, x.dtype), tf.cast(self.beta, x.dtype)
-        return tf.nn.batch_normalization(x, mean, variance, beta, gamma, FUSED_EPSILON)
+        normalized = tf.nn.batch_normalization(x, mean, variance, beta, gamma, FUSED_EPSILON)
+        return tf.cast(normalized, self.compute_dtype)
 
     def compute_output_shape(
         self, x_shape: tuple[int | None, ...], residual_shape: tuple[int | None, ...] | None = None
