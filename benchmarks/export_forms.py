@@ -79,6 +79,7 @@ def _prepare(settings: dict[str, Any]) -> Job:
     import tensorflow as tf
 
     from benchmarks.speed.inputs import full_batch
+    from benchmarks.threads import set_threads
     from bert_tf.config.kinds import POLICIES
     from bert_tf.export.precision import copied
     from bert_tf.export.served_model import Form, ServedModel
@@ -86,8 +87,7 @@ def _prepare(settings: dict[str, Any]) -> Job:
     from bert_tf.models.fused_norms import fuse_norms
     from bert_tf.models.sharded import ShardedEncoder
 
-    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
-    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
+    set_threads(settings)
     width, random = settings["width"], np.random.RandomState(0)
     config = EncoderConfig(
         hidden_size=width,

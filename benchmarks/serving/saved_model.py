@@ -8,14 +8,14 @@ import benchmarks.lean  # noqa: F401  before TensorFlow
 import tensorflow as tf
 
 from benchmarks.serving.contestant import Answerer, run
+from benchmarks.threads import set_threads
 
 _OUTPUT = {"classification": "label", "question_answering": "answer"}
 
 
 def load(settings: dict[str, Any]) -> Answerer:
     """What answers a batch of texts with the texts of labels or answers."""
-    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
-    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
+    set_threads(settings)
     loaded = tf.saved_model.load(settings["model"])
     signature, output = loaded.signatures["serving_default"], _OUTPUT[settings["task"]]
 

@@ -9,6 +9,7 @@ import bert_tf
 from benchmarks.speed import inputs
 from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
+from benchmarks.threads import set_threads
 from bert_tf.checkpoints import reading
 from bert_tf.config.kinds import POLICIES
 from bert_tf.export.served_model import ServedModel
@@ -16,8 +17,7 @@ from bert_tf.export.served_model import ServedModel
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` asks for."""
-    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
-    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
+    set_threads(settings)
     return _WORKS[settings["work"]](settings)
 
 

@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from benchmarks.speed import inputs
 from benchmarks.speed.turns import Job, serve
+from benchmarks.threads import set_threads
 
 
 def prepare(settings: dict[str, Any]) -> Job:
     """The job that `settings` asks for."""
-    tf.config.threading.set_intra_op_parallelism_threads(settings["intra_op"])
-    tf.config.threading.set_inter_op_parallelism_threads(settings["inter_op"])
+    set_threads(settings)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         # In a process of its own: what exporting takes is no part of serving's memory.

@@ -101,8 +101,8 @@ class ShardedBlock(keras.layers.Layer):
             attention.query_key_value.set_weights(
                 [kernel[:, :, i].reshape(len(kernel), -1), bias[:, i].reshape(-1)]
             )
-            mine = slice(i * self._columns, (i + 1) * self._columns)
-            self.intermediates[i].set_weights([up[:, mine], up_bias[mine]])
+            columns = slice(i * self._columns, (i + 1) * self._columns)
+            self.intermediates[i].set_weights([up[:, columns], up_bias[columns]])
         _divide_rows(whole.output_projection, [each.output_projection for each in self.attentions])
         _divide_rows(block.output_projection, self.output_projections)
         for name in ("attention_layer_norm", "output_layer_norm"):
