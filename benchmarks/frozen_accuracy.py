@@ -23,13 +23,15 @@ from rich.console import Console
 from rich.table import Table
 
 from bert_tf import command
-from bert_tf.data import text_files
-from bert_tf.data.choices import read_choices
-from bert_tf.data.squad import Question
+from bert_tf.config import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
-from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics
-from bert_tf.tasks import TASKS, Task, TaskModel
+from bert_tf.tasks.multiple_choice.data import read_choices
+from bert_tf.tasks.question_answering.metrics import answer_metrics, answer_or_none_metrics
+from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.texts import text_files
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained
@@ -80,7 +82,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 def _compare(path: Path) -> list[str]:
     run = RunFolder.open(path)
-    if run.config.task not in TASKS:
+    if not isinstance(run.config, FinetuningRun):
         raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
     metrics = run.read_metrics()
     if metrics is None:

@@ -28,10 +28,10 @@ from tensorflow.python.framework import ops
 
 from benchmarks.speed import inputs
 from bert_tf import command
+from bert_tf.config import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.layers.linear import Linear
-from bert_tf.tasks import TASKS
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained
 
@@ -59,7 +59,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 def _compare(path: Path) -> list[tuple[str, ...]]:
     run = RunFolder.open(path)
-    if run.config.task not in TASKS:
+    if not isinstance(run.config, FinetuningRun):
         raise UserError(f"{path} is a {run.config.task} run; name a fine-tuned one")
     scores, steps, dev = {}, {}, None
     for kind in _KINDS:

@@ -28,10 +28,10 @@ import tensorflow as tf
 
 from benchmarks.arguments import existing
 from bert_tf import command
-from bert_tf.data.squad import Question, read_squad
-from bert_tf.decoding.spans import SpanRules, decode
-from bert_tf.metrics.squad import answer_metrics
 from bert_tf.models.padding import PADDING_SCORE
+from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.question_answering.spans import SpanRules, decode
+from bert_tf.tasks.question_answering.squad import Question, read_squad
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
 from bert_tf.text.windows import QuestionWindows
@@ -268,8 +268,8 @@ def _noise(chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
 def _model_logits(run: Path, chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
     """What the model of a run says: float32 [windows, seq_len] each."""
     from bert_tf.checkpoints import reading
-    from bert_tf.decoding.chunks import map_in_chunks
     from bert_tf.tasks import loading
+    from bert_tf.tasks.chunks import map_in_chunks
 
     checkpoint = reading.find(run)
     model = loading.build(checkpoint, checkpoint.folder)

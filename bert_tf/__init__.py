@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from bert_tf.optimization import LAMB as LAMB
     from bert_tf.optimization import AdamW as AdamW
     from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
-    from bert_tf.tasks import MultipleChoice as MultipleChoice
-    from bert_tf.tasks import QuestionAnswerer as QuestionAnswerer
-    from bert_tf.tasks import TextClassifier as TextClassifier
-    from bert_tf.tasks import TextRegressor as TextRegressor
-    from bert_tf.tasks import TokenClassifier as TokenClassifier
-    from bert_tf.tasks import load as load
+    from bert_tf.tasks.classification.model import TextClassifier as TextClassifier
+    from bert_tf.tasks.embedding.model import TextEmbedder as TextEmbedder
+    from bert_tf.tasks.family import TaskFamily as TaskFamily
+    from bert_tf.tasks.loading import load as load
+    from bert_tf.tasks.masked_lm.model import MaskedLM as MaskedLM
+    from bert_tf.tasks.multiple_choice.model import MultipleChoice as MultipleChoice
+    from bert_tf.tasks.next_sentence.model import NextSentence as NextSentence
+    from bert_tf.tasks.question_answering.model import QuestionAnswerer as QuestionAnswerer
+    from bert_tf.tasks.registry import register as register
+    from bert_tf.tasks.regression.model import TextRegressor as TextRegressor
+    from bert_tf.tasks.token_classification.model import TokenClassifier as TokenClassifier
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
 
@@ -34,16 +39,21 @@ _HOMES = {
     "Encoder": "bert_tf.models",
     "EncoderConfig": "bert_tf.models",
     "LAMB": "bert_tf.optimization",
-    "MultipleChoice": "bert_tf.tasks",
+    "MaskedLM": "bert_tf.tasks.masked_lm.model",
+    "MultipleChoice": "bert_tf.tasks.multiple_choice.model",
+    "NextSentence": "bert_tf.tasks.next_sentence.model",
     "PreTrainer": "bert_tf.models",
     "Preprocessor": "bert_tf.text",
-    "QuestionAnswerer": "bert_tf.tasks",
-    "TextClassifier": "bert_tf.tasks",
-    "TextRegressor": "bert_tf.tasks",
-    "TokenClassifier": "bert_tf.tasks",
+    "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
+    "TaskFamily": "bert_tf.tasks.family",
+    "TextClassifier": "bert_tf.tasks.classification.model",
+    "TextEmbedder": "bert_tf.tasks.embedding.model",
+    "TextRegressor": "bert_tf.tasks.regression.model",
+    "TokenClassifier": "bert_tf.tasks.token_classification.model",
     "Tokenizer": "bert_tf.text",
     "WarmupLinearDecay": "bert_tf.optimization",
-    "load": "bert_tf.tasks",
+    "load": "bert_tf.tasks.loading",
+    "register": "bert_tf.tasks.registry",
 }
 
 __all__ = ["UserError", *_HOMES]
@@ -51,7 +61,7 @@ __all__ = ["UserError", *_HOMES]
 prepare_environment()
 if not is_command_starting():
     check_backend()
-    for _home in ("bert_tf.models", "bert_tf.optimization", "bert_tf.tasks"):
+    for _home in sorted({*_HOMES.values()}):
         importlib.import_module(_home)
 
 

@@ -394,6 +394,11 @@ def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
         action="append",
         help="the choices of one context; once for each --context",
     )
+    inputs.add_argument(
+        "--input",
+        metavar="FILE",
+        help="texts, one per line, or JSON lines keyed by the model's inputs, instead",
+    )
     parser.add_argument("--out", metavar="FILE.html", help="the page (RUN/inspect.html)")
     parser.add_argument(
         "--rows",

@@ -205,4 +205,4 @@ def inspect(arguments: argparse.Namespace) -> None:
 
     names = ("text", "text_a", "text_b", "question", "context", "choices")
     rows = rows_of({name: getattr(arguments, name) for name in names})
-    write(arguments.run, rows, arguments.out, arguments.rows)
+    write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)

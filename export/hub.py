@@ -19,6 +19,7 @@ from bert_tf.export.served_model import Form, model_facts
 from bert_tf.export.service import Service, Signature, Tensors, strings
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.models.encoder import INPUTS
+from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
 
@@ -30,7 +31,7 @@ _POSITIONS = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
 
 
 def pair(
-    model: Encoder | PreTrainer, tokenizer: Tokenizer, max_length: int | None = None
+    model: Encoder | EncoderModel, tokenizer: Tokenizer, max_length: int | None = None
 ) -> dict[str, Service]:
     """What is served in the folders `preprocessor` and `encoder`.
 
@@ -150,7 +151,7 @@ class HubEncoder(Service):
     `masked_lm_positions` besides and adds `mlm_logits`.
 
     Args:
-        model: an `Encoder`, or a `PreTrainer`.
+        model: an `Encoder`, or a model with the head `masked_lm`.
         tokenizer: the tokenizer it was trained with.
 
     Raises:
@@ -160,11 +161,11 @@ class HubEncoder(Service):
     trains = True
     task = "encoding of texts"
 
-    def __init__(self, model: Encoder | PreTrainer, tokenizer: Tokenizer):
+    def __init__(self, model: Encoder | EncoderModel, tokenizer: Tokenizer):
         # It gives away the model's own variables, so that they can be trained.
         super().__init__(tokenizer)
         self._model, self._tokenizer = model, tokenizer
-        self._has_head = isinstance(model, PreTrainer)
+        self._has_head = hasattr(model, "masked_lm")
         self._encoder = model.encoder if self._has_head else model
         self.config = self._encoder.config
         if self._encoder.pooler is None:
@@ -219,7 +220,9 @@ class HubEncoder(Service):
         """See `Service`; bert_tf reads the sizes from one of them."""
         description = describe(self._model, self._tokenizer)
         if self._has_head:
-            description = dataclasses.replace(description, head={"next_sentence": False})
+            description = dataclasses.replace(
+                description, model=PreTrainer.__name__, head={"next_sentence": False}, settings={}
+            )
         fields = native.description_fields(description)
         return super().assets() | {native.DESCRIPTION_FILE: json.dumps(fields, indent=2) + "\n"}
 

@@ -5,21 +5,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import keras
-
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of, trained_with
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
-from bert_tf.export.model_card import Origin
-from bert_tf.export.saving import Kind, check_kind, save_kind, save_task
+from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models import PreTrainer
 from bert_tf.progress import say, warn
-from bert_tf.tasks import loading
+from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
 
+# What a checkpoint is served as.
+KINDS = ("task", "hub", "mlm", "nsp", "embedding")
+# The families of the kinds that a checkpoint need not have been fine-tuned for.
+_FAMILIES = {"mlm": "masked_lm", "nsp": "next_sentence", "embedding": "embedding"}
+_POOLER = "encoder/pooler/"
 # Settings that are false where a checkpoint does not say how its inputs are made.
 _ASSUMED = ("pair", "unanswerable")
 
@@ -27,7 +29,7 @@ _ASSUMED = ("pair", "unanswerable")
 def export_run(
     path: str | os.PathLike,
     out: str | os.PathLike,
-    kind: Kind = "task",
+    kind: str = "task",
     pooling: str | None = None,
     precision: str | None = None,
     freeze: bool = False,
@@ -43,8 +45,10 @@ def export_run(
     Args:
         path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
         out: the folder to write.
-        kind: see `bert_tf.export.saving`.
-        pooling: of kind "embedding", see `EmbeddingService`.
+        kind: one of `KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm" and "nsp"
+            are the heads of pre-training, "embedding" the encoder, and "hub" the encoder and its
+            preprocessor as TF Hub has them.
+        pooling: of kind "embedding", see `TextEmbedder`.
         precision: "float32" (the default) or "bfloat16".
         freeze: see `TaskModel.export`.
         version: see `TaskModel.export`.
@@ -65,15 +69,21 @@ def export_run(
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     settings |= {"pair": True} if pair else {}
     settings |= {"unanswerable": True} if unanswerable else {}
+    settings |= {} if pooling is None else {"pooling": pooling}
     form = Form(precision or "float32", freeze, device)
-    if kind != "task":
-        if labels or pair or unanswerable:
-            raise UserError(
-                f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}"
-            )
-        folder = _export_kind(path, out, kind, pooling, max_length, form, version)
+    if kind not in KINDS:
+        raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+    if kind != "task" and (labels or pair or unanswerable):
+        raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
+    checkpoint = loading.find(path)
+    for note in checkpoint.notes:
+        say(f"{path}: {note}")
+    if kind == "hub":
+        folder = _export_hub(checkpoint, path, out, max_length, form, version)
+    elif kind == "task":
+        folder = _export_task(checkpoint, path, out, labels, settings, form, version)
     else:
-        folder = _export_task(path, out, labels, settings, form, version)
+        folder = _export_kind(checkpoint, path, out, kind, settings, form, version)
     if kind == "hub":
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
@@ -85,6 +95,7 @@ def export_run(
 
 
 def _export_task(
+    checkpoint: Checkpoint,
     path: str | os.PathLike,
     out: str | os.PathLike,
     labels: Sequence[str] | None,
@@ -92,10 +103,7 @@ def _export_task(
     form: Form,
     version: int | None,
 ) -> Path:
-    checkpoint = loading.find(path)
-    for note in checkpoint.notes:
-        say(f"{path}: {note}")
-    if checkpoint.description.model not in loading.TASK_MODELS:
+    if registry.family_of(checkpoint.description.model) is None:
         raise UserError(_other_kinds(checkpoint, path))
     # The weights are kept as they are; the export computes in its own precision.
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
@@ -129,30 +137,77 @@ def _say_assumed(
 
 
 def _export_kind(
+    checkpoint: Checkpoint,
     path: str | os.PathLike,
     out: str | os.PathLike,
-    kind: Kind,
-    pooling: str | None,
+    kind: str,
+    settings: dict[str, Any],
+    form: Form,
+    version: int | None,
+) -> Path:
+    """Exports a checkpoint as the object of a task that it was not fine-tuned for."""
+    cls = registry.family(_FAMILIES[kind]).model_class()
+    description = checkpoint.description
+    has_head = kind == "embedding" or _has_head(checkpoint, cls.__name__)
+    if not has_head:
+        raise UserError(
+            f"{path} ({description.model}) has no pre-training head for --kind {kind}; give a "
+            "pre-training run, or a checkpoint with its heads"
+        )
+    if "max_length" not in settings and description.model != cls.__name__:
+        settings |= _length_of_run(checkpoint)
+    loaded = loading.built(
+        cls, checkpoint, path, None, settings, tokenizer_of(checkpoint), dtype=POLICIES["float32"]
+    )
+    report = checkpoint.fill(loaded)
+    _check_weights(report, checkpoint, path, settings.get("pooling"))
+    loading.check_head(report, loaded, path)
+    loaded.origin = loading.origin_of(checkpoint, path)
+    return save_task(loaded, out, form, version)
+
+
+def _export_hub(
+    checkpoint: Checkpoint,
+    path: str | os.PathLike,
+    out: str | os.PathLike,
     max_length: int | None,
     form: Form,
     version: int | None,
 ) -> Path:
-    checkpoint = loading.find(path)
-    for note in checkpoint.notes:
-        say(f"{path}: {note}")
     model = loading.build(checkpoint, path)
-    check_kind(model, kind)
     report = checkpoint.fill(model, getattr(model, "labels", ()))
-    _check_weights(report, model, path, kind, pooling)
+    loading.check_head(report, model, path, uses_pooler=False)
+    if any(name.startswith(_POOLER) for name in report.new):
+        warn(f"{path} has no pooler; pooled_output is random until it is trained")
+    elif not getattr(model, "uses_pooler", True):
+        warn(_untrained_pooler(checkpoint, path, "use sequence_output"))
+    max_length = max_length or _length_of_run(checkpoint).get("max_length")
+    return save_hub(
+        model,
+        tokenizer_of(checkpoint),
+        out,
+        form,
+        version,
+        loading.origin_of(checkpoint, path),
+        max_length,
+    )
+
+
+def _has_head(checkpoint: Checkpoint, class_name: str) -> bool:
+    """Whether a checkpoint has the head of masked language modelling, or of next sentences."""
+    description = checkpoint.description
+    if description.model == PreTrainer.__name__:
+        return class_name == "MaskedLM" or bool(description.head.get("next_sentence"))
+    return description.model == class_name
+
+
+def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
+    """The longest inputs that a run was trained on; {} where that is not known."""
     run = run_of(checkpoint.folder)
-    origin = Origin(source=str(path))
-    if run is not None:
-        origin = loading.origin_of(checkpoint, path)
-        train = trained_with(run).train
-        max_length = max_length or getattr(train, "long_length", None) or train.max_length
-    options: dict[str, Any] = {} if pooling is None else {"pooling": pooling}
-    options |= {} if max_length is None else {"max_length": max_length}
-    return save_kind(model, tokenizer_of(checkpoint), out, kind, form, version, origin, **options)
+    if run is None:
+        return {}
+    train = trained_with(run).train
+    return {"max_length": getattr(train, "long_length", None) or train.max_length}
 
 
 def _other_kinds(checkpoint: Checkpoint, path: str | os.PathLike) -> str:
@@ -168,22 +223,20 @@ def _other_kinds(checkpoint: Checkpoint, path: str | os.PathLike) -> str:
 
 
 def _check_weights(
-    report: LoadReport,
-    model: keras.Model,
-    path: str | os.PathLike,
-    kind: Kind,
-    pooling: str | None,
+    report: LoadReport, checkpoint: Checkpoint, path: str | os.PathLike, pooling: str | None
 ) -> None:
-    """Says what a checkpoint lacks. Raises UserError where that would be served at random."""
-    pooler = any(name.startswith("encoder/pooler/") for name in report.new)
-    if pooler and pooling == "pooled":
+    """Says what the pooler of a checkpoint is worth. Raises UserError where it has none."""
+    if pooling != "pooled":
+        return
+    if any(name.startswith(_POOLER) for name in report.new):
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
-    loading.check_head(report, model, path, uses_pooler=kind == "nsp")
-    if pooler and kind == "hub":
-        warn(f"{path} has no pooler; pooled_output is random until it is trained")
-    elif not getattr(model, "uses_pooler", True) and (kind == "hub" or pooling == "pooled"):
-        instead = "use sequence_output" if kind == "hub" else "choose --pooling mean or cls"
-        warn(
-            f"{path}: this {type(model).__name__} was trained without the pooler, which is as it "
-            f"was at the start, perhaps random; {instead}"
-        )
+    trained = loading.build(checkpoint, path)
+    if not getattr(trained, "uses_pooler", True):
+        warn(_untrained_pooler(checkpoint, path, "choose --pooling mean or cls"))
+
+
+def _untrained_pooler(checkpoint: Checkpoint, path: str | os.PathLike, instead: str) -> str:
+    return (
+        f"{path}: this {checkpoint.description.model} was trained without the pooler, which is as "
+        f"it was at the start, perhaps random; {instead}"
+    )

@@ -47,8 +47,8 @@ class Service(abc.ABC):
             itself.
     """
 
-    # What it does, where its model was not trained for that.
-    task: ClassVar[str | None] = None
+    # What it does; None where that is for the origin of the model to say.
+    task: str | None = None
     # Whether a program that loads it may train it.
     trains: ClassVar[bool] = False
 

@@ -15,7 +15,8 @@ _LONG = ("training", "tasks", "export", "models", "inspecting", "experiments", "
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begins with what takes longest, so that in the end no process waits for another."""
     rank = {folder: number for number, folder in enumerate(_LONG)}
-    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+    here = Path(__file__).parent
+    items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(rank)))
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import TextClassifier
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.layout import UnpaddedLayout
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.tasks import TextClassifier
 
 # What a random number is below, and a dropout rate is a share of: see `Dropout`.
 _RANGE = 2**16

@@ -36,7 +36,8 @@ from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.optimization import make_optimizer
-from bert_tf.tasks import TASKS, TaskModel
+from bert_tf.tasks import registry
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import IGNORED
 from bert_tf.training import setup
 from bert_tf.training.scoring import score
@@ -82,7 +83,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     from benchmarks.quality import huggingface
 
     run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
-    task = TASKS[run.task](run)
+    task = registry.family(run.task).task_class()(run)
     rows, tokenizer = task.training_rows(), read_tokenizer(checkpoint)
     ours = task.model(Encoder(reading.find(checkpoint).encoder), tokenizer)
     examples = ours.examples(rows)

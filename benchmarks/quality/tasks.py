@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config import load
-from bert_tf.data.choices import read_choices
-from bert_tf.data.conll import read_conll
-from bert_tf.data.glue import read_glue
-from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
-from bert_tf.metrics.entities import entity_metrics
-from bert_tf.metrics.squad import answer_metrics
+from bert_tf.tasks.multiple_choice.data import read_choices
+from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.texts.glue import read_glue
+from bert_tf.tasks.token_classification.conll import read_conll
+from bert_tf.tasks.token_classification.metrics import entity_metrics
 
 # What ours start from: chance draws no head for one side that is easier to learn with.
 HEAD = {"initial_head": "transformers'"}

@@ -21,6 +21,13 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _NAMED = 6
 # The layers of heads that have an output for each label.
 _CLASSIFIERS = ("classifier", "feature_classifier")
+# A class of models -> other classes whose heads it takes: they are the same weights.
+_HEADS_OF = {
+    "PreTrainer": ("MaskedLM", "NextSentence"),
+    "MaskedLM": ("PreTrainer",),
+    "NextSentence": ("PreTrainer",),
+    "MultiLabelClassifier": ("TextClassifier",),
+}
 # The arguments of heads that decide the shapes of their weights, and what these count or name.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}
 
@@ -160,11 +167,11 @@ class Checkpoint:
     def fill(self, model: keras.Model, labels: Sequence[str] = ()) -> LoadReport:
         """Gives `model` every weight that the checkpoint has for it.
 
-        The head's are taken only from a checkpoint of the same class of model: the other tasks'
-        heads mean something else, even where they have the same shape. Where the model was made
-        for another number of labels, the head's layers of other shapes keep their random start;
-        so does the classifier where it was made for other labels. Where it has the same ones in
-        another order, so has the model then what was learned for each.
+        The head's are taken only from a checkpoint of the same class of model, or of one in
+        `_HEADS_OF`: other tasks' heads mean something else, even where they have the same shape.
+        Where the model was made for another number of labels, the head's layers of other shapes
+        keep their random start; so does the classifier where it was made for other labels. Where
+        it has the same ones in another order, so has the model then what was learned for each.
 
         Args:
             model: what is filled.
@@ -176,7 +183,8 @@ class Checkpoint:
         """
         variables = names.weight_names(model)
         layers = getattr(model, "encoder", model).config.num_hidden_layers
-        same_task = type(model).__name__ == self.description.model
+        kind = type(model).__name__
+        same_task = self.description.model in (kind, *_HEADS_OF.get(kind, ()))
         why = self._other_sizes(model) if same_task else ""
         order = None if why else self._order(labels)
         if same_task and not why and order is None:

@@ -27,7 +27,13 @@ _FORMATS: dict[str, ModuleType] = {
 }
 
 # The task models whose head reads the pooled output.
-_POOLING = ("TextClassifier", "TextRegressor", "MultipleChoice")
+_POOLING = (
+    "TextClassifier",
+    "MultiLabelClassifier",
+    "TextRegressor",
+    "MultipleChoice",
+    "NextSentence",
+)
 # The fields of the encoder that change its numbers.
 _ARITHMETIC = ("hidden_act", "attention", "layer_norm_eps")
 

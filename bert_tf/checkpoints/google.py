@@ -35,6 +35,12 @@ def _head(ours: str, theirs: str) -> tuple[Row, ...]:
     )
 
 
+_MASKED_LM = (
+    *linear("masked_lm/transform", f"{_TRANSFORM}dense/"),
+    *layer_norm("masked_lm/layer_norm", f"{_TRANSFORM}LayerNorm/"),
+    Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
+)
+_NEXT_SENTENCE = tuple(_head("next_sentence", "cls/seq_relationship/"))
 TABLE = Table(
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
@@ -57,13 +63,11 @@ TABLE = Table(
         *linear("encoder/pooler", "bert/pooler/dense/"),
     ),
     heads={
-        "PreTrainer": (
-            *linear("masked_lm/transform", f"{_TRANSFORM}dense/"),
-            *layer_norm("masked_lm/layer_norm", f"{_TRANSFORM}LayerNorm/"),
-            Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
-            *_head("next_sentence", "cls/seq_relationship/"),
-        ),
+        "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
+        "MaskedLM": _MASKED_LM,
+        "NextSentence": _NEXT_SENTENCE,
         "TextClassifier": _head("classifier", ""),
+        "MultiLabelClassifier": _head("classifier", ""),
         "TextRegressor": _head("classifier", ""),
         "QuestionAnswerer": _head("span", "cls/squad/"),
         # google-research has no such tasks; repositories built on it call their heads this.

@@ -36,6 +36,12 @@ def _layer_norm(ours: str, theirs: str) -> list[Row]:
     return layer_norm(ours, theirs, gamma="weight", beta="bias")
 
 
+_MASKED_LM = (
+    *_linear("masked_lm/transform", "cls.predictions.transform.dense."),
+    *_layer_norm("masked_lm/layer_norm", "cls.predictions.transform.LayerNorm."),
+    Row("masked_lm/output_bias", ("cls.predictions.bias",)),
+)
+_NEXT_SENTENCE = tuple(_linear("next_sentence", "cls.seq_relationship."))
 TABLE = Table(
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("embeddings.word_embeddings.weight",)),
@@ -60,13 +66,11 @@ TABLE = Table(
         *_linear("encoder/pooler", "pooler.dense."),
     ),
     heads={
-        "PreTrainer": (
-            *_linear("masked_lm/transform", "cls.predictions.transform.dense."),
-            *_layer_norm("masked_lm/layer_norm", "cls.predictions.transform.LayerNorm."),
-            Row("masked_lm/output_bias", ("cls.predictions.bias",)),
-            *_linear("next_sentence", "cls.seq_relationship."),
-        ),
+        "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
+        "MaskedLM": _MASKED_LM,
+        "NextSentence": _NEXT_SENTENCE,
         "TextClassifier": tuple(_linear("classifier", "classifier.")),
+        "MultiLabelClassifier": tuple(_linear("classifier", "classifier.")),
         "TextRegressor": tuple(_linear("classifier", "classifier.")),
         "TokenClassifier": tuple(_linear("classifier", "classifier.")),
         "QuestionAnswerer": tuple(_linear("span", "qa_outputs.")),
@@ -80,6 +84,7 @@ _CLASSES = {
     "BertForPreTraining": "PreTrainer",
     "BertForMaskedLM": "PreTrainer",
     "BertLMHeadModel": "PreTrainer",
+    "BertForNextSentencePrediction": "NextSentence",
     "BertForSequenceClassification": "TextClassifier",
     "BertForTokenClassification": "TokenClassifier",
     "BertForQuestionAnswering": "QuestionAnswerer",
@@ -89,11 +94,14 @@ _CLASSES = {
 # pooler, a classifier is one of tokens.
 _HEADS = {
     "cls.predictions.bias": "PreTrainer",
+    "cls.seq_relationship.bias": "NextSentence",
     "qa_outputs.bias": "QuestionAnswerer",
     "classifier.bias": "TextClassifier",
 }
 _POOLER_BIAS = "pooler.dense.bias"
 _MULTI_LABEL = "multi_label_classification"
+# What the classifier of transformers is, where it does not choose one of several classes.
+_PROBLEMS = {"TextRegressor": "regression", "MultiLabelClassifier": _MULTI_LABEL}
 _WITHOUT_POOLER = (
     "BertForMaskedLM",
     "BertLMHeadModel",
@@ -132,13 +140,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     weights = _weights(folder)
     model, head = _model(fields, weights)
     notes = huggingface_tokenizer.differences(folder)
-    # Its head's outputs are independent of each other: a softmax over them would mean nothing.
-    if model == "TextClassifier" and fields.get("problem_type") == _MULTI_LABEL:
-        model, head = ENCODER, {}
-        notes += (
-            "warning: it gives any number of labels to a text, which no model of bert_tf does; "
-            "only its encoder is read",
-        )
+    if model in ("TextClassifier", "TextRegressor") and fields.get("problem_type") == _MULTI_LABEL:
+        # Also of one label only, which may be given or not.
+        classes = weights.shapes["classifier.bias"][0]
+        model, head = "MultiLabelClassifier", {"num_classes": classes, "dropout": head["dropout"]}
     if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
         notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
     description = Description(
@@ -238,6 +243,7 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
         return classifier_or_regressor(classes, dropout)
     heads: dict[str, dict[str, Any]] = {
         ENCODER: {},
+        "NextSentence": {},
         "PreTrainer": {"next_sentence": "cls.seq_relationship.bias" in shapes},
         "TokenClassifier": {"num_classes": classes, "dropout": dropout},
         "QuestionAnswerer": {},
@@ -273,11 +279,13 @@ def _numbered(classes: int) -> tuple[str, ...]:
 
 def _architecture(description: Description) -> str:
     """The class of transformers that a model is for; BertModel where there is none."""
-    if description.model == "PreTrainer" and not description.head["next_sentence"]:
+    if description.model in ("PreTrainer", "MaskedLM") and not description.head.get(
+        "next_sentence"
+    ):
         causal = description.encoder.attention == "left_to_right"
         return "BertLMHeadModel" if causal else "BertForMaskedLM"
-    # The only one of which transformers has no class of its own.
-    model = "TextClassifier" if description.model == "TextRegressor" else description.model
+    # Transformers has one class for all of them, and tells them apart by `problem_type`.
+    model = "TextClassifier" if description.model in _PROBLEMS else description.model
     return next((c for c, ours in _CLASSES.items() if ours == model), "BertModel")
 
 
@@ -300,6 +308,6 @@ def _config(
         labels = description.labels or _numbered(classes)
         fields["id2label"] = {str(number): label for number, label in enumerate(labels)}
         fields["label2id"] = {label: number for number, label in enumerate(labels)}
-    if is_regressor:
-        fields["problem_type"] = "regression"
+    if description.model in _PROBLEMS:
+        fields["problem_type"] = _PROBLEMS[description.model]
     return dict(sorted(fields.items()))

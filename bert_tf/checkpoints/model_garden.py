@@ -40,6 +40,11 @@ _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
 _QUERY_KEY_VALUE = ("query", "key", "value")
 
+_MASKED_LM = (
+    *linear("masked_lm/transform", "cls/predictions/transform/dense/"),
+    *layer_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/"),
+    Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
+)
 TABLE = Table(
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
@@ -70,13 +75,10 @@ TABLE = Table(
         *linear("encoder/pooler", "pooler_transform/"),
     ),
     heads={
-        "PreTrainer": (
-            *linear("masked_lm/transform", "cls/predictions/transform/dense/"),
-            *layer_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/"),
-            Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
-            *linear("next_sentence", "next_sentence/logits/"),
-        ),
+        "PreTrainer": (*_MASKED_LM, *linear("next_sentence", "next_sentence/logits/")),
+        "MaskedLM": _MASKED_LM,
         "TextClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
+        "MultiLabelClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
         "TextRegressor": tuple(linear("classifier", "sentence_prediction/logits/")),
         "QuestionAnswerer": tuple(linear("span", "span_labeling/logits/")),
         "TokenClassifier": tuple(linear("classifier", "token_classifier/logits/")),

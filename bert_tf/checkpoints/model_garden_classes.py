@@ -24,6 +24,8 @@ TOLERANCE = 2e-5
 
 # Most tokens of a row.
 _LENGTH = 64
+# The models that have its pre-training model.
+_PRETRAINED = ("PreTrainer", "MaskedLM")
 
 
 def require() -> None:
@@ -75,7 +77,7 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
             f"Model Garden's {type(theirs).__name__} does not open {folder}: {reason}"
         ) from None
     batch = _batch(description.encoder)
-    if description.model == "PreTrainer":
+    if description.model in _PRETRAINED:
         tokens = int(tf.reduce_min(tf.reduce_sum(batch["input_mask"], axis=1)))
         batch["masked_lm_positions"] = tf.tile(tf.range(tokens)[tf.newaxis], (2, 1))
     expected = _outputs(theirs, batch, description)
@@ -99,10 +101,10 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
     kind, head = description.model, description.head
     if kind == ENCODER:
         return encoder, {"encoder": encoder}
-    if kind == "PreTrainer":
+    if kind in _PRETRAINED:
         layers = _official("modeling.layers")
         heads = []
-        if head.get("next_sentence", True):
+        if head.get("next_sentence"):
             width = description.encoder.hidden_size
             heads = [layers.ClassificationHead(width, 2, name="next_sentence")]
         is_tanh = description.encoder.hidden_act == "gelu_new"
@@ -114,7 +116,7 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
         model(model.inputs)
         return model, model.checkpoint_items | {"model": model}
     classes = head.get("num_classes") or 1
-    if kind in ("TextClassifier", "TextRegressor"):
+    if kind in ("TextClassifier", "MultiLabelClassifier", "TextRegressor"):
         model = models.BertClassifier(encoder, classes)
     elif kind == "QuestionAnswerer":
         model = models.BertSpanLabeler(encoder)
@@ -144,6 +146,8 @@ def _outputs(theirs: Any, batch: Mapping[str, tf.Tensor], description: Descripti
     found = theirs(dict(batch))
     if description.model == "QuestionAnswerer":
         return {"start": found[0].numpy(), "end": found[1].numpy()}
+    if description.model == "MaskedLM":
+        return {"logits": found["mlm_logits"].numpy()}
     if description.model == "PreTrainer":
         outputs = {"masked_lm": found["mlm_logits"]}
         if "next_sentence" in found:

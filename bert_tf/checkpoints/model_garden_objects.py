@@ -51,7 +51,7 @@ def objects(named: dict[str, np.ndarray], description: Description) -> tf.Module
     root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
     root.encoder = encoder
     match description.model:
-        case "PreTrainer":
+        case "PreTrainer" | "MaskedLM":
             root.masked_lm = _masked_lm(owner)
             root.model = node(encoder_network=encoder, masked_lm=root.masked_lm)
             pooler = owner.layer("next_sentence/pooler_dense/")
@@ -59,7 +59,7 @@ def objects(named: dict[str, np.ndarray], description: Description) -> tf.Module
                 setattr(root, "next_sentence.pooler_dense", pooler)
                 head = node(dense=pooler, out_proj=owner.layer("next_sentence/logits/"))
                 root.model.classification_heads = node(**{"0": head})
-        case "TextClassifier" | "TextRegressor":
+        case "TextClassifier" | "MultiLabelClassifier" | "TextRegressor":
             head = node(out_proj=owner.layer("sentence_prediction/logits/"))
             root.model = node(_network=encoder, classifier=head)
         case "QuestionAnswerer":

@@ -61,35 +61,6 @@ class ModelConfig:
         return {k: v for k, v in values.items() if k != "preset" and v is not None}
 
 
-# Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
-Features = Literal[
-    "embeddings",
-    "second_to_last",
-    "last",
-    "sum_last_four",
-    "concat_last_four",
-    "sum_all",
-]
-
-
-@dataclasses.dataclass(frozen=True)
-class TaggerModel(ModelConfig):
-    """The same, and what tags the words."""
-
-    # Null fine-tunes the encoder. Else it is frozen, and a BiLSTM of two layers reads these of its
-    # activations (paper, section 5.3, table 7).
-    features: Features | None = None
-    # Width of the BiLSTM in each direction (the paper's).
-    lstm_units: Count = 768
-
-    def __post_init__(self) -> None:
-        if self.features is None and self.lstm_units != TaggerModel.lstm_units:
-            raise UserError(
-                "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, "
-                "or remove model.lstm_units"
-            )
-
-
 @dataclasses.dataclass(frozen=True)
 class InitConfig:
     """What the weights start from."""

@@ -33,7 +33,7 @@ class Masking:
 
     Args:
         vocabulary: the tokens in the order of their ids, with [CLS], [SEP] and [MASK].
-        max_predictions: at most so many tokens of a row are chosen.
+        max_predictions: at most so many tokens of a row are chosen; an int, or int32 [].
         rate: share of a row's tokens to choose.
         whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
             after it; a word too long for what is left of a row's number is passed over.
@@ -44,7 +44,7 @@ class Masking:
     def __init__(
         self,
         vocabulary: Sequence[str],
-        max_predictions: int,
+        max_predictions: int | tf.Tensor,
         rate: float = 0.15,
         whole_word: bool = False,
         mask_share: float = 0.8,
@@ -128,7 +128,7 @@ class Masking:
 
 
 def _choose_tokens(
-    maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int
+    maskable: tf.Tensor, number: tf.Tensor, order: tf.Tensor, columns: int | tf.Tensor
 ) -> tf.Tensor:
     """The first `number` maskable positions in random order: int32 [batch, columns], ascending.
 
@@ -145,7 +145,7 @@ def _choose_words(
     continues_word: tf.Tensor,
     number: tf.Tensor,
     order: tf.Tensor,
-    columns: int,
+    columns: int | tf.Tensor,
 ) -> tf.Tensor:
     """As `_choose_tokens`, whole words at a time; a word that no longer fits is passed over.
 

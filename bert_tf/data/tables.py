@@ -61,7 +61,7 @@ def read_table(
                 there = ", ".join(map(repr, row))
                 raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
         wanted = (*columns, *(column for column in optional if row.get(column) is not None))
-        yield number, {c: _plain(row[c], f"{path}, line {number}, {c}") for c in wanted}
+        yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in wanted}
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -132,7 +132,7 @@ def _named(
             yield number, dict(zip(header, fields, strict=True))
 
 
-def _plain(value: Any, place: str) -> str:
+def as_text(value: Any, place: str) -> str:
     """A text, or a number or boolean as JSON writes it; a whole number is one text."""
     if isinstance(value, str):
         return whole_text(value)

@@ -6,45 +6,17 @@ from pathlib import Path
 
 from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
-from bert_tf.inspecting.choices import ChoicePictures
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.given import check_rows
 from bert_tf.inspecting.looks import Look, Mark
 from bert_tf.inspecting.markup import Html, tag
 from bert_tf.inspecting.page import page, section
 from bert_tf.inspecting.pictures import Pictures
-from bert_tf.inspecting.questions import QuestionPictures
 from bert_tf.inspecting.subject import Subject
-from bert_tf.inspecting.tags import TagPictures
-from bert_tf.inspecting.texts import ClassificationPictures, RegressionPictures
-from bert_tf.models import Encoder
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, read_blocks
 from bert_tf.progress import Progress, say
-from bert_tf.tasks import (
-    MultipleChoice,
-    QuestionAnswerer,
-    TextClassifier,
-    TextRegressor,
-    TokenClassifier,
-)
+from bert_tf.tasks.task_model import TaskModel
 
-_PICTURES: dict[type, type[Pictures]] = {
-    Encoder: EncoderPictures,
-    TextClassifier: ClassificationPictures,
-    TextRegressor: RegressionPictures,
-    MultipleChoice: ChoicePictures,
-    QuestionAnswerer: QuestionPictures,
-    TokenClassifier: TagPictures,
-}
-# What the models are called on the page.
-_NAMES: dict[type, str] = {
-    Encoder: "Encoder",
-    TextClassifier: "Classification",
-    TextRegressor: "Regression",
-    MultipleChoice: "Multiple choice",
-    QuestionAnswerer: "Question answering",
-    TokenClassifier: "Token classification",
-}
 _PAGE = "inspect.html"
 
 
@@ -53,6 +25,7 @@ def inspect(
     rows: Sequence[Row],
     out: str | os.PathLike | None = None,
     dev_rows: int = 300,
+    input_file: str | None = None,
 ) -> Path:
     """Writes a page about a run, or about an encoder.
 
@@ -63,6 +36,7 @@ def inspect(
             has them: text; text_a, text_b; question, context; context, choices.
         out: the page, which ends in .html; None is `inspect.html` in the run folder.
         dev_rows: how many rows of the dev data to take.
+        input_file: more texts, as `bert-tf predict --input` reads them.
 
     Returns:
         The page.
@@ -72,11 +46,15 @@ def inspect(
     """
     subject = Subject.load(path)
     out = _place(subject, out)
-    pictures = _PICTURES[type(subject.model)](subject)
+    kind = EncoderPictures if subject.family is None else subject.family.pictures_class()
+    pictures = kind(subject)
+    if input_file is not None:
+        blocks = read_blocks(input_file, _ranks(pictures))
+        rows = [*rows, *(row for block in blocks for row in block.rows)]
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in pictures.accepted[0])
-        raise UserError(f"{path} has no dev data to show; give {options}")
+        raise UserError(f"{path} has no dev data to show; give {options}, or --input")
     looks: list[Look] = []
     with Progress("looking at texts", len(rows), unit="texts") as progress:
         for row in rows:
@@ -87,6 +65,14 @@ def inspect(
     write_text(out, page(title, [_intro(subject)], looks, _dev(pictures, dev_rows, marks)))
     say(f"{out}: open it in a browser")
     return out
+
+
+def _ranks(pictures: Pictures) -> dict[str, int]:
+    """What each line of a file of texts holds; see `read_blocks`."""
+    model = pictures.subject.model
+    if isinstance(model, TaskModel):
+        return model.ranks("serving_default")
+    return dict.fromkeys(pictures.accepted[0], 1)
 
 
 def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
@@ -104,10 +90,8 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
 def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> list[Html]:
     """What there is about the dev data, or why there is nothing."""
     subject = pictures.subject
-    if isinstance(subject.model, Encoder):
-        return [section(part) for part in pictures.dev(rows, marks)]
     if subject.task is None:
-        return []
+        return [section(part) for part in pictures.among_texts(marks)]
     heading = tag("h2", "On the dev data")
     try:
         parts = [section(part) for part in pictures.dev(rows, marks)]
@@ -118,8 +102,9 @@ def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> list[Html]:
 
 def _intro(subject: Subject) -> str:
     config = subject.encoder.config
+    name = "Encoder" if subject.family is None else subject.family.title
     return (
-        f"{_NAMES[type(subject.model)]}; {config.num_hidden_layers} layers of width "
+        f"{name}; {config.num_hidden_layers} layers of width "
         f"{config.hidden_size} with {config.num_attention_heads} heads, computed in float32. "
         f"From {subject.path}."
     )

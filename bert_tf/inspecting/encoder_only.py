@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting import sections
+from bert_tf.inspecting.importance import Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.markup import Html
 from bert_tf.inspecting.pictures import Pictures
@@ -14,13 +15,13 @@ from bert_tf.inspecting.subject import Subject
 from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor
 
-_NOTE = "Each point is a text: the mean of the last layer over its tokens."
-
 
 class EncoderPictures(Pictures):
     """Pictures of an `Encoder`."""
 
-    accepted = (("text",), ("text_a", "text_b"))
+    accepted: tuple[tuple[str, ...], ...] = (("text",), ("text_a", "text_b"))
+    # What a point is.
+    note = sections.MEAN_NOTE
 
     def __init__(self, subject: Subject):
         super().__init__(subject)
@@ -30,17 +31,27 @@ class EncoderPictures(Pictures):
         """See `Pictures`."""
         subject, texts = self.subject, [text_of(row, name) for name in row]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
-        encoded = subject.encoder.encode(inputs, training=False)
-        vector = mean(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
         heading = tuple(map(sections.shortened, texts))
-        return Look(heading, Html(), (subject.seen("", inputs),), (Mark(heading[0], vector),))
+        marks = (Mark(heading[0], self.vector(inputs)),)
+        seen = subject.seen("", inputs, focus=self.focus(inputs))
+        return Look(heading, self.answer(row), (seen,), marks)
 
-    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """The texts themselves: an encoder has no dev data."""
-        if not marks:
-            return []
-        names = [mark.name for mark in marks]
-        colours = charts.colours_of(len(marks))
-        vectors = np.stack([mark.vector for mark in marks])
-        legend = charts.legend(names, colours)
-        return sections.projection(vectors, names, colours, legend, (), _NOTE)
+    def answer(self, row: Row) -> Html:
+        """What the model says of a row; an encoder says nothing."""
+        del row
+        return Html()
+
+    def focus(self, inputs: Inputs) -> int:
+        """A place of interest in one input [1, tokens], where not all tokens can be shown."""
+        del inputs
+        return 0
+
+    def vector(self, inputs: Inputs) -> np.ndarray:
+        """float32 [hidden]: where one input [1, tokens] is among the texts."""
+        encoder = self.subject.encoder
+        encoded = encoder.encode(inputs, training=False)
+        return mean(encoder, encoded, inputs["input_mask"])[0].numpy()
+
+    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        return sections.of_marks(marks, self.note)

@@ -27,9 +27,13 @@ class Pictures(ABC):
     def look(self, row: Row) -> Look:
         """What the model says of a text, and why."""
 
-    @abstractmethod
+    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+        """The texts that were looked at, where there are no dev data; by default nothing."""
+        del marks
+        return []
+
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """What it says of dev data.
+        """What it says of the dev data of a run; by default nothing.
 
         Args:
             rows: how many of them to take.
@@ -38,3 +42,5 @@ class Pictures(ABC):
         Raises:
             UserError: the data cannot be read.
         """
+        del rows, marks
+        return []

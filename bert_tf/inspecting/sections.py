@@ -12,6 +12,7 @@ from bert_tf.inspecting.projection import Plane
 
 # Fewer vectors than these say nothing of directions.
 _FEWEST = 3
+MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
 # Characters that are told of a text.
 _LONGEST = 120
 
@@ -51,6 +52,16 @@ def by_label(
     there = sorted(set(labels))
     legend = charts.legend([names[i] for i in there], [palette[i] for i in there])
     return projection(vectors, told, colours, legend, marks, note)
+
+
+def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
+    """The texts that were looked at in one plane, where a model has no dev data."""
+    if not marks:
+        return []
+    names = [mark.name for mark in marks]
+    colours = charts.colours_of(len(marks))
+    vectors = np.stack([mark.vector for mark in marks])
+    return projection(vectors, names, colours, charts.legend(names, colours), (), note)
 
 
 def projection(

@@ -10,14 +10,17 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.tokenizer import tokenizer_of
-from bert_tf.config import RunConfig
+from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.inspecting.attention import attention_maps, shown_places
 from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
 from bert_tf.progress import say
-from bert_tf.tasks import TASKS, Task, TaskModel, loading
+from bert_tf.tasks import loading, registry
+from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.scoring import trained
@@ -55,16 +58,21 @@ class Subject:
         # Path.is_file raises an error for a name that is too long; the reader explains it.
         is_run = os.path.isfile(Path(path) / CONFIG_FILE)
         run = RunFolder.open(path) if is_run else None
-        if run is not None and run.config.task in TASKS:
+        if run is not None and isinstance(run.config, FinetuningRun):
             task, model = trained(run, "float32")
             return cls(str(path), run, task, model, model.encoder, model.tokenizer)
         checkpoint = loading.find(path)
-        if checkpoint.description.model in loading.TASK_MODELS:
+        if loading.family_at(checkpoint) is not None:
             model = loading.load_model(path, dtype="float32")
             return cls(str(path), run, None, model, model.encoder, model.tokenizer)
         tokenizer, encoder = tokenizer_of(checkpoint), Encoder(checkpoint.encoder)
         say(f"{path}: {checkpoint.fill(encoder)}")
         return cls(str(path), run, None, encoder, encoder, tokenizer)
+
+    @property
+    def family(self) -> TaskFamily | None:
+        """The family of the model; None of a bare encoder."""
+        return registry.family_of(type(self.model).__name__)
 
     @property
     def max_length(self) -> int:

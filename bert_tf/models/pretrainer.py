@@ -41,24 +41,15 @@ class PreTrainer(WeightedModel):
         prefixes = {name: f"{name}_" for name in heads}
         head = {"next_sentence": next_sentence}
         super().__init__(encoder, head, prefixes, uses_pooler=next_sentence, **kwargs)
-        config = encoder.config
-        if config.bilstm or config.attention == "side_by_side":
-            raise UserError(
-                "a BiLSTM, and encoders side by side, are made of what is pre-trained without; "
-                "leave out model.bilstm and pre-train each direction by itself"
-            )
-        policy = {"dtype": self.dtype_policy}
-        self.masked_lm = MaskedLMHead(
-            config.hidden_act,
-            config.initializer_range,
-            config.layer_norm_eps,
-            name="masked_lm",
-            **policy,
-        )
+        self.masked_lm = masked_lm_head(encoder)
         self.next_sentence = None
         if next_sentence:
             self.next_sentence = Linear(
-                2, None, config.initializer_range, name="next_sentence", **policy
+                2,
+                None,
+                encoder.config.initializer_range,
+                name="next_sentence",
+                dtype=self.dtype_policy,
             )
         self.build()
 
@@ -75,7 +66,7 @@ class PreTrainer(WeightedModel):
         masked = tf.cast(inputs["masked_lm_positions"], tf.int32)
         if self.next_sentence is None:
             tokens = self.encoder.encode_at(inputs, masked, training=training)
-            return {"masked_lm": self._masked_lm_logits(tokens, tf.shape(masked), training)}
+            return {"masked_lm": masked_lm_logits(self, tokens, tf.shape(masked), training)}
         # Both heads' tokens at once, so that the last block computes nothing else.
         mask = inputs["input_mask"]
         summary = self.encoder.pooled_places(mask)
@@ -89,15 +80,9 @@ class PreTrainer(WeightedModel):
         )
         pooled = self.encoder.pool(for_pooler, mask)
         return {
-            "masked_lm": self._masked_lm_logits(for_masked, tf.shape(masked), training),
+            "masked_lm": masked_lm_logits(self, for_masked, tf.shape(masked), training),
             "next_sentence": tf.cast(self.next_sentence(pooled), tf.float32),
         }
-
-    def _masked_lm_logits(self, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
-        """[batch * predictions, hidden] -> float32 [batch, predictions, vocab_size]."""
-        table = self.encoder.embeddings.word_embeddings.value
-        logits = self.masked_lm(tokens, table, training=training)
-        return tf.reshape(logits, tf.concat([shape, [self.encoder.config.vocab_size]], axis=0))
 
     def loss_targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
         """Tokens at the masked positions with their weights; pairs all weigh 1."""
@@ -110,3 +95,41 @@ class PreTrainer(WeightedModel):
     def logits(self, y_pred: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
         """What `call` returns."""
         return y_pred
+
+
+def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
+    """A head of masked language modelling for an encoder, without weights yet.
+
+    Raises:
+        UserError: the encoder has what is added after pre-training only.
+    """
+    config = encoder.config
+    if config.bilstm or config.attention == "side_by_side":
+        raise UserError(
+            "a BiLSTM, and encoders side by side, are made of what is pre-trained without; "
+            "leave out model.bilstm and pre-train each direction by itself"
+        )
+    return MaskedLMHead(
+        config.hidden_act,
+        config.initializer_range,
+        config.layer_norm_eps,
+        name="masked_lm",
+        dtype=encoder.dtype_policy,
+    )
+
+
+def masked_lm_logits(model: Any, tokens: tf.Tensor, shape: tf.Tensor, training: bool) -> tf.Tensor:
+    """The scores of the vocabulary at some tokens.
+
+    Args:
+        model: has an `encoder`, and `masked_lm`, its head.
+        tokens: [batch * predictions, hidden], the encoder's last layer.
+        shape: int32 [2], batch and predictions.
+        training: whether dropout acts.
+
+    Returns:
+        float32 [batch, predictions, vocab_size].
+    """
+    table = model.encoder.embeddings.word_embeddings.value
+    logits = model.masked_lm(tokens, table, training=training)
+    return tf.reshape(logits, tf.concat([shape, [model.encoder.config.vocab_size]], axis=0))

@@ -63,6 +63,10 @@ def _unpadded(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[str, An
         own: width of a padded input -> the number of entries that this row has in it.
     """
     lists = {name: value for name, value in answer.items() if np.ndim(value)}
+    # Of all classes some are given as labels: these have a padding of their own.
+    if {"labels", "classes"} <= lists.keys():
+        labels = lists.pop("labels")
+        answer = {**answer, "labels": labels[: np.count_nonzero(labels != b"")]}
     ends = {}
     for width in {len(value) for value in lists.values()}:
         group = [value for value in lists.values() if len(value) == width]

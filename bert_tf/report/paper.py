@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import QuestionAnsweringData, RunConfig, TokenClassificationData
-from bert_tf.data.tfds_rows import glue_task
+from bert_tf.config import PRETRAINING, RunConfig
 from bert_tf.report.naming import distinct_names
+from bert_tf.tasks import registry
+from bert_tf.tasks.question_answering.config import QuestionAnsweringData
+from bert_tf.tasks.texts.tfds_rows import glue_task
+from bert_tf.tasks.token_classification.config import TokenClassificationData
 
 
 class PaperResult(NamedTuple):
@@ -123,15 +126,8 @@ BENCHMARKS = {
 }
 # Folders of the official files.
 _SQUAD = re.compile(r"squad[-_ ]?(v?(1|1\.1|2|2\.0))?", re.IGNORECASE)
-# What is shown of data that the paper does not know, by task; the first tells the best run.
-_METRICS = {
-    "pretraining": ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity"),
-    "classification": ("accuracy", "f1", "mcc"),
-    "regression": ("spearman", "pearson"),
-    "question_answering": ("f1", "exact_match"),
-    "token_classification": ("f1", "precision", "recall"),
-    "multiple_choice": ("accuracy",),
-}
+# What is shown of pre-training.
+_PRETRAINING = ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity")
 
 
 def benchmark_of(config: RunConfig, stands_for: str | None = None) -> Benchmark:
@@ -152,7 +148,9 @@ def benchmark_of(config: RunConfig, stands_for: str | None = None) -> Benchmark:
     known = BENCHMARKS.get(_name(config))
     if known is not None:
         return known
-    return Benchmark(_title(config, map(_last, _paths(config))), _METRICS[config.task])
+    is_pretraining = config.task == PRETRAINING
+    metrics = _PRETRAINING if is_pretraining else registry.family(config.task).metrics
+    return Benchmark(_title(config, map(_last, _paths(config))), metrics)
 
 
 def distinct_benchmarks(runs: Sequence[tuple[Benchmark, RunConfig]]) -> list[Benchmark]:

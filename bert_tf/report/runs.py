@@ -5,14 +5,15 @@ import os
 from pathlib import Path
 
 from bert_tf.checkpoints import reading
-from bert_tf.config import RunConfig
+from bert_tf.config import PRETRAINING, RunConfig
 from bert_tf.data.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 from bert_tf.report.curves import Curves, read_curves
 from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of
-from bert_tf.tasks.squad_ensemble import metrics_file
+from bert_tf.tasks import registry
+from bert_tf.tasks.question_answering.squad_ensemble import metrics_file
 from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.training.search import kept_summary
 
@@ -124,9 +125,10 @@ class RunFacts:
         return text if deviation is None else f"{text} ± {self.scale(metric) * deviation:.1f}"
 
     def scale(self, metric: str) -> float:
-        """What a metric is multiplied with to be in percent: SQuAD's are already."""
-        is_share = metric not in _NOT_SHARES and self.config.task != "question_answering"
-        return 100.0 if is_share else 1.0
+        """What a metric is multiplied with to be in percent; SQuAD's are in percent already."""
+        task = self.config.task
+        in_percent = task != PRETRAINING and registry.family(task).in_percent
+        return 1.0 if in_percent or metric in _NOT_SHARES else 100.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.tasks import registry
 from bert_tf.tasks.arguments import wrong_argument
 from bert_tf.tasks.task_model import FORMAT, TaskModel
 
@@ -89,7 +90,8 @@ def _checked(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
         raise _Damage("its configuration is no model")
     name, fields = config.get("registered_name"), config["config"]
-    if not isinstance(name, str) or not name.startswith(_PACKAGE):
+    is_ours = isinstance(name, str) and name.startswith(_PACKAGE)
+    if not is_ours and _class_of(config) is None:
         raise UserError(f"{path} holds no model of bert_tf; load it with keras.saving.load_model")
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
@@ -145,24 +147,39 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
     """
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
         raise _Damage("its configuration is no model")
-    name, class_name = node.get("registered_name"), node.get("class_name")
-    cls = keras.saving.get_custom_objects().get(name) if isinstance(name, str) else None
+    cls = _class_of(node)
     # Keras takes some names of classes for something else, whatever the registered name is.
-    if not isinstance(cls, type) or not issubclass(cls, kinds) or name != f"{_PACKAGE}{class_name}":
+    if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
         if key == "encoder" or cls is Encoder and key == "config":
             continue
         if key == "dtype":
             _check_policy(path, value)
-        elif isinstance(value, dict) or isinstance(value, list) != (key in ("labels", "frozen")):
+        elif key in ("labels", "frozen"):
+            if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+                raise _Damage(f"{key} is no list of texts")
+        elif isinstance(value, dict) or isinstance(value, list) and not all(map(_is_plain, value)):
             raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
-        elif isinstance(value, list) and not all(isinstance(each, str) for each in value):
-            raise _Damage(f"{key} holds what is no text")
     if cls is Encoder and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no sizes of an encoder")
     _check_arguments(cls, node["config"])
     return cls
+
+
+def _class_of(node: Mapping[str, Any]) -> type | None:
+    """The class of a model that a node names; None where it is no class of a model."""
+    name, class_name = node.get("registered_name"), node.get("class_name")
+    if not isinstance(name, str) or not isinstance(class_name, str):
+        return None
+    if (family := registry.family_of(class_name)) is not None:
+        family.model_class()  # Keras knows it once it is imported
+    cls = keras.saving.get_custom_objects().get(name)
+    return cls if isinstance(cls, type) and issubclass(cls, (EncoderModel, Encoder)) else None
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float)
 
 
 def _check_policy(path: Path, value: Any) -> None:

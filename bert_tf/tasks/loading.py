@@ -19,25 +19,18 @@ from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.models import Encoder, PreTrainer
 from bert_tf.progress import say
-from bert_tf.tasks import keras_files
+from bert_tf.tasks import keras_files, registry
 from bert_tf.tasks.arguments import wrong_argument
-from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.classification.text_model import TextModel
-from bert_tf.tasks.multiple_choice.model import MultipleChoice
-from bert_tf.tasks.question_answering.model import QuestionAnswerer
-from bert_tf.tasks.regression.model import TextRegressor
+from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.token_classification.model import TokenClassifier
 from bert_tf.text import Tokenizer
 from bert_tf.typed import plain
 
 Model = TypeVar("Model", bound=TaskModel)
 
-TASK_MODELS: dict[str, type[TaskModel]] = {
-    each.__name__: each
-    for each in (TextClassifier, TextRegressor, QuestionAnswerer, TokenClassifier, MultipleChoice)
-}
+# What a checkpoint of pre-training is opened as.
+_PRETRAINED = "MaskedLM"
 _POOLER = "encoder/pooler/"
 # Arguments of constructors that are no settings of how strings are read.
 _NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
@@ -98,8 +91,9 @@ def load_model(
             model.origin = Origin(source=str(path))
             return model
     checkpoint = find(path)
-    kind = checkpoint.description.model
-    if kind not in TASK_MODELS:
+    family = family_at(checkpoint)
+    if family is None:
+        kind = checkpoint.description.model
         raise UserError(
             f"{path} has no head of a task (it is a checkpoint of {_article(kind)}); load it as "
             "the start of a training, for example with TextClassifier.from_checkpoint"
@@ -111,8 +105,8 @@ def load_model(
             "class, in the order of the logits, or none"
         )
     tokenizer = tokenizer_of(checkpoint)
-    model = _built(
-        TASK_MODELS[kind],
+    model = built(
+        family.model_class(),
         checkpoint,
         path,
         labels,
@@ -122,8 +116,7 @@ def load_model(
         layout=layout,
     )
     check_head(checkpoint.fill(model, model.labels), model, path)
-    if isinstance(model, TextModel) and model.pair is None:
-        model.decide_pair(False)
+    model.settle()
     model.origin = origin_of(checkpoint, path)
     if model.origin.metrics:
         model.remember(model.origin.metrics)
@@ -142,9 +135,9 @@ def from_checkpoint(
     """See `TaskModel.from_checkpoint`."""
     checkpoint = find(path)
     tokenizer = tokenizer_of(checkpoint)
-    model = _built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
+    model = built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
     say(f"{path}: {checkpoint.fill(model, model.labels)}")
-    if checkpoint.description.model == cls.__name__:
+    if registry.family_of(type(model).__name__) is family_at(checkpoint):
         model.origin = origin_of(checkpoint, path)
     return model
 
@@ -180,6 +173,12 @@ def find(path: str | os.PathLike) -> Checkpoint:
     )
 
 
+def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
+    """The family as whose model a checkpoint is opened; None if it has no head."""
+    kind = checkpoint.description.model
+    return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
+
+
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
     """What the checkpoint is of, with new weights: an `Encoder`, a `PreTrainer` or a task model.
 
@@ -194,9 +193,9 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
         UserError: the class is unknown, or cannot be made with such arguments.
     """
     description = checkpoint.description
-    if description.model in TASK_MODELS:
-        cls = TASK_MODELS[description.model]
-        return _built(cls, checkpoint, path, None, {}, None, **encoder_options)
+    if (family := registry.family_of(description.model)) is not None:
+        cls = family.model_class()
+        return built(cls, checkpoint, path, None, {}, None, **encoder_options)
     if description.model == ENCODER:
         return Encoder(description.encoder, **encoder_options)
     _check_known_model(checkpoint, path)
@@ -225,14 +224,15 @@ def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
     Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
     """
     model = checkpoint.description.model
-    if model not in (ENCODER, PreTrainer.__name__, *TASK_MODELS):
+    known = model in (ENCODER, PreTrainer.__name__) or registry.family_of(model) is not None
+    if not known:
         raise UserError(
-            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf; "
-            "Encoder.from_checkpoint reads its encoder alone"
+            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf, "
+            "or of a package that is not installed; Encoder.from_checkpoint reads its encoder alone"
         )
 
 
-def _built(
+def built(
     cls: type[Model],
     checkpoint: Checkpoint,
     path: str | os.PathLike,
@@ -243,9 +243,14 @@ def _built(
 ) -> Model:
     """A model of class `cls` with the settings of the checkpoint, where they are of its task."""
     description = checkpoint.description
+    family = registry.family_of(description.model)
+    if family is not None and issubclass(family.model_class(), cls):
+        cls = family.model_class()
+    cls = cls.class_for(settings)
     _check_known(cls, settings)
     known: dict[str, Any] = {}
-    if description.model == cls.__name__:
+    # A classifier of one label may also be opened as one of several.
+    if family is not None and issubclass(cls, family.model_class()):
         known = _known(cls, description.head | description.settings, path)
         classes = known.pop("num_classes", None)
         if labels is None and cls.has_labels and classes:

@@ -1,7 +1,6 @@
 """A SavedModel of a task as an object that answers, with the same methods as the task's model."""
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -9,12 +8,7 @@ import tensorflow as tf
 
 from bert_tf.asking.saved_model import SavedModel
 from bert_tf.errors import UserError
-from bert_tf.tasks import inputs
-from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.multiple_choice.model import MultipleChoice
-from bert_tf.tasks.question_answering.model import QuestionAnswerer
-from bert_tf.tasks.regression.model import TextRegressor
-from bert_tf.tasks.token_classification.model import TokenClassifier
+from bert_tf.tasks import inputs, registry
 
 # The folders of an export of kind hub.
 _PAIR = ("preprocessor", "encoder")
@@ -61,24 +55,18 @@ class ServedTask(SavedModel):
             UserError: the inputs are not what the model takes, or it is of no task.
         """
         outputs = set(self._loaded.signatures[_DEFAULT].structured_outputs)
-        names = tuple(self.ranks(_DEFAULT))
-        how: dict[str, Any] = {"batch_size": batch_size, "verbose": verbose}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
-        if "words" in named:
-            return TokenClassifier.answer_words(self, named["words"], **how)
-        if "labels" in outputs and "words" in outputs:
-            return TokenClassifier.answer_texts(self, x, **how)
-        if "nbest_answers" in outputs:
-            x = _in_order(x, other, named, QuestionAnswerer.input_names)
-            return QuestionAnswerer.answer_questions(self, x, **how)
-        if "choice" in outputs:
-            x = _in_order(x, other, named, MultipleChoice.input_names)
-            return MultipleChoice.answer_choices(self, x, **how)
-        if "label" in outputs:
-            return TextClassifier.answer_texts(self, named or x, names, **how)
-        if outputs == {"score"}:
-            return TextRegressor.answer_texts(self, named or x, names, **how)
+        # The rest may follow by its name: predict(questions, context=contexts).
+        more = (*(() if other is None else (other,)), *named.values())
+        if x is None:
+            x = named
+        elif more:
+            x = (x, *more)
+        for family in registry.families():
+            cls = family.model_class()
+            if outputs == set(cls.answer_names):
+                return cls.answers(self, x, batch_size, verbose)
         raise UserError(
             f"{self.path} gives {', '.join(sorted(outputs))}, which are no answers of a task; use "
             "serve"
@@ -99,12 +87,3 @@ class ServedTask(SavedModel):
         )
 
     evaluate = compile = save = save_checkpoint = export = _only_answers
-
-
-def _in_order(x: Any, other: Any, named: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Two columns as a tuple, however they were given."""
-    first, second = (named.get(name) for name in names)
-    if first is None:
-        first = x
-    second = other if second is None else second
-    return first if second is None else (first, second)

@@ -5,20 +5,19 @@ subclass what its rows are, how they are encoded and decoded, and how they are s
 """
 
 import contextlib
-import functools
 import os
 import random
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, tensors_of
 from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
@@ -39,8 +38,21 @@ from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.text import Preprocessor, Tokenizer
 
-# A model as its signatures call it: the encoder's inputs -> what `call` returns.
-Network = Callable[[Mapping[str, tf.Tensor]], Any]
+
+class Network(Protocol):
+    """A model as its signatures use it; with an export's weights it is a `ServedModel`.
+
+    Its attributes are those of the task model.
+    """
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
+        """The encoder's inputs -> what `call` of the task model returns; it never trains."""
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute`, which uses the model by its parts, as the graph is to have it."""
+
+    def __getattr__(self, name: str) -> Any: ...
+
 
 # The version of what `get_config` returns.
 FORMAT = 1
@@ -68,11 +80,15 @@ class TaskModel(EncoderModel):
         UserError: a tokenizer or a length that does not fit the encoder.
     """
 
+    # Names of what `serving_default` returns, by which a SavedModel of the family is known.
+    answer_names: ClassVar[tuple[str, ...]]
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
-    # Of a model that is not given another one, as far as the encoder has positions.
-    default_max_length: ClassVar[int] = 128
+    # Of a model that is not given another one, as far as the encoder has positions; None is all.
+    default_max_length: ClassVar[int | None] = 128
     has_labels: ClassVar[bool] = False
+    # Whether `fit` takes targets besides the inputs.
+    has_targets: ClassVar[bool] = True
     # Keras's.
     optimizer: Any
 
@@ -89,7 +105,7 @@ class TaskModel(EncoderModel):
         encoder.config.check_length("max_length", max_length or 0)
         longest = encoder.config.max_position_embeddings
         if max_length is None:
-            max_length = min(self.default_max_length, longest)
+            max_length = min(self.default_max_length or longest, longest)
         self.max_length = max_length
         self.labels: tuple[str, ...] = ()
         self.origin: Any = None
@@ -162,6 +178,35 @@ class TaskModel(EncoderModel):
         Args:
             network: stands for this model, for example with frozen weights; None is the model.
         """
+
+    @classmethod
+    @abstractmethod
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """Answers of a model of this class, or of a SavedModel of one, as Python values.
+
+        Args:
+            model: it.
+            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+
+        Returns:
+            A list with an answer for each row; where a single row was given, its answer.
+
+        Raises:
+            UserError: the inputs are not what the model takes.
+        """
+
+    @classmethod
+    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
+        """The class of the model that such arguments make; mostly this one."""
+        del settings
+        return cls
+
+    def settle(self) -> None:
+        """Decides what a checkpoint left open; by default there is nothing."""
 
     def make_dropout(self, rate: float | None) -> Dropout:
         """The head's dropout; None takes the encoder's rate."""
@@ -601,7 +646,7 @@ class TaskModel(EncoderModel):
         self._check_ready()
         given = self._given_of(x, y, steps)
         rows = self.rows(given)
-        if given.targets is None:
+        if given.targets is None and self.has_targets:
             raise UserError("the labels are missing; give them as the second argument of evaluate")
         return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
 
@@ -612,6 +657,11 @@ class TaskModel(EncoderModel):
             UserError: a target for each row is missing, or columns of different lengths.
         """
         columns = inputs.columns_of(x, self.names_of(x))
+        if not self.has_targets:
+            if y is not None:
+                raise UserError(f"a {type(self).__name__} learns from texts alone; leave out y")
+            inputs.check_count(columns, columns[0], "texts")
+            return Given(columns, None, inputs.weights_of(sample_weight, columns))
         if y is None:
             raise UserError(
                 "the labels are missing; give them as the second argument, after "
@@ -712,7 +762,7 @@ class TaskModel(EncoderModel):
         return training_batches(
             examples,
             batch_size,
-            _seed() if seed is None else seed,
+            random_seed() if seed is None else seed,
             first,
             length=self.max_length if is_tpu else None,
             shuffle=shuffle,
@@ -770,6 +820,37 @@ class TaskModel(EncoderModel):
 
     # ---- Answering ----------------------------------------------------------------------------
 
+    def predict(
+        self,
+        x: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        **columns: Any,
+    ) -> Any:
+        """Answers in Python values; on ids, Keras's `predict`.
+
+        Args:
+            x: the inputs, as the class says: a column, a tuple of columns, or a dataset. One row
+                gives one answer.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            steps: batches to take of a dataset.
+            callbacks: as in Keras, for ids.
+            **columns: the columns by their names instead of `x`.
+
+        Raises:
+            UserError: the inputs are not what the model takes.
+        """
+        x = columns or x
+        if inputs.is_for_keras(x):
+            return super().predict(x, batch_size, verbose, steps, callbacks)
+        if isinstance(x, tf.data.Dataset):
+            x, _ = inputs.from_dataset(x, steps, "x")
+        self._check_ready()
+        return self.answers(self, x, batch_size, verbose)
+
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
         """The exported signature `serving_default`: string tensors in, a dict of tensors out.
 
@@ -809,7 +890,7 @@ class TaskModel(EncoderModel):
         raise UserError(f"there is no signature {name!r}; there are {', '.join(known)}")
 
     def _function(self, name: str) -> Callable[[Tensors], Tensors]:
-        """A signature as a function of the graph, traced once."""
+        """A signature as a function of the graph, traced once for the same settings."""
         self._check_ready()
 
         def make() -> Callable[[Tensors], Tensors]:
@@ -817,10 +898,10 @@ class TaskModel(EncoderModel):
             traced = tf.function(signature.answer, autograph=False)
             return traced.get_concrete_function(dict(signature.inputs))
 
-        return self._functions.get(name, make)
+        return self._functions.get(f"{name} with {self.settings}", make)
 
     def _network(self, network: Network | None) -> Network:
-        return network or functools.partial(self, training=False)
+        return network or _Live(self)
 
     def _check_ready(self) -> None:
         """Raises UserError where the model has no head yet."""
@@ -841,6 +922,22 @@ def losses_of_classes() -> dict[str, Any]:
         "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
     }
+
+
+class _Live:
+    """A task model as its own signatures use it; see `Network`."""
+
+    def __init__(self, model: TaskModel):
+        self._model = model
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
+        return self._model(inputs, training=False)
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return compute
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
 
 class _Functions:
@@ -900,7 +997,7 @@ def _first(validation: _Validation | None, callbacks: Any) -> Any:
     return [validation, *tf.nest.flatten(callbacks or [])]
 
 
-def _seed() -> int:
+def random_seed() -> int:
     """The seed that `keras.utils.set_random_seed` has set, or a random one."""
     # Keras sets TensorFlow's seed too, which is the one that can be read.
     seed, _ = tf.compat.v1.get_seed(1)

@@ -14,7 +14,8 @@ from bert_tf.config import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
-from bert_tf.tasks import TASKS, Task
+from bert_tf.tasks import registry
+from bert_tf.tasks.task import Task
 from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
 from bert_tf.training.evaluations import Evaluations
@@ -61,7 +62,7 @@ def _search(run: RunFolder[FinetuningRun], team: Team) -> dict[str, float]:
     config, tokenizer = run.config, setup.make_tokenizer(run)
     sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
     for trial in trials:
-        task = TASKS[config.task](trial)
+        task = registry.family(config.task).task_class()(trial)
         task.check_settings(tokenizer)
         setup.check_lengths(trial.train, sizes)
         depth.check(sizes.num_hidden_layers, trial.train)
@@ -110,7 +111,7 @@ def _finetune(
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
-    task = TASKS[config.task](config)
+    task = registry.family(config.task).task_class()(config)
     task.check_settings(tokenizer)
     rows = task.training_rows()
     dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
@@ -202,7 +203,7 @@ def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[Finetuni
 
 def _predict_tests(run: RunFolder[FinetuningRun]) -> None:
     """Writes predictions for the test files, where there are any."""
-    if not TASKS[run.config.task](run.config).test_files():
+    if not registry.family(run.config.task).task_class()(run.config).test_files():
         return
     task, model = trained(run)
     for ending, path in task.test_files().items():

@@ -8,8 +8,10 @@ from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.config.kinds import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.progress import say
-from bert_tf.tasks import TASKS, Task, TaskModel
+from bert_tf.tasks import registry
 from bert_tf.tasks.loading import load_model
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.run_folder import RunFolder
 
@@ -62,7 +64,7 @@ def trained(run: RunFolder[RunConfig], precision: str | None = None) -> tuple[Ta
     if not isinstance(config, FinetuningRun):
         raise UserError(f"{run.path} is a {config.task} run; its metrics are in metrics.json")
     model = load_model(run.path, dtype=POLICIES[precision or config.train.precision])
-    return TASKS[config.task](config, model.labels), model
+    return registry.family(config.task).task_class()(config, model.labels), model
 
 
 def score(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import config as configuration
-from bert_tf.tasks.squad_ensemble import metrics_file
+from bert_tf.tasks.question_answering.squad_ensemble import metrics_file
 from bert_tf.tasks.token_classification.model import FEATURES
 from bert_tf.training.run_folder import METRICS_FILE
 from experiments.small.job import Job, Sources
@@ -65,7 +65,7 @@ def _ensemble(sources: Sources) -> Job:
     gold = sources.squad / "dev-v1.1.json"
     return Job(
         ("2",),
-        "bert_tf.tasks.squad_ensemble",
+        "bert_tf.tasks.question_answering.squad_ensemble",
         (*trials, "--data", str(gold), "--out", str(answers)),
         metrics_file(answers),
         needs=(run / METRICS_FILE, gold),

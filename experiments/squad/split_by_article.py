@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bert_tf import command
 from bert_tf.atomic import write_text
-from bert_tf.data.squad import read_squad
 from bert_tf.errors import UserError
+from bert_tf.tasks.question_answering.squad import read_squad
 
 
 def main() -> int:

@@ -1,21 +1,21 @@
 """One label for a text or a pair of texts (paper, section 4.1)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
-from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.export.service import Tensors
 from bert_tf.json_values import as_json
-from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
-from bert_tf.tasks.classification.text_model import TextModel
+from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.task_model import losses_of_classes
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.model import TextModel
 from bert_tf.text import Tokenizer
 
 
@@ -39,12 +39,19 @@ class TextClassifier(TextModel):
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
+        multi_label: whether a text has any number of labels; the model is then a
+            `MultiLabelClassifier`, which also takes `thresholds`.
 
     Raises:
         UserError: labels that are no names of classes, or a length that the encoder does not have.
     """
 
     has_labels = True
+    answer_names = ("label", "probabilities", "classes")
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """A model of the class that the arguments ask for; see `class_for`."""
+        return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
     def __init__(
         self,
@@ -54,6 +61,7 @@ class TextClassifier(TextModel):
         pair: bool | None = None,
         max_length: int | None = None,
         dropout: float | None = None,
+        multi_label: bool = False,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_classifier")
@@ -69,6 +77,16 @@ class TextClassifier(TextModel):
         )
         if labels is not None and len(labels):
             self.name_classes(labels)
+
+    @classmethod
+    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
+        """See `TaskModel`; with `multi_label` a classifier is a `MultiLabelClassifier`."""
+        if cls is not TextClassifier or not settings.get("multi_label"):
+            return cls
+        # It extends this class, so it can only be imported here.
+        from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier
+
+        return cast(type[Self], MultiLabelClassifier)
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """See `TaskModel`."""

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.glue_tasks import GLUE
-from bert_tf.data.labelled_texts import LabelledTexts
-from bert_tf.data.text_files import glue_task
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
+from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.classification.text_run import TextTask
+from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.run import TextTask
+from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
 # What data sets have in the place of labels that are kept secret.
@@ -24,6 +25,7 @@ class Classification(TextTask):
     """Reads labelled texts for a `TextClassifier`."""
 
     best_metric = "accuracy"
+    data: ClassificationData
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)

@@ -1,1 +1,14 @@
 """Which of several continuations fits."""
+
+from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.multiple_choice.config import MultipleChoiceRun
+
+FAMILY = TaskFamily(
+    name="multiple_choice",
+    title="Multiple choice",
+    model="bert_tf.tasks.multiple_choice.model:MultipleChoice",
+    pictures="bert_tf.tasks.multiple_choice.pictures:ChoicePictures",
+    config=MultipleChoiceRun,
+    task="bert_tf.tasks.multiple_choice.run:MultipleChoiceTask",
+    metrics=("accuracy",),
+)

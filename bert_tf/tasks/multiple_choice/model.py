@@ -11,16 +11,16 @@ import tensorflow as tf
 from bert_tf.asking import Answers, batches, each_answer
 from bert_tf.asking.texts import Text, encoded, plain
 from bert_tf.data.batching import EncodedRows, TrainingRows
-from bert_tf.data.choices import Choices
-from bert_tf.decoding.chunks import map_in_chunks
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.json_values import as_json
-from bert_tf.metrics.classification import classification_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
+from bert_tf.tasks.chunks import map_in_chunks
+from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.multiple_choice.data import Choices
 from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
 from bert_tf.text import GroupPreprocessor, Tokenizer
 
@@ -90,6 +90,7 @@ class MultipleChoice(TaskModel):
     """
 
     input_names = ("context", "choices")
+    answer_names = ("choice", "probabilities")
 
     def __init__(
         self,
@@ -250,7 +251,8 @@ class MultipleChoice(TaskModel):
             "probabilities": probabilities,
         }
 
-    def predict(
+    # The second column follows the first, where Keras has `batch_size`.
+    def predict(  # type: ignore[override]
         self,
         x: Any = None,
         choices: Any = None,
@@ -279,15 +281,15 @@ class MultipleChoice(TaskModel):
             return super().predict(x, batch_size, verbose, steps, callbacks)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, steps, "x")
-        return self.answer_choices(
-            self, x if choices is None else (x, choices), batch_size, verbose
-        )
+        return self.answers(self, x if choices is None else (x, choices), batch_size, verbose)
 
     @classmethod
-    def answer_choices(
+    def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """Answers of a model, or of a SavedModel of one, as Python values."""
+        """See `TaskModel`."""
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in cls.input_names if name in x)
         single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])
         if single:
             x = tuple([each] for each in x)

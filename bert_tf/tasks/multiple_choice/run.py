@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.atomic import write_text
-from bert_tf.config import MultipleChoiceData
-from bert_tf.data.choices import FORMATS, Choices, read_choices
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
+from bert_tf.tasks.multiple_choice.config import MultipleChoiceData
+from bert_tf.tasks.multiple_choice.data import FORMATS, Choices, read_choices
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.task import Task
 from bert_tf.text import Tokenizer

@@ -11,18 +11,22 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import Outputs, batches, each_answer, rows_of
 from bert_tf.asking.texts import characters, plain
-from bert_tf.data.question_windows import WindowRows
-from bert_tf.data.squad import Answer, Question
-from bert_tf.decoding.chunks import map_in_chunks
-from bert_tf.decoding.spans import Answers, SpanRules, decode
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.json_values import as_json
-from bert_tf.metrics.squad import answer_metrics, answer_or_none_metrics, best_null_threshold
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
+from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.question_answering.metrics import (
+    answer_metrics,
+    answer_or_none_metrics,
+    best_null_threshold,
+)
+from bert_tf.tasks.question_answering.spans import Answers, SpanRules, decode
+from bert_tf.tasks.question_answering.squad import Answer, Question
+from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
@@ -31,8 +35,6 @@ _EXAMPLE = {
     "question": ["Where does the river rise?"],
     "context": ["The river rises in the hills and reaches the sea after ninety miles."],
 }
-# What `serving_default` returns of an `Answers`.
-_SERVED = ("answer", "start", "end", "score", "null_score", "nbest_answers", "nbest_scores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +97,15 @@ class QuestionAnswerer(TaskModel):
     """
 
     input_names = ("question", "context")
+    answer_names = (
+        "answer",
+        "start",
+        "end",
+        "score",
+        "null_score",
+        "nbest_answers",
+        "nbest_scores",
+    )
     setting_names = (
         "unanswerable",
         "max_length",
@@ -359,13 +370,13 @@ class QuestionAnswerer(TaskModel):
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
         `null_score` float32, `nbest_answers` string and `nbest_scores` float32 [batch, n].
 
-        See `bert_tf.decoding.spans.Answers`.
+        See `bert_tf.tasks.question_answering.spans.Answers`.
         """
         network = self._network(network)
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             found = self.find(given, network)._asdict()
-            return {name: found[name] for name in _SERVED}
+            return {name: found[name] for name in self.answer_names}
 
         return {"serving_default": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
@@ -375,7 +386,8 @@ class QuestionAnswerer(TaskModel):
         logits = map_in_chunks(network, windows.features)
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
 
-    def predict(
+    # The second column follows the first, where Keras has `batch_size`.
+    def predict(  # type: ignore[override]
         self,
         x: Any = None,
         context: Any = None,
@@ -410,17 +422,17 @@ class QuestionAnswerer(TaskModel):
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, steps, "x")
         x = x if context is None else (x, context)
-        return self.answer_questions(self, x, batch_size, verbose)
+        return self.answers(self, x, batch_size, verbose)
 
     @classmethod
-    def answer_questions(
+    def answers(
         cls,
         model: asking.Answers,
         x: Any,
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> Any:
-        """Answers of a model, or of a SavedModel of one, as Python values."""
+        """See `TaskModel`."""
         if (rows := _squad_rows(x)) is not None:
             x = rows[:2]
         x, single = inputs.as_batch(x)

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from bert_tf.atomic import write_text
-from bert_tf.config import QuestionAnsweringData
-from bert_tf.data.squad import Question, read_squad, read_tfds
-from bert_tf.data.tfds_rows import SPLITS
-from bert_tf.decoding.spans import Answers
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.progress import warn
+from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import (
     Predictions,
     QuestionAnswerer,
     best_answers,
     by_id,
 )
+from bert_tf.tasks.question_answering.spans import Answers
+from bert_tf.tasks.question_answering.squad import Question, read_squad, read_tfds
 from bert_tf.tasks.task import Task
+from bert_tf.tasks.texts.tfds_rows import SPLITS
 from bert_tf.text import Tokenizer, WindowPreprocessor
 
 

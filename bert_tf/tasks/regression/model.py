@@ -9,13 +9,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
-from bert_tf.data.labelled_texts import LabelledTexts
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
 from bert_tf.json_values import as_json
-from bert_tf.metrics.regression import regression_metrics
 from bert_tf.models import Encoder
-from bert_tf.tasks.classification.text_model import TextModel
+from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.model import TextModel
 from bert_tf.text import Tokenizer
 
 
@@ -37,6 +37,8 @@ class TextRegressor(TextModel):
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
     """
+
+    answer_names = ("score",)
 
     def __init__(
         self,

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.glue_tasks import GLUE
-from bert_tf.data.labelled_texts import LabelledTexts
-from bert_tf.data.text_files import glue_task
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
-from bert_tf.tasks.classification.text_run import TextTask
 from bert_tf.tasks.regression.model import TextRegressor
+from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.run import TextTask
+from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
 # Scores of STS-B are from 0 to 5.
@@ -29,8 +29,6 @@ class Regression(TextTask):
             raise UserError(
                 f"{task} has labels, not numbers, to be predicted; set task: classification"
             )
-        if self.data.class_weights is not None:
-            raise UserError("data.class_weights is not for numbers; remove it")
 
     def prepare(self, rows: LabelledTexts) -> None:
         """Numbers have no names."""

@@ -1,1 +1,14 @@
 """A tag for each word of a text."""
+
+from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.token_classification.config import TokenClassificationRun
+
+FAMILY = TaskFamily(
+    name="token_classification",
+    title="Token classification",
+    model="bert_tf.tasks.token_classification.model:TokenClassifier",
+    pictures="bert_tf.tasks.token_classification.pictures:TagPictures",
+    config=TokenClassificationRun,
+    task="bert_tf.tasks.token_classification.run:TokenClassification",
+    metrics=("f1", "precision", "recall"),
+)

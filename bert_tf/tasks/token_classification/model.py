@@ -16,23 +16,23 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, batches, each_answer
 from bert_tf.asking.texts import Text, characters, plain
-from bert_tf.config.model import Features
-from bert_tf.data.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
-from bert_tf.data.tagged_sentences import Sentence, Untidied, tidied
-from bert_tf.data.tagged_windows import TaggedWindows
-from bert_tf.decoding.tags import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.json_values import as_json
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
-from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import Encoded
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.token_classification.config import Features
+from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
+from bert_tf.tasks.token_classification.metrics import entity_metrics
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
+from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.cutting import cut
 from bert_tf.text.rows import owners, splits_of
@@ -116,6 +116,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     has_labels = True
     input_names = ("words",)
+    answer_names = ("words", "labels", "starts", "ends", "scores")
     setting_names = ("max_length", "stride")
 
     def __init__(
@@ -420,7 +421,8 @@ class TokenClassifier(TaskModel, WeightedModel):
             "scores": tags.scores.to_tensor(0.0, shape=shape),
         }
 
-    def predict(
+    # Only texts or words can be named.
+    def predict(  # type: ignore[override]
         self,
         x: Any = None,
         batch_size: int | None = None,
@@ -455,12 +457,19 @@ class TokenClassifier(TaskModel, WeightedModel):
             x, _ = inputs.from_dataset(x, steps, "x")
             if x and isinstance(x[0], list):
                 words = x
-        if words is not None:
-            return self.answer_words(self, words, batch_size, verbose)
-        return self.answer_texts(self, x, batch_size, verbose)
+        return self.answers(self, x if words is None else {"words": words}, batch_size, verbose)
 
     @classmethod
-    def answer_words(
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """See `TaskModel`; the entities of texts, or the tags of `words`."""
+        if isinstance(x, Mapping) and "words" in x:
+            return cls._answer_words(model, x["words"], batch_size, verbose)
+        return cls._answer_texts(model, x, batch_size, verbose)
+
+    @classmethod
+    def _answer_words(
         cls, model: Answers, words: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """Tags of words by a model, or a SavedModel of one, as Python values."""
@@ -479,7 +488,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return answers[0] if single else answers
 
     @classmethod
-    def answer_texts(
+    def _answer_texts(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """Entities in texts by a model, or a SavedModel of one, as Python values."""

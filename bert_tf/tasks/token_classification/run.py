@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 
 from bert_tf.atomic import write_text
-from bert_tf.config import TokenClassificationData, TokenClassificationRun
-from bert_tf.data.conll import read_conll, separator
-from bert_tf.data.tfds_tags import read_tfds_tags
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
 from bert_tf.tasks.task import Task
+from bert_tf.tasks.token_classification.config import (
+    TokenClassificationData,
+    TokenClassificationRun,
+)
+from bert_tf.tasks.token_classification.conll import read_conll, separator
 from bert_tf.tasks.token_classification.model import (
     TaggedTexts,
     TokenClassifier,
     check_tags,
     labels_of,
 )
+from bert_tf.tasks.token_classification.tfds_tags import read_tfds_tags
 from bert_tf.text import Tokenizer
 
 

@@ -1,0 +1,84 @@
+"""What differs between two configurations of one run."""
+
+import glob
+import json
+import os
+from pathlib import Path
+
+from bert_tf.config.run import RunConfig
+
+# What may change between two sittings of a run: it decides none of its numbers, as long as they
+# are numbers.
+_FREE = (
+    "train.checkpoint_minutes",
+    "train.checkpoints_kept",
+    "train.log_steps",
+    "train.skip_nonfinite",
+    "train.strategy",
+    "train.tpu",
+)
+
+
+def difference(old: RunConfig, new: RunConfig) -> list[str]:
+    """The keys, such as "train.seed", whose values are not the same in both and have to be.
+
+    What both search may have other values: trials that are done stay what they are.
+    """
+    return [key for key, _, _ in _changes(old, new)]
+
+
+def has_moved(old: RunConfig, new: RunConfig) -> bool:
+    """Whether something that the old configuration names is where the new one says now."""
+    before, after = _flat(old), _flat(new)
+    return type(old) is type(new) and any(
+        value != after[key] and _is_same(value, after[key]) and os.path.isabs(str(after[key]))
+        for key, value in before.items()
+    )
+
+
+def tell_difference(old: RunConfig, new: RunConfig) -> str:
+    """What `difference` finds with both values, as in "train.seed (0 there, 1 now)"."""
+    return ", ".join(
+        f"{key} ({as_written(before)} there, {as_written(after)} now)"
+        for key, before, after in _changes(old, new)
+    )
+
+
+def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+    """The keys of `difference`, each with its value in both."""
+    if type(old) is not type(new):
+        return [("task", old.task, new.task)]
+    before, after = _flat(old), _flat(new)
+    free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
+    return [
+        (key, value, after[key])
+        for key, value in before.items()
+        if key not in free and not _is_same(value, after[key])
+    ]
+
+
+def _is_same(before: object, after: object) -> bool:
+    """Whether two values are equal, or paths of one name of which the first leads nowhere now.
+
+    What it led to has moved, or is gone: paths are made absolute where something is found there.
+    """
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        return all(map(_is_same, before, after))
+    if before == after or not (isinstance(before, str) and isinstance(after, str) and after):
+        return before == after
+    is_gone = os.path.isabs(before) and not glob.glob(before, recursive=True)
+    return is_gone and Path(before).name == Path(after).name
+
+
+def _flat(config: RunConfig) -> dict[str, object]:
+    """Every key with its value, or with its values where they are searched."""
+    values: dict[str, object] = {"task": config.task}
+    for section in ("data", "tokenizer", "model", "init", "train"):
+        for key, value in vars(getattr(config, section)).items():
+            values[f"{section}.{key}"] = value
+    return values | {f"train.{key}": each for key, each in config.search.items()}
+
+
+def as_written(value: object) -> str:
+    """A value as a file has it, in one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,0 @@
-"""From a model's outputs to answers, as TensorFlow ops that evaluation and SavedModels share."""

@@ -1,1 +1,0 @@
-"""The official metrics of each task, from the libraries that define them."""

@@ -1,0 +1,10 @@
+"""A vector for a text."""
+
+from bert_tf.tasks.family import TaskFamily
+
+FAMILY = TaskFamily(
+    name="embedding",
+    title="Embedding",
+    model="bert_tf.tasks.embedding.model:TextEmbedder",
+    pictures="bert_tf.tasks.embedding.pictures:EmbeddingPictures",
+)

@@ -1,0 +1,170 @@
+"""What bert_tf knows of a kind of task: one record, by which everything else finds it."""
+
+import dataclasses
+import importlib
+import re
+import typing
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from bert_tf.config.run import FinetuningRun
+    from bert_tf.inspecting.pictures import Pictures
+    from bert_tf.tasks.task import Task
+    from bert_tf.tasks.task_model import TaskModel
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PLACE = re.compile(r"[\w.]+:\w+")
+# What belongs to a run: a family has all of them, or none.
+_OF_RUNS = ("config", "task", "metrics")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskFamily:
+    """A kind of task, with all that belongs to it.
+
+    A class may be given as "module:Name". It is then imported when it is first used, so that a
+    command that does not compute starts without TensorFlow.
+
+    >>> bert_tf.register(
+    ...     TaskFamily(
+    ...         name="acrostics",
+    ...         title="Acrostics",
+    ...         model="acrostics.model:AcrosticReader",
+    ...         pictures="acrostics.pictures:AcrosticPictures",
+    ...         config=AcrosticsRun,
+    ...         task="acrostics.run:Acrostics",
+    ...         metrics=("accuracy",),
+    ...     )
+    ... )
+
+    Attributes:
+        name: the value of the key `task` in configurations.
+        title: names it for people.
+        model: a `TaskModel`, what users make, train, ask and export.
+        pictures: the `Pictures` of the page that `bert-tf inspect` writes.
+        config: the configuration of its runs, a dataclass that extends `FinetuningRun`, with
+            `task: Literal[name]`; None where it cannot be fine-tuned from YAML, and so with the
+            next two.
+        task: a `Task`, which reads the files of a run and writes its predictions.
+        metrics: what a report shows of its runs, the metric that decides first.
+        in_percent: whether these are in percent already.
+
+    Raises:
+        UserError: a part is missing, or is not what it should be.
+    """
+
+    name: str
+    title: str = ""
+    model: "type[TaskModel] | str" = ""
+    pictures: "type[Pictures] | str" = ""
+    config: "type[FinetuningRun] | None" = None
+    task: "type[Task] | str" = ""
+    metrics: tuple[str, ...] = ()
+    in_percent: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise UserError(
+                f"the name of a task family is {self.name!r}; it must be small letters, digits and "
+                "underscores"
+            )
+        missing = [part for part in ("title", "model", "pictures") if not getattr(self, part)]
+        if any(getattr(self, part) for part in _OF_RUNS):
+            missing += [part for part in _OF_RUNS if not getattr(self, part)]
+        if missing:
+            raise UserError(f"the task family {self.name!r} has no {missing[0]}; give it one")
+        self._check_config()
+        for part in ("model", "pictures", "task"):
+            value = getattr(self, part)
+            if isinstance(value, type):
+                self._check_class(part, value)
+            elif value and not (isinstance(value, str) and _PLACE.fullmatch(value)):
+                raise UserError(
+                    f"the {part} of the task family {self.name!r} is {value!r}; it must be a "
+                    'class, or "module:Name"'
+                )
+
+    @property
+    def class_name(self) -> str:
+        """The name of the model's class, which stands in checkpoints."""
+        return self.model.__name__ if isinstance(self.model, type) else self.model.split(":")[1]
+
+    def model_class(self) -> "type[TaskModel]":
+        """The class of the model."""
+        return self._class("model")
+
+    def pictures_class(self) -> "type[Pictures]":
+        """The class of the pictures."""
+        return self._class("pictures")
+
+    def task_class(self) -> "type[Task]":
+        """The class that reads the files of a run; only of a family that has runs."""
+        return self._class("task")
+
+    def _class(self, part: str) -> Any:
+        """A part as the class that it is, imported if it has not been."""
+        value = getattr(self, part)
+        if isinstance(value, type):
+            return value
+        module, name = value.split(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise UserError(
+                f"the {part} of the task family {self.name!r}, {value}, cannot be imported: {error}"
+            ) from error
+        self._check_class(part, found)
+        return found
+
+    def _check_config(self) -> None:
+        """Raises UserError where `config` is not a configuration of this task."""
+        if self.config is None:
+            return
+        from bert_tf.config.run import FinetuningRun
+
+        if not (isinstance(self.config, type) and issubclass(self.config, FinetuningRun)):
+            raise UserError(
+                f"the config of the task family {self.name!r} does not extend FinetuningRun"
+            )
+        if typing.get_args(typing.get_type_hints(self.config)["task"]) != (self.name,):
+            raise UserError(
+                f"the config of the task family {self.name!r} must have the field task: "
+                f"Literal[{self.name!r}]"
+            )
+
+    def _check_class(self, part: str, found: Any) -> None:
+        """Raises UserError where a part has another base than it needs, or lacks a method."""
+        base = _base_of(part)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise UserError(
+                f"the {part} of the task family {self.name!r} does not extend {base.__name__}"
+            )
+        abstract = [
+            name
+            for name in dir(base)
+            if getattr(getattr(found, name, None), "__isabstractmethod__", False)
+        ]
+        if part == "model" and not hasattr(found, "answer_names"):
+            abstract.append("answer_names")
+        if abstract:
+            raise UserError(
+                f"the {part} of the task family {self.name!r}, {found.__name__}, lacks "
+                f"{', '.join(abstract)}"
+            )
+
+
+def _base_of(part: str) -> type:
+    """What a part extends. It is imported here, as it brings TensorFlow."""
+    if part == "model":
+        from bert_tf.tasks.task_model import TaskModel
+
+        return TaskModel
+    if part == "task":
+        from bert_tf.tasks.task import Task
+
+        return Task
+    from bert_tf.inspecting.pictures import Pictures
+
+    return Pictures

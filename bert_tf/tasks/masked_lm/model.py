@@ -1,0 +1,352 @@
+"""The pieces that fill the gaps of a text: masked language modelling (paper, section 3.1)."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import BATCH, Answers, Outputs, each_answer
+from bert_tf.asking.texts import Text, encoded, plain
+from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
+from bert_tf.data.every_token import EveryToken
+from bert_tf.data.masking import MaskedBatch, Masking
+from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.json_values import as_json
+from bert_tf.models import Encoder
+from bert_tf.models.cross_entropy import cross_entropy
+from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
+from bert_tf.models.weighted_loss import Targets, WeightedModel
+from bert_tf.progress import Progress
+from bert_tf.tasks import inputs
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.masked_lm.filling import GapFiller
+from bert_tf.tasks.task_model import Network, TaskModel, random_seed
+from bert_tf.text import Tokenizer, slide
+
+# Texts that are tokenized at a time.
+_CHUNK = 1024
+# Share of the tokens to predict (paper, section 3.1).
+_RATE = 0.15
+# The masks of an evaluation are always the same.
+_EVALUATION_SEED = 0
+_EXAMPLE = {"text": ["The cat sat on the [MASK]."]}
+_MASK = "[MASK]"
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedWindows(TrainingRows):
+    """Windows of texts, not masked yet.
+
+    Attributes:
+        encoded: the packed windows.
+        weights: float32 [windows], how much each counts; None where all count alike.
+    """
+
+    weights: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The encoder's inputs [batch, seq_len], and weights [batch] where there are."""
+        weights = () if self.weights is None else (self.weights[rows],)
+        return self.encoded.take(rows), *weights
+
+
+class Predictions(NamedTuple):
+    """What a model predicted of hidden tokens.
+
+    losses: float32 [tokens], cross-entropies.
+    right: bool [tokens].
+    """
+
+    losses: Any
+    right: Any
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class MaskedLM(TaskModel, WeightedModel):
+    """Fills the gaps of texts, and is pre-trained further on texts.
+
+    >>> model = MaskedLM.from_checkpoint("google-bert/bert-base-uncased")
+    >>> model.fit(texts, epochs=1)
+    >>> model.predict("The capital of France is [MASK].", top_k=2)
+    [[{'token': 'paris', 'probability': 0.42}, {'token': 'lille', 'probability': 0.07}]]
+
+    `fit` takes texts alone. In each epoch it hides other tokens of them, 15 % as in the paper, and
+    learns to predict these; a text that is longer than `max_length` is cut into windows. A model
+    that reads in one direction learns to predict every next token instead. Called with the
+    encoder's inputs and `masked_lm_positions`, int32 [batch, predictions], the model returns
+    float32 logits [batch, predictions, vocab_size]. The loss is built in: `fit` on ids takes a dict
+    of `masked_lm_ids` int32 and `masked_lm_weights` float32, both [batch, predictions].
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        max_length: most tokens of a window; None is as many as the encoder has positions.
+        top_k: how many of the most probable pieces an export gives for each gap.
+
+    Raises:
+        UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
+            vocabulary, or the encoder has what is added after pre-training only.
+    """
+
+    input_names = ("text",)
+    answer_names = ("tokens", "probabilities")
+    setting_names = ("max_length", "top_k")
+    default_max_length = None
+    has_targets = False
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        max_length: int | None = None,
+        top_k: int = 5,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "masked_lm")
+        super().__init__(
+            encoder,
+            tokenizer,
+            {},
+            max_length=max_length,
+            uses_pooler=False,
+            metric_prefixes={"masked_lm": ""},
+            **kwargs,
+        )
+        if self.max_length < 3:
+            raise UserError(f"max_length is {self.max_length}; [CLS] [MASK] [SEP] needs 3 or more")
+        self.top_k = top_k
+        self._check_top_k(top_k)
+        self.masked_lm = masked_lm_head(encoder)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        config = self.encoder.config
+        self.masked_lm.build((None, config.hidden_size), (config.vocab_size, config.hidden_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See the class."""
+        positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
+        tokens = self.encoder.encode_at(inputs, positions, training=training)
+        return masked_lm_logits(self, tokens, tf.shape(positions), training)
+
+    def loss_targets(self, y: Mapping[str, tf.Tensor]) -> dict[str, Targets]:
+        """The hidden tokens with their weights."""
+        return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
+
+    def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What `call` returns."""
+        return {"masked_lm": y_pred}
+
+    def rows(self, given: Given) -> list[Text]:
+        """See `TaskModel`; texts."""
+        texts = inputs.texts_of(given.columns[0], "text")
+        for row, text in enumerate(texts):
+            if not text.strip():
+                raise UserError(f"text {row} is empty; leave it out")
+        return texts
+
+    def learn_from(self, rows: Sequence[Text]) -> None:
+        """See `TaskModel`; there is nothing to decide."""
+
+    def examples(
+        self,
+        rows: Sequence[Text],
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> EncodedWindows:
+        """See `TaskModel`; the tokens to predict are chosen later, in each epoch anew."""
+        of_windows: list[np.ndarray] = []
+
+        def packed() -> Iterator[Tensors]:
+            for start in range(0, len(rows), _CHUNK):
+                texts = tf.constant(list(map(encoded, rows[start : start + _CHUNK])))
+                features, owners = self._windows(texts)
+                of_windows.append(start + owners.numpy())
+                yield features
+
+        windows = EncodedRows.gather(packed())
+        if weights is None:
+            return EncodedWindows(windows)
+        return EncodedWindows(windows, weights[np.concatenate(of_windows)])
+
+    def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
+        """See `TaskModel`; `y` is not looked at."""
+        features, owners = self._windows(x["text"] if isinstance(x, Mapping) else x)
+        seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+        more = () if weights is None else (tf.gather(weights, owners),)
+        return *self._hidden(features, seed), *more
+
+    def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
+        """Texts, string [batch], cut into windows that do not overlap, and the text of each."""
+        pieces = self.tokenizer.tokenize(texts)
+        windows = slide(pieces, self.tokenizer, self.max_length, self.max_length - 2)
+        width = tf.reduce_max(tf.reduce_sum(windows.features["input_mask"], axis=1))
+        return {name: each[:, :width] for name, each in windows.features.items()}, windows.rows
+
+    def _hidden(self, features: Tensors, seed: tf.Tensor) -> tuple[Tensors, Tensors]:
+        """Inputs and targets of a batch of windows, where `seed` decides what is hidden."""
+        ids, mask = features["input_word_ids"], features["input_mask"]
+        batch: MaskedBatch
+        direction = self.encoder.config.attention
+        if direction == "bidirectional":
+            width = ids.shape[1] or tf.shape(ids)[1]
+            columns = tf.minimum(max(1, round(_RATE * self.max_length)), width)
+            batch = Masking(self.tokenizer.vocabulary, columns, _RATE)(ids, mask, seed)
+        else:
+            batch = EveryToken(reversed=direction == "right_to_left")(ids, mask)
+        model_inputs = features | {
+            "input_word_ids": batch.input_word_ids,
+            "masked_lm_positions": batch.positions,
+        }
+        return model_inputs, {"masked_lm_ids": batch.ids, "masked_lm_weights": batch.weights}
+
+    def _batches(
+        self,
+        examples: TrainingRows,
+        batch_size: int,
+        seed: int | None,
+        first: int,
+        shuffle: bool,
+    ) -> tf.data.Dataset:
+        seed = random_seed() if seed is None else seed
+        windows = super()._batches(examples, batch_size, seed, first, shuffle)
+
+        def hide(step: tf.Tensor, batch: tuple) -> tuple:
+            features, *weights = batch
+            return *self._hidden(features, tf.stack([tf.cast(seed, tf.int64), step])), *weights
+
+        return tf.data.Dataset.zip(tf.data.Dataset.counter(first), windows).map(hide)
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        inputs.check_batched(dataset, "x")
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
+            raise UserError("the dataset is endless; give steps_per_epoch")
+
+    def _given_from(self, data: Any, steps: int | None) -> Given:
+        return self._given_of(data, None, steps, "validation_data")
+
+    def infer(
+        self, rows: Sequence[Text], batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Predictions:
+        """What the model predicts of tokens that are hidden, always the same for the same rows."""
+        examples, found, done = self.examples(rows), [], 0
+        hide, judge = (
+            tf.function(each, autograph=False, reduce_retracing=True)
+            for each in (self._hidden, self._judge)
+        )
+        windows = len(examples.lengths)
+        batch_size = min(batch_size or BATCH, BATCH)
+        shown = verbose != 0 and windows > batch_size
+        with Progress("predicting", windows, unit="windows", shown=shown) as progress:
+            # What is hidden does not depend on the size of the batches.
+            for number, chosen in enumerate(batches_by_length(examples.lengths, BATCH)):
+                features, *_ = examples.take(chosen)
+                features = {name: tf.constant(each) for name, each in features.items()}
+                hidden = hide(features, tf.constant([_EVALUATION_SEED, number]))
+                for start in range(0, len(chosen), batch_size):
+                    parts = (_rows(each, start, batch_size) for each in hidden)
+                    found.append(judge(*parts))
+                done += len(chosen)
+                progress.update(done, line=True)
+        losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
+        return Predictions(losses, right)
+
+    def _judge(self, model_inputs: Tensors, targets: Tensors) -> Predictions:
+        """What is predicted of the tokens that are hidden in a batch of windows."""
+        logits = self(model_inputs, training=False)
+        labels = targets["masked_lm_ids"]
+        is_used = targets["masked_lm_weights"] > 0
+        is_right = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
+        losses = cross_entropy(labels, logits)
+        return Predictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
+
+    def official_metrics(self, predictions: Predictions, rows: Sequence[Text]) -> dict[str, float]:
+        """`accuracy` and `loss` of the hidden tokens, and `perplexity`, e to that power."""
+        loss = float(np.mean(predictions.losses))
+        return {
+            "accuracy": float(np.mean(predictions.right)),
+            "loss": loss,
+            "perplexity": float(np.exp(loss)),
+        }
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k].
+
+        The most probable piece comes first. Texts with fewer gaps than others are padded with ""
+        and 0.
+        """
+        filler = GapFiller(self._network(network), self.tokenizer, self.max_length, self.top_k)
+        return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
+
+    def _check_top_k(self, top_k: int) -> None:
+        """Raises UserError where there are not so many pieces."""
+        most = self.encoder.config.vocab_size
+        if self._tokenizer is not None:
+            most = self._tokenizer.vocab_size
+        if not 1 <= top_k <= most:
+            raise UserError(f"top_k is {top_k}; it must be from 1 to the vocabulary's {most}")
+
+    def predict(self, x: Any = None, *args: Any, top_k: int | None = None, **kwargs: Any) -> Any:
+        """The most probable fillings of the gaps in texts; see `TaskModel.predict`.
+
+        Args:
+            x: texts that hold [MASK], or a dataset of them; one string gives one answer.
+            *args: as for `TaskModel.predict`.
+            top_k: pieces for each gap; None is the model's own number.
+            **kwargs: as for `TaskModel.predict`.
+
+        Returns:
+            For each text a list with an entry for each [MASK]: a list of dicts with `token` and
+            `probability`, the most probable first.
+
+        Raises:
+            UserError: something is not a string, a text has no [MASK], or there are not so many
+                pieces.
+        """
+        if top_k in (None, self.top_k):
+            return super().predict(x, *args, **kwargs)
+        self._check_top_k(top_k)
+        own, self.top_k = self.top_k, top_k
+        try:
+            return super().predict(x, *args, **kwargs)
+        finally:
+            self.top_k = own
+
+    @classmethod
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """See `TaskModel`."""
+        x, single = inputs.as_batch(x)
+        (column,) = inputs.columns_of(x, cls.input_names)
+        texts = inputs.texts_of(column, "text")
+        for row, text in enumerate(texts):
+            if _MASK not in plain(text):
+                raise UserError(f"text {row} has no [MASK]; write one where a piece is missing")
+
+        def answer(outputs: Outputs, place: int, _: int) -> list[list[dict[str, Any]]]:
+            return [
+                [
+                    {"token": as_json(token), "probability": as_json(probability)}
+                    for token, probability in zip(*of_gap, strict=True)
+                ]
+                for of_gap in zip(
+                    outputs["tokens"][place], outputs["probabilities"][place], strict=True
+                )
+                if of_gap[0][0]  # "" is padding
+            ]
+
+        rows = [{"text": text} for text in texts]
+        answers = each_answer(model, "serving_default", rows, answer, batch_size, verbose)
+        return answers[0] if single else answers
+
+
+def _rows(tensors: Tensors, start: int, count: int) -> Tensors:
+    """Some rows of a batch."""
+    return {name: each[start : start + count] for name, each in tensors.items()}

@@ -1,0 +1,251 @@
+"""Any number of labels for a text or a pair of texts."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Outputs
+from bert_tf.errors import UserError
+from bert_tf.export.service import Tensors
+from bert_tf.json_values import as_json
+from bert_tf.models import Encoder
+from bert_tf.tasks import inputs
+from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts
+from bert_tf.tasks.multi_label_classification.metrics import (
+    DEFAULT_THRESHOLD,
+    best_thresholds,
+    multi_label_metrics,
+)
+from bert_tf.text import Tokenizer
+
+# What stands before the name of a label in the metrics.
+_THRESHOLD = "threshold_"
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """What a model predicts of texts, in their order.
+
+    Attributes:
+        logits: float32 [rows, classes].
+        thresholds: the least probability with which each label is given.
+    """
+
+    logits: np.ndarray
+    thresholds: tuple[float, ...]
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class MultiLabelClassifier(TextClassifier):
+    """What `TextClassifier(…, multi_label=True)` makes: it gives a text any number of labels.
+
+    >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased", multi_label=True)
+    >>> clf.fit(["late and cold", "lovely"], [["delivery", "food"], []], epochs=3)
+    >>> clf.predict("it came late")
+    {'labels': ['delivery'], 'probabilities': {'delivery': 0.9, 'food': 0.2}}
+
+    `fit` takes a list of labels for each text, which may be empty. Each label has a probability of
+    its own, and is given where that reaches its threshold. Called with the encoder's inputs, it
+    returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0 and 1.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        labels, pair, max_length, dropout: as for `TextClassifier`.
+        multi_label: true.
+        thresholds: the least probability with which a label is given, by its name, or of all labels
+            in their order; labels that are not named have 0.5. None takes what has the best F1 on
+            the validation data of each `fit`, and 0.5 before that is known.
+
+    Raises:
+        UserError: as `TextClassifier`; a threshold of a label that does not exist, or one that is
+            not from 0 to 1.
+    """
+
+    answer_names = ("labels", "probabilities", "classes")
+    setting_names = ("pair", "max_length", "thresholds")
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        labels: Sequence[Any] | None = None,
+        pair: bool | None = None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        multi_label: bool = True,
+        thresholds: Mapping[str, float] | Sequence[float] | None = None,
+        **kwargs: Any,
+    ):
+        if not multi_label:
+            raise UserError(
+                "the checkpoint gives any number of labels to a text; leave out multi_label=False"
+            )
+        self._finds_thresholds = thresholds is None
+        # As they were given, until the labels are known.
+        self._given_thresholds = thresholds
+        self._thresholds: tuple[float, ...] | None = None
+        kwargs.setdefault("name", "multi_label_classifier")
+        super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """See `TaskModel`."""
+        super().set_labels(labels)
+        if self._given_thresholds is not None:
+            self._thresholds = _in_order(self._given_thresholds, labels)
+
+    @property
+    def thresholds(self) -> tuple[float, ...] | None:
+        """The thresholds in the order of the labels; None before they are known."""
+        return self._thresholds
+
+    def own_losses(self) -> dict[str, Any]:
+        """Binary cross-entropy of each label, and the share of decisions that are right."""
+        return {
+            "loss": keras.losses.BinaryCrossentropy(from_logits=True),
+            "metrics": [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
+        }
+
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """See `TaskModel.fit`."""
+        if self._finds_thresholds:
+            self._set_thresholds(None)
+        return super().fit(*args, **kwargs)
+
+    def rows(self, given: Given) -> MultiLabelTexts:
+        """See `TaskModel`."""
+        texts = super().rows(dataclasses.replace(given, targets=None))
+        labels = classes = None
+        if given.targets is not None:
+            labels, classes = _label_lists(given.targets)
+        fields = {field.name: getattr(texts, field.name) for field in dataclasses.fields(texts)}
+        return MultiLabelTexts(**fields | {"labels": labels, "classes": classes or ()})
+
+    # The rows differ: a label of theirs is a tuple of names.
+    def targets(self, rows: MultiLabelTexts) -> np.ndarray:  # type: ignore[override]
+        """float32 [rows, classes]: 1 where a text has a label, else 0."""
+        return rows.matrix(self.labels)
+
+    def _weights_by_number(
+        self, class_weight: Mapping[Any, float] | None
+    ) -> dict[int, float] | None:
+        if class_weight is not None:
+            raise UserError("class_weight is for one label a text; leave it out")
+        return None
+
+    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
+        """Names, string [batch, n] padded with "", or 0 and 1 of all classes, to float32."""
+        if y.dtype != tf.string:
+            return tf.cast(y, tf.float32)
+        names = y if isinstance(y, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(y, padding="")
+        classes = self.class_of(names.values)
+        rows = tf.one_hot(classes, len(self.labels))
+        found = tf.math.unsorted_segment_sum(rows, names.value_rowids(), names.nrows())
+        return tf.minimum(found, 1.0)
+
+    def decode(self, logits: tf.Tensor) -> Tensors:
+        """`labels` string [batch, classes], those that are given, by their probability and padded
+        with ""; `probabilities` float32 and `classes` string [batch, classes].
+        """
+        names = tf.constant(self.labels)
+        probabilities = tf.nn.sigmoid(logits)
+        is_given = probabilities >= tf.constant(self._known_thresholds())
+        order = tf.argsort(tf.where(is_given, probabilities, -1.0), direction="DESCENDING")
+        is_given = tf.gather(is_given, order, batch_dims=1)
+        return {
+            "labels": tf.where(is_given, tf.gather(names, order), ""),
+            "probabilities": probabilities,
+            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
+        }
+
+    # As `targets`.
+    def infer(  # type: ignore[override]
+        self, rows: MultiLabelTexts, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Predictions:
+        """The logits; where no thresholds are known yet, with those that are best on `rows`."""
+        logits = super().infer(rows, batch_size, verbose)
+        if self._thresholds is None and rows.labels is not None:
+            return Predictions(logits, best_thresholds(logits, self.targets(rows)))
+        return Predictions(logits, self._known_thresholds())
+
+    def official_metrics(  # type: ignore[override]
+        self, predictions: Predictions, rows: MultiLabelTexts
+    ) -> dict[str, float]:
+        """See `multi_label_metrics`; and the thresholds, as `threshold_` and the label."""
+        if rows.labels is None:
+            return {}
+        thresholds = predictions.thresholds
+        metrics = multi_label_metrics(
+            predictions.logits, self.targets(rows), thresholds, self.labels
+        )
+        return metrics | {
+            _THRESHOLD + name: threshold
+            for name, threshold in zip(self.labels, thresholds, strict=True)
+        }
+
+    def remember(self, metrics: Mapping[str, float]) -> None:
+        """Takes over the thresholds found on dev data, unless some were given."""
+        found = [metrics.get(_THRESHOLD + name) for name in self.labels]
+        if self._finds_thresholds and None not in found:
+            self._set_thresholds(tuple(each for each in found if each is not None))
+
+    def _set_thresholds(self, thresholds: tuple[float, ...] | None) -> None:
+        self._thresholds = thresholds
+        self._functions.clear()
+
+    def _known_thresholds(self) -> tuple[float, ...]:
+        return self._thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int) -> dict[str, Any]:
+        """The `labels` that are given, and the `probabilities` of all."""
+        classes = as_json(outputs["classes"][place])
+        probabilities = as_json(outputs["probabilities"][place])
+        return {
+            "labels": [name for name in as_json(outputs["labels"][place]) if name],
+            "probabilities": dict(zip(classes, probabilities, strict=True)),
+        }
+
+
+def _in_order(
+    given: Mapping[str, float] | Sequence[float], labels: Sequence[str]
+) -> tuple[float, ...]:
+    """The thresholds of all labels. Raises UserError where one is not what it should be."""
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in labels]
+        if unknown:
+            raise UserError(
+                f"there is a threshold for {unknown[0]!r}, which is no label; there are "
+                f"{', '.join(labels)}"
+            )
+        given = [given.get(name, DEFAULT_THRESHOLD) for name in labels]
+    if len(given) != len(labels):
+        raise UserError(f"there are {len(given)} thresholds for {len(labels)} labels")
+    for name, value in zip(labels, given, strict=True):
+        if isinstance(value, bool | str) or not 0 <= value <= 1:
+            raise UserError(f"the threshold for {name!r} is {value!r}; it must be from 0 to 1")
+    return tuple(map(float, given))
+
+
+def _label_lists(targets: list) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """The labels of each row as text, and all of them in their order."""
+    rows, found, are_numbers = [], set(), True
+    for row, value in enumerate(targets):
+        if value is None or isinstance(value, str | bytes | int | float):
+            raise UserError(f"labels {row} is {value!r}; give a list of labels, which may be empty")
+        names, numbers = inputs.label_texts(
+            inputs.as_list(value, f"labels {row}"), f"labels {row},"
+        )
+        names = [name for name in names if name]  # "" pads the rows of a dataset
+        if len({*names}) < len(names):
+            raise UserError(f"labels {row} has a label twice; remove one")
+        are_numbers &= numbers or not names
+        rows.append(tuple(names))
+        found |= {*names}
+    return rows, tuple(sorted(found, key=int if are_numbers else None))

@@ -1,0 +1,60 @@
+"""Pictures of a classifier that gives any number of labels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.importance import Importances, Inputs
+from bert_tf.inspecting.looks import Mark, Section
+from bert_tf.inspecting.markup import Html, figures, table
+from bert_tf.tasks.multi_label_classification.metrics import sigmoid
+from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
+
+_NONE = "no label"
+
+
+class MultiLabelPictures(TextPictures):
+    """Pictures of a `MultiLabelClassifier`."""
+
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """See `TextPictures`; the most probable label is explained."""
+        subject, names = self.subject, self.subject.model.labels
+        best = int(tf.argmax(output[0]))
+        explained = subject.explain(
+            [f"the log-odds of {names[best]}"],
+            inputs,
+            lambda rows: subject.model(rows, training=False)[:, best : best + 1],
+        )
+        return charts.bars(names, sigmoid(output[0].numpy()).tolist()), explained
+
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+        """See `TextPictures`. The points are coloured by the first label of a text."""
+        names, given = self.subject.model.labels, rows.targets > 0
+        probabilities = sigmoid(rows.outputs.logits)
+        predicted = probabilities >= np.asarray(rows.outputs.thresholds, np.float32)
+        first = np.where(given.any(axis=1), given.argmax(axis=1), len(names)).tolist()
+        confidence = np.where(predicted, probabilities, 1 - probabilities).ravel()
+        return [
+            *sections.by_label(rows.vectors, rows.texts, first, (*names, _NONE), marks, NOTE),
+            _by_class(names, given, predicted),
+            sections.calibration(confidence, (predicted == given).ravel(), "decisions"),
+        ]
+
+
+def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> Section:
+    """How well each label is found, bool [rows, classes] both."""
+    rows = []
+    for i, name in enumerate(names):
+        right = int((given[:, i] & predicted[:, i]).sum())
+        there, told = int(given[:, i].sum()), int(predicted[:, i].sum())
+        shares = (
+            figures(right / told) if told else "–",
+            figures(right / there) if there else "–",
+            figures(2 * right / (there + told)) if there + told else "–",
+        )
+        rows.append((name, str(there), str(told), *shares))
+    heading = ("label", "rows", "predicted", "precision", "recall", "F1")
+    note = f"{len(given)} rows; each label is given where its probability reaches its threshold."
+    return Section("Labels", table(heading, rows), note)

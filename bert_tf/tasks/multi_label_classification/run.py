@@ -1,0 +1,78 @@
+"""Runs of multi-label classification: tables and JSON lines of one's own."""
+
+from pathlib import Path
+
+from bert_tf.atomic import write_text
+from bert_tf.data import tables
+from bert_tf.errors import UserError
+from bert_tf.models import Encoder
+from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts, read
+from bert_tf.tasks.multi_label_classification.metrics import sigmoid
+from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier, Predictions
+from bert_tf.tasks.task import Task
+from bert_tf.text import Tokenizer
+
+
+class MultiLabelClassification(Task):
+    """Reads texts with labels for a `MultiLabelClassifier`."""
+
+    best_metric = "micro_f1"
+    formats = tables.FORMATS
+    data: MultiLabelData
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`."""
+        self.check_format()
+        return super().files(split)
+
+    def training_rows(self) -> MultiLabelTexts:
+        """See `Task`. The labels are those of the whole file, whatever `train_rows` says."""
+        (path,) = self.files("train").values()
+        rows = read(path, self.data, needs_labels=True)
+        self.labels = rows.all_classes()
+        return rows.first(self.data.train_rows)
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:
+        """See `Task`."""
+        return MultiLabelClassifier(
+            encoder,
+            tokenizer,
+            self.labels,
+            pair=len(self.data.text_columns or ("text",)) == 2,
+            max_length=self.config.train.max_length,
+            thresholds=self.data.thresholds,
+        )
+
+    def compile(self, model: MultiLabelClassifier, **options: object) -> None:
+        """See `Task`."""
+        model.compile(**model.own_losses(), **options)
+
+    def read(self, path: Path) -> MultiLabelTexts:
+        """See `Task`."""
+        rows = read(path, self.data, self.needs_labels(path))
+        if rows.labels is None:
+            if self.needs_labels(path):
+                raise UserError(f"{path} has no labels")
+            return rows
+        rows.matrix(self.labels)
+        return rows
+
+    def write_predictions(
+        self,
+        model: MultiLabelClassifier,
+        predictions: Predictions,
+        rows: MultiLabelTexts,
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes a TSV file with index and prediction: the labels, the most probable first."""
+        probabilities = sigmoid(predictions.logits)
+        lines = ["index\tprediction\n"]
+        for number, row in enumerate(probabilities):
+            given = [
+                i for i in (-row).argsort(kind="stable") if row[i] >= predictions.thresholds[i]
+            ]
+            labels = self.data.label_separator.join(model.labels[i] for i in given)
+            lines.append(f"{number}\t{labels}\n")
+        write_text(folder / f"{name}.tsv", "".join(lines))

@@ -1,0 +1,106 @@
+"""Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Outputs
+from bert_tf.errors import UserError
+from bert_tf.export.service import Tensors
+from bert_tf.json_values import as_json
+from bert_tf.models import Encoder
+from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.task_model import losses_of_classes
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.model import TextModel
+from bert_tf.text import Tokenizer
+
+# The classes in the order of the logits: 0 is the next sentence, as in pre-training.
+_CLASSES = ("True", "False")
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class NextSentence(TextModel):
+    """Predicts whether the second of two texts follows the first.
+
+    >>> model = NextSentence.from_checkpoint("google-bert/bert-base-uncased")
+    >>> model.predict(("She opened the door.", "Nobody was there."))
+    0.9998
+
+    `fit` takes (texts_a, texts_b) with booleans. Called with the encoder's inputs, it returns
+    float32 logits [batch, 2], class 0 being that the second text follows.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        max_length: most tokens of a pair; None is as many as the encoder has positions. Longer
+            pairs are cut.
+        dropout: rate on the pooled output; pre-training has none.
+    """
+
+    answer_names = ("is_next",)
+    setting_names = ("max_length",)
+    default_max_length = None
+    head_name = "next_sentence"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        max_length: int | None = None,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "next_sentence_predictor")
+        super().__init__(
+            encoder,
+            tokenizer,
+            2,
+            {},
+            pair=True,
+            max_length=max_length,
+            dropout=dropout,
+            **kwargs,
+        )
+
+    def own_losses(self) -> dict[str, Any]:
+        """Cross-entropy, and the accuracy."""
+        return losses_of_classes()
+
+    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+        """See `TextModel`."""
+        if targets is None:
+            return None, ()
+        for row, value in enumerate(targets):
+            if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
+                raise UserError(
+                    f"label {row} is {value!r}; it must be True where the second text follows the "
+                    "first, else False"
+                )
+        return [str(bool(value)) for value in targets], _CLASSES
+
+    def targets(self, rows: LabelledTexts) -> np.ndarray:
+        """int32 [rows]: classes."""
+        return rows.class_ids(_CLASSES)
+
+    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
+        """Booleans, or 1 and 0, to classes."""
+        return 1 - tf.cast(y, tf.int32)
+
+    def decode(self, logits: tf.Tensor) -> Tensors:
+        """`is_next` float32 [batch], the probability that the second text follows the first."""
+        return {"is_next": tf.nn.softmax(logits)[:, 0]}
+
+    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
+        """`accuracy` and `loss`, the mean cross-entropy."""
+        if rows.labels is None:
+            return {}
+        metrics = classification_metrics(predictions, self.targets(rows))
+        return {name: metrics[name] for name in ("accuracy", "loss")}
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int) -> float:
+        """The probability."""
+        return as_json(outputs["is_next"][place])

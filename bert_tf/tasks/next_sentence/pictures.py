@@ -1,0 +1,32 @@
+"""Pictures of a model that predicts whether a text follows another one."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.importance import Importances, Inputs, log_odds
+from bert_tf.inspecting.looks import Mark, Section
+from bert_tf.inspecting.markup import Html
+from bert_tf.tasks.texts.pictures import TextPictures
+
+_NOTE = "Each point is a pair of texts, seen by the pooled vector, which the head reads."
+_NAMES = ("the second text follows", "it does not")
+
+
+class NextSentencePictures(TextPictures):
+    """Pictures of a `NextSentence`."""
+
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """See `TextPictures`."""
+        subject = self.subject
+        explained = subject.explain(
+            ["the log-odds that the second text follows"],
+            inputs,
+            lambda rows: log_odds(subject.model(rows, training=False), 0)[:, None],
+        )
+        return charts.bars(_NAMES, tf.nn.softmax(output[0]).numpy()), explained
+
+    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        return sections.of_marks(marks, _NOTE)

@@ -1,0 +1,173 @@
+"""Exact match and F1 of answers, as SQuAD's official scripts define them.
+
+All in percent, as the scripts print them. Sources: evaluate-v1.1.py and evaluate-v2.0.py, whose
+definitions are frozen. The tests compare with the copies of both in tf-models-official.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bert_tf.tasks.question_answering.squad import Question
+
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+
+
+def normalized(answer: str) -> str:
+    """An answer as it is compared: lower-cased, without ASCII punctuation and English articles.
+
+    >>> normalized("The  U.S. Army,")
+    'us army'
+    """
+    return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, float]:
+    """Metrics of version 1.1: `exact_match` and `f1`.
+
+    Args:
+        questions: all have answers.
+        answers: for the id of each. A question without one scores 0.
+    """
+    exact = f1 = 0.0
+    for each in questions:
+        if each.id in answers:
+            answer, given = answers[each.id], [text for text, _ in each.known_answers]
+            exact += max(_exact(answer, text) for text in given)
+            f1 += max(_f1(answer, text) for text in given)
+    return {"exact_match": 100 * (exact / len(questions)), "f1": 100 * (f1 / len(questions))}
+
+
+def answer_or_none_metrics(
+    questions: Sequence[Question],
+    answers: Mapping[str, str],
+    best_answers: Mapping[str, str],
+    null_odds: Mapping[str, float],
+) -> dict[str, float]:
+    """Metrics of version 2.0, where "" answers that there is no answer.
+
+    Args:
+        questions: with and without answers.
+        answers: for the id of each. Questions without one do not count.
+        best_answers: the same before it is decided whether there is one.
+        null_odds: how much more likely none is.
+
+    Returns:
+        Under the official script's names: `exact_match` (there `exact`) and `f1`; the same of the
+        questions with an answer (`HasAns_…`) and without (`NoAns_…`); and `best_exact`, `best_f1`,
+        what the best thresholds for the odds, `…_thresh`, would give. The script finds these
+        itself from `best_answers` and `null_odds`.
+    """
+    scores = _scores(questions, answers)
+    total = _mean(list(scores.values()))
+    metrics = {"exact_match": total.exact, "f1": total.f1}
+    for group, has_answer in (("HasAns", True), ("NoAns", False)):
+        of_group = [scores[each.id] for each in questions if _is_of(each, has_answer, scores)]
+        if of_group:
+            mean = _mean(of_group)
+            metrics |= {f"{group}_exact": mean.exact, f"{group}_f1": mean.f1}
+    best = _scores(questions, best_answers)
+    unanswerable = {each.id for each in questions if _is_of(each, False, best)}
+    for name in _Score._fields:
+        of_answers = {id: getattr(score, name) for id, score in best.items()}
+        value, threshold = _best_threshold(of_answers, best_answers, null_odds, unanswerable)
+        metrics |= {f"best_{name}": value, f"best_{name}_thresh": threshold}
+    return metrics
+
+
+def best_null_threshold(
+    questions: Sequence[Question], best_answers: Mapping[str, str], null_odds: Mapping[str, float]
+) -> float:
+    """The odds above which to answer that there is no answer, so that F1 is `best_f1`.
+
+    The official script names the odds of the last question to be answered. This is halfway from
+    there to the next, so that rounding cannot turn that question's answer into none.
+    """
+    metrics = answer_or_none_metrics(questions, best_answers, best_answers, null_odds)
+    unanswerable = sum(not each.answers for each in questions)
+    odds = sorted(null_odds.values())
+    if metrics["best_f1"] == 100.0 * unanswerable / len(questions):
+        return odds[0] - 1.0  # best to answer none; the script says 0 then
+    last = metrics["best_f1_thresh"]
+    following = [each for each in odds if each > last]
+    return (last + following[0]) / 2 if following else last + 1.0
+
+
+class _Score(NamedTuple):
+    exact: float
+    f1: float
+
+
+def _exact(answer: str, given: str) -> float:
+    return float(normalized(answer) == normalized(given))
+
+
+def _f1(answer: str, given: str) -> float:
+    """F1 of the words of two answers; 0 where they share none."""
+    words, expected = normalized(answer).split(), normalized(given).split()
+    shared = sum((Counter(words) & Counter(expected)).values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(words), shared / len(expected)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, _Score]:
+    """The scores of version 2.0 of each question that is answered, by id.
+
+    An answer of which normalization leaves nothing is no answer, as "" is.
+    """
+    scores = {}
+    for each in questions:
+        if each.id not in answers:
+            continue
+        answer = answers[each.id]
+        given = [text for text, _ in each.known_answers if normalized(text)] or [""]
+        exact = max(_exact(answer, text) for text in given)
+        # Where one of both is no answer, they are equal or have nothing in common.
+        f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
+        scores[each.id] = _Score(exact, f1)
+    return scores
+
+
+def _mean(scores: Sequence[_Score]) -> _Score:
+    """In percent."""
+    exact, f1 = (100.0 * sum(each) / len(scores) for each in zip(*scores, strict=True))
+    return _Score(exact, f1)
+
+
+def _is_of(question: Question, has_answer: bool, scores: Mapping[str, _Score]) -> bool:
+    """Whether a question that is scored has an answer, or has none."""
+    return question.id in scores and bool(question.answers) is has_answer
+
+
+def _best_threshold(
+    scores: Mapping[str, float],
+    best_answers: Mapping[str, str],
+    null_odds: Mapping[str, float],
+    unanswerable: set[str],
+) -> tuple[float, float]:
+    """The best mean score in percent, and the odds above which questions are then not answered.
+
+    Args:
+        scores: of each question's best answer, by id.
+        best_answers: for the id of each.
+        null_odds: how much more likely none is.
+        unanswerable: ids of the questions without an answer.
+    """
+    # At first no question is answered; then they are one after the other, by their odds.
+    current = best = float(len(unanswerable))
+    threshold = 0.0
+    for id in sorted(null_odds, key=lambda id: null_odds[id]):
+        if id not in scores:
+            continue
+        if id not in unanswerable:
+            current += scores[id]
+        elif best_answers[id]:
+            current -= 1
+        if current > best:
+            best, threshold = current, null_odds[id]
+    return 100.0 * best / len(scores), float(threshold)

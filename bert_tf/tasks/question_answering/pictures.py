@@ -1,0 +1,218 @@
+"""Pictures of a model that finds the answer to a question in a context."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.context import SpanShares, context_picture
+from bert_tf.inspecting.importance import Importances, Inputs
+from bert_tf.inspecting.looks import Look, Mark, Section
+from bert_tf.inspecting.markup import Html, figures, joined, tag
+from bert_tf.inspecting.pictures import Pictures
+from bert_tf.inspecting.projection import mean, row_vectors
+from bert_tf.inspecting.subject import Subject, without_padding
+from bert_tf.predict.rows import Row, text_of
+from bert_tf.tasks.chunks import map_in_chunks
+from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.question_answering.spans import Answers, decode
+from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.text import QuestionWindows
+
+# Best answers that are told.
+_TOLD = 5
+# Windows are long, so few share a batch.
+_BATCH = 8
+_GRADES = ("wrong", "partly right", "right")
+_NOTE = (
+    "Each point is a question of the dev data with the first window of its context, seen by the "
+    "mean of the last layer; its colour tells whether the answer is one of the given ones."
+)
+
+
+class _Asked(NamedTuple):
+    """A question with its answer.
+
+    Attributes:
+        windows: of its context.
+        start, end: float32 [windows, seq_len], their logits.
+        answers: each field [1] or [1, told].
+    """
+
+    windows: QuestionWindows
+    start: np.ndarray
+    end: np.ndarray
+    answers: Answers
+
+
+class _Place(NamedTuple):
+    """A window, and the tokens in it at which the answer starts and ends."""
+
+    window: int
+    first: int
+    last: int
+
+
+class QuestionPictures(Pictures):
+    """Pictures of a `QuestionAnswerer`."""
+
+    accepted = (("question", "context"),)
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        self._windows = subject.model.windows()
+        self._rules = subject.model.rules()
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`; of a long context the window with the answer is looked into."""
+        subject = self.subject
+        question, context = text_of(row, "question"), text_of(row, "context")
+        asked = self._asked(question, context)
+        place = _place(asked)
+        inputs = without_padding(asked.windows.features, place.window)
+        count = len(asked.windows.rows)
+        title = f"window {place.window + 1} of {count}" if count > 1 else ""
+        explained = self._explained(place, inputs)
+        seen = subject.seen(title, inputs, explained, focus=place.first)
+        encoded = subject.encoder.encode(inputs, training=False)
+        vector = mean(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
+        answer = self._answer(asked, context)
+        mark = Mark(sections.shortened(question), vector)
+        return Look((question,), answer, (seen,), (mark,))
+
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        subject = self.subject
+        everything: list[Question] = subject.read_dev()
+        data = [everything[i] for i in sections.draw(len(everything), rows)]
+        predictions = subject.model.infer(data)
+        texts = predictions.texts()
+        grades = [_grade(*each) for each in zip(data, texts, strict=True)]
+        told = [
+            f"{each.question} – {text or 'no answer'}"
+            for each, text in zip(data, texts, strict=True)
+        ]
+        right = np.array(grades) == _GRADES.index("right")
+        sure = np.array(
+            [
+                scores[answers.tolist().index(text.encode())]
+                for text, answers, scores in zip(
+                    texts,
+                    predictions.answers.nbest_answers,
+                    predictions.answers.nbest_scores,
+                    strict=True,
+                )
+            ]
+        )
+        vectors = self._vectors(data)
+        return [
+            *sections.by_label(vectors, told, grades, _GRADES, marks, _NOTE),
+            sections.calibration(sure, right, "answers, by their share of the n best,"),
+        ]
+
+    def _asked(self, question: str, context: str) -> _Asked:
+        """The answer, found as the served model finds it, with the logits behind it."""
+        windows, start, end, answers = self._ask([question], [context])
+        return _Asked(
+            windows, start.numpy(), end.numpy(), Answers(*(each.numpy() for each in answers))
+        )
+
+    @functools.cached_property
+    def _ask(self) -> Callable:
+        """Question and context -> windows, logits of starts and ends, answers; traced once."""
+        string = tf.TensorSpec([1], tf.string)
+        model = self.subject.model
+
+        @tf.function(input_signature=[string, string], autograph=False)
+        def ask(questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
+            windows = self._windows((questions, contexts))
+            logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
+            start, end = logits["start"], logits["end"]
+            return windows, start, end, decode(start, end, windows, contexts, self._rules)
+
+        return ask
+
+    def _explained(self, place: _Place, inputs: Inputs) -> list[Importances]:
+        subject = self.subject
+
+        def score(rows: Inputs) -> tf.Tensor:
+            logits = subject.model(rows, training=False)
+            start, end = (tf.nn.log_softmax(logits[name]) for name in ("start", "end"))
+            return start[:, place.first, None] + end[:, place.last, None]
+
+        of = "the log-probability of the answer's start and end"
+        if place.first == 0:
+            of = "the log-probability of no answer, start and end at [CLS]"
+        return subject.explain([of], inputs, score)
+
+    def _answer(self, asked: _Asked, context: str) -> Html:
+        answers, data = asked.answers, context.encode()
+        span = int(answers.start[0]), int(answers.end[0])
+        shares = SpanShares.of(
+            asked.windows, asked.start, asked.end, self.subject.tokenizer.vocabulary
+        )
+        names = [
+            text.decode("utf-8", "replace") or "(no answer)" for text in answers.nbest_answers[0]
+        ]
+        best = int(np.count_nonzero(answers.nbest_scores[0]))
+        told = min(best, _TOLD)
+        parts = [
+            context_picture(data, shares, span),
+            tag(
+                "p",
+                "Under each word: how likely the answer starts (blue) and ends (orange) there, by "
+                "a softmax over the pieces of the context.",
+                class_="note",
+            ),
+            charts.bars(names[:told], answers.nbest_scores[0, :told].tolist()),
+        ]
+        if self._rules.unanswerable:
+            odds, threshold = float(answers.null_odds[0]), self._rules.null_threshold
+            parts.append(
+                tag(
+                    "p",
+                    f"Score of no answer less that of the best one: {figures(odds)}; above "
+                    f"{figures(threshold)} there is none.",
+                )
+            )
+        return joined(parts)
+
+    def _vectors(self, data: Sequence[Question]) -> np.ndarray:
+        """float32 [questions, hidden]: the mean of the first window of each."""
+        windows = self._windows(
+            (tf.constant([q.question for q in data]), tf.constant([q.context for q in data]))
+        )
+        _, first = np.unique(windows.rows.numpy(), return_index=True)
+        features = {name: each.numpy()[first] for name, each in windows.features.items()}
+        lengths = features["input_mask"].sum(axis=1)
+
+        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
+            return {name: each[rows, : lengths[rows].max()] for name, each in features.items()}
+
+        return row_vectors(self.subject.encoder, mean, inputs_of, lengths, _BATCH)
+
+
+def _place(asked: _Asked) -> _Place:
+    """Where the answer stands; for no answer, [CLS] of the window where that is least likely."""
+    windows, answers = asked.windows, asked.answers
+    starts, ends = windows.starts.numpy(), windows.ends.numpy()
+    begins = (starts == answers.start[0]) & windows.has_most_context.numpy()
+    begins &= (ends == answers.end[0]).any(axis=1, keepdims=True)
+    if answers.start[0] < 0 or not begins.any():
+        return _Place(int((asked.start[:, 0] + asked.end[:, 0]).argmin()), 0, 0)
+    window, first = (int(each[0]) for each in np.nonzero(begins))
+    last = int(np.flatnonzero(ends[window] == answers.end[0])[-1])
+    return _Place(window, first, last)
+
+
+def _grade(question: Question, text: str) -> int:
+    """Whether an answer is right, as a place in `_GRADES`."""
+    if not text or not question.answers:
+        return _GRADES.index("wrong" if text or question.answers else "right")
+    found = answer_metrics([question], {question.id: text})
+    if found["exact_match"]:
+        return _GRADES.index("right")
+    return _GRADES.index("partly right" if found["f1"] else "wrong")

@@ -1,0 +1,174 @@
+"""Questions about contexts: SQuAD's JSON of versions 1.1 and 2.0, and the same from TFDS.
+
+Format: https://rajpurkar.github.io/SQuAD-explorer. Its offsets count the characters (code points)
+of a context; everywhere else in this library offsets count the bytes of its UTF-8.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.data.json_files import read_json, value_at
+from bert_tf.data.json_lines import whole_text
+from bert_tf.errors import UserError
+from bert_tf.tasks.texts.tfds_rows import load_split
+
+
+class Answer(NamedTuple):
+    """A text and the character of the context at which it starts."""
+
+    text: str
+    start: int
+
+
+class Question(NamedTuple):
+    """One question.
+
+    Attributes:
+        id: its name, unique in a file.
+        question: the question itself.
+        context: the text to find the answer in.
+        answers: what people answered; () where the context holds no answer, None where it is not
+            told what the answer is or that there is none.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None
+
+    @property
+    def known_answers(self) -> tuple[Answer, ...]:
+        """`answers` of data that have them. Raises ValueError where they are None."""
+        if self.answers is None:
+            raise ValueError(f"question {self.id} has no answers")
+        return self.answers
+
+    def answer_bytes(self) -> tuple[int, int] | None:
+        """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
+
+        That is the first of the answers that stands where it says; None if none does.
+        """
+        for text, start in self.answers or ():
+            if text.strip() and start >= 0 and self.context.startswith(text, start):
+                first = len(self.context[:start].encode())
+                return first, first + len(text.encode())
+        return None
+
+
+def read_squad(path: Path) -> list[Question]:
+    """The questions of an official file, in its order.
+
+    An empty list of answers says that there is none, as `"is_impossible": true` does; but it says
+    nothing beside `"is_impossible": false`, nor in a file that tells no answer and no question to
+    be impossible.
+
+    Raises:
+        UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
+            the place, such as data[3].paragraphs[0].
+    """
+    questions = []
+    places: dict[str, str] = {}
+    is_told = False
+    for place, context, row in _rows(path, read_json(path)):
+        question = _question(path, place, row, context)
+        if question.id in places:
+            raise UserError(f"{path}: {places[question.id]} and {place} have the same id")
+        places[question.id] = place
+        questions.append(question)
+        is_told = is_told or bool(question.answers or row.get("is_impossible"))
+    if not questions:
+        raise UserError(f"{path} has no questions")
+    return questions if is_told else [each._replace(answers=None) for each in questions]
+
+
+def read_tfds(name: str, split: str) -> list[Question]:
+    """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0.
+
+    Raises:
+        UserError: there is no such data set or split, or it has other features.
+    """
+    rows, features = load_split(name, split)
+    source = f"TFDS {name}, split {split}"
+    for feature in ("id", "question", "context", "answers"):
+        if feature not in features:
+            raise UserError(f"{source}: no feature {feature!r}; there are {', '.join(features)}")
+    questions = []
+    for row in rows:
+        # Of TFDS's own mock data the lists are of different sizes.
+        answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
+        known = tuple(Answer(_text(text), int(start)) for text, start in answers)
+        id, question, context = (_text(row[key]) for key in ("id", "question", "context"))
+        told = () if row.get("is_impossible") else known
+        questions.append(Question(id, question, context, told))
+    if not questions:
+        raise UserError(f"{source} has no questions")
+    return questions
+
+
+def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
+    """A file of version 1.1 with a paragraph for each question, from titles and questions."""
+    data = [
+        {
+            "title": title,
+            "paragraphs": [
+                {
+                    "context": each.context,
+                    "qas": [
+                        {
+                            "id": each.id,
+                            "question": each.question,
+                            "answers": [
+                                {"text": text, "answer_start": start}
+                                for text, start in each.answers or ()
+                            ],
+                        }
+                    ],
+                }
+                for each in questions
+            ],
+        }
+        for title, questions in articles
+    ]
+    return json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
+
+
+def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
+    """What the file has of every question, behind its place in the file and its context."""
+    for a, article in enumerate(value_at(path, "", content, "data", list)):
+        of_article = f"data[{a}]"
+        paragraphs = value_at(path, of_article, article, "paragraphs", list)
+        for p, paragraph in enumerate(paragraphs):
+            of_paragraph = f"{of_article}.paragraphs[{p}]"
+            context = whole_text(value_at(path, of_paragraph, paragraph, "context", str))
+            for q, row in enumerate(value_at(path, of_paragraph, paragraph, "qas", list)):
+                yield f"{of_paragraph}.qas[{q}]", context, row
+
+
+def _question(path: Path, place: str, row: Any, context: str) -> Question:
+    return Question(
+        whole_text(value_at(path, place, row, "id", str)),
+        whole_text(value_at(path, place, row, "question", str)),
+        context,
+        _answers(path, place, row),
+    )
+
+
+def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] | None:
+    if row.get("is_impossible") is not None and value_at(path, place, row, "is_impossible", bool):
+        return ()
+    if "answers" not in row:
+        return None
+    answers = []
+    for i, answer in enumerate(value_at(path, place, row, "answers", list)):
+        here = f"{place}.answers[{i}]"
+        text = whole_text(value_at(path, here, answer, "text", str))
+        answers.append(Answer(text, value_at(path, here, answer, "answer_start", int)))
+    # Files whose answers are kept secret have empty lists too.
+    is_secret = not answers and row.get("is_impossible") is False
+    return None if is_secret else tuple(answers)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

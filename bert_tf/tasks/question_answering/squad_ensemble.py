@@ -1,0 +1,179 @@
+"""Answers of several runs together: `python -m bert_tf.tasks.question_answering.squad_ensemble`.
+
+Works on the n best answers that `bert-tf finetune` and `bert-tf evaluate` leave in the folders
+`predictions` of the runs, which may be of different models and vocabularies. An answer's
+probability is the mean of those that the runs give it, 0 from a run that does not have it among its
+n best; whether there is none is decided by the mean of the runs' odds for that. (The paper
+ensembles seven systems and does not tell how.)
+"""
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf import command
+from bert_tf.atomic import write_text
+from bert_tf.data.json_files import read_json
+from bert_tf.errors import UserError
+from bert_tf.progress import print_metrics
+from bert_tf.tasks.question_answering.metrics import (
+    answer_metrics,
+    answer_or_none_metrics,
+    best_null_threshold,
+)
+from bert_tf.tasks.question_answering.squad import read_squad
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the answers; returns the exit code, see `bert_tf.command`."""
+
+    def work(arguments: argparse.Namespace) -> None:
+        data = Path(arguments.data) if arguments.data else None
+        runs = [Path(run) for run in arguments.runs]
+        out = Path(arguments.out)
+        metrics = combine(runs, out, arguments.name, data, arguments.null_threshold)
+        if metrics:
+            print_metrics(metrics)
+
+    return command.run("squad_ensemble", _parser(), argv, work, "stopped; nothing was written")
+
+
+def _parser() -> command.Parser:
+    parser = command.Parser(
+        prog="python -m bert_tf.tasks.question_answering.squad_ensemble",
+        description="Answer SQuAD's questions by several runs together.",
+        epilog="example:\n  python -m bert_tf.tasks.question_answering.squad_ensemble "
+        "runs/seven/trials/* --data squad/dev-v1.1.json --out answers.json",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the answers to write")
+    parser.add_argument(
+        "--name",
+        default="dev",
+        help="of the runs' predictions: dev (the default), or for those of evaluate --data FILE "
+        "the name of FILE without .json, behind other_ where it could be taken for a run's own",
+    )
+    parser.add_argument("--data", metavar="FILE", help="the SQuAD file, to score the answers")
+    parser.add_argument(
+        "--null-threshold",
+        metavar="ODDS",
+        type=float,
+        help="odds above which there is no answer; by default the best on --data",
+    )
+    return parser
+
+
+class Combined(NamedTuple):
+    """Answers by id, each the best that is not "", and the odds that there is none, if any."""
+
+    answers: dict[str, str]
+    null_odds: dict[str, float] | None
+
+
+def combine(
+    runs: Sequence[Path],
+    out: Path,
+    name: str = "dev",
+    data: Path | None = None,
+    null_threshold: float | None = None,
+) -> dict[str, float]:
+    """Writes the answers of `runs` together to `out`, in the official format.
+
+    Args:
+        runs: run folders.
+        out: the file to write.
+        name: which of the runs' predictions.
+        data: the SQuAD file of these questions, where the answers are to be scored.
+        null_threshold: odds above which there is no answer; None finds the best on `data`.
+
+    Returns:
+        The metrics of `bert_tf.tasks.question_answering.metrics`, which are also written to
+        `metrics_file(out)`; none without `data`.
+
+    Raises:
+        UserError: predictions that are missing, or of other questions than the other runs'; data
+            without answers; a threshold for runs that always answer.
+    """
+    combined = _combined(runs, name)
+    questions = read_squad(data) if data else []
+    if any(each.answers is None for each in questions):
+        raise UserError(f"{data} does not tell the answers; leave --data out")
+    if questions and {each.id for each in questions} != combined.answers.keys():
+        raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
+    answers, odds = combined
+    metrics: dict[str, float] = {}
+    if odds is None:
+        if null_threshold is not None:
+            raise UserError("these runs answer every question; leave --null-threshold out")
+        if questions:
+            metrics = answer_metrics(questions, answers)
+    else:
+        if null_threshold is None and not questions:
+            raise UserError("these runs may answer nothing: give --data or --null-threshold")
+        if null_threshold is None:
+            null_threshold = best_null_threshold(questions, answers, odds)
+        answers = {each: "" if odds[each] > null_threshold else answers[each] for each in answers}
+        if questions:
+            metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
+            metrics["null_threshold"] = null_threshold
+    write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
+    if metrics:
+        write_text(metrics_file(out), json.dumps(metrics, indent=2) + "\n")
+    else:
+        metrics_file(out).unlink(missing_ok=True)  # of earlier answers
+    return metrics
+
+
+def metrics_file(out: Path) -> Path:
+    """The file beside the answers `out` that holds their metrics."""
+    return out.with_suffix(".metrics.json")
+
+
+def _combined(runs: Sequence[Path], name: str) -> Combined:
+    n_bests = [_read(run, f"{name}_nbest") for run in runs]
+    have_odds = [run for run in runs if _file(run, f"{name}_null_odds").exists()]
+    if have_odds and len(have_odds) < len(runs):
+        (other, *_) = (run for run in runs if run not in have_odds)
+        raise UserError(
+            f"{have_odds[0]} may answer nothing, and {other} may not; join runs of one kind"
+        )
+    for run, n_best in zip(runs, n_bests, strict=True):
+        if n_best.keys() != n_bests[0].keys():
+            raise UserError(f"{run} and {runs[0]} answer different questions; evaluate both on one")
+    answers = {each: _most_probable([n_best[each] for n_best in n_bests]) for each in n_bests[0]}
+    if not have_odds:
+        return Combined(answers, None)
+    odds = [_read(run, f"{name}_null_odds") for run in runs]
+    means = {each: sum(of_run[each] for of_run in odds) / len(odds) for each in answers}
+    return Combined(answers, means)
+
+
+def _most_probable(n_bests: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """The text, not "", of the highest sum of probabilities; the first of equal ones."""
+    sums: dict[str, float] = defaultdict(float)
+    for entries in n_bests:
+        for entry in entries:
+            if entry["text"]:
+                sums[entry["text"]] += entry["probability"]
+    return max(sums, key=sums.__getitem__, default="")
+
+
+def _read(run: Path, name: str) -> dict[str, Any]:
+    path = _file(run, name)
+    if not path.is_file():
+        raise UserError(
+            f"{run} has no {path.relative_to(run)}; make it with bert-tf evaluate {run}"
+        )
+    return read_json(path)
+
+
+def _file(run: Path, name: str) -> Path:
+    return run / "predictions" / f"{name}.json"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

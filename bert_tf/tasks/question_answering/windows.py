@@ -1,0 +1,89 @@
+"""Questions and contexts as windows to train on."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.progress import Progress
+from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.text import WindowPreprocessor
+from bert_tf.text.answers import find_answers
+
+# Questions that are cut at a time.
+_CHUNK = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowRows(TrainingRows):
+    """Windows over contexts, with the tokens at which the answer starts and ends.
+
+    Attributes:
+        encoded: the packed windows.
+        starts, ends: int32 [rows], 0 in windows without the answer.
+        weights: float32 [rows], how much each window counts; None where all count alike.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def cut(
+        cls,
+        questions: Sequence[Question],
+        preprocess: WindowPreprocessor,
+        weights: np.ndarray | None = None,
+    ) -> "WindowRows":
+        """All windows of all questions, in their order.
+
+        Args:
+            questions: with their answers.
+            preprocess: cuts the contexts.
+            weights: float32 [questions], how much each counts.
+        """
+        positions: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+        def features(progress: Progress) -> Iterator[Mapping[str, tf.Tensor]]:
+            for windows, *found in _windows(questions, preprocess, progress):
+                positions.append(tuple(each.numpy() for each in found))
+                yield windows
+
+        with Progress("cutting windows", len(questions), unit="questions") as progress:
+            encoded = EncodedRows.gather(features(progress))
+        starts, ends, rows = (np.concatenate(each) for each in zip(*positions, strict=True))
+        return cls(encoded, starts, ends, None if weights is None else weights[rows])
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The encoder's inputs [batch, seq_len], targets `start` and `end` [batch], and weights
+        where there are.
+        """
+        targets = {"start": self.starts[rows], "end": self.ends[rows]}
+        weights = () if self.weights is None else (self.weights[rows],)
+        return self.encoded.take(rows), targets, *weights
+
+
+def _windows(
+    questions: Sequence[Question], preprocess: WindowPreprocessor, progress: Progress
+) -> Iterator[tuple]:
+    """Features of a chunk's windows, first and last tokens of the answers in them, and questions.
+
+    The questions are the places in `questions` that the windows are of.
+    """
+    text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
+
+    @tf.function(input_signature=[text, text, number, number])
+    def cut(asked: tf.Tensor, contexts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple:
+        windows = preprocess((asked, contexts))
+        return windows.features, *find_answers(windows, starts, ends), windows.rows
+
+    for first in range(0, len(questions), _CHUNK):
+        chunk = questions[first : first + _CHUNK]
+        spans = [each.answer_bytes() or (-1, -1) for each in chunk]
+        starts, ends = np.array(spans, np.int32).T
+        texts = ([each.question for each in chunk], [each.context for each in chunk])
+        *found, rows = cut(*texts, starts, ends)
+        yield *found, rows + first
+        progress.update(first + len(chunk), line=True)

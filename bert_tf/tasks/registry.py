@@ -1,0 +1,101 @@
+"""The task families there are: those of bert_tf, and those of other packages.
+
+A package makes its family known by an entry point, which is read when families are first looked up:
+
+    [project.entry-points."bert_tf.families"]
+    acrostics = "acrostics:FAMILY"
+
+or, where it is not installed, by `bert_tf.register(FAMILY)`.
+"""
+
+import functools
+import importlib
+import importlib.metadata
+from collections.abc import Iterable
+
+from bert_tf.errors import UserError
+from bert_tf.progress import warn
+from bert_tf.tasks.family import TaskFamily
+
+ENTRY_POINTS = "bert_tf.families"
+# The families of bert_tf, each a package with a FAMILY, in the order in which they are listed.
+_OWN = (
+    "classification",
+    "multi_label_classification",
+    "regression",
+    "question_answering",
+    "token_classification",
+    "multiple_choice",
+    "masked_lm",
+    "next_sentence",
+    "embedding",
+)
+# What a task may not be called: it is one without being a family.
+_TAKEN = ("pretraining",)
+
+_registered: dict[str, TaskFamily] = {}
+
+
+def register(family: TaskFamily) -> None:
+    """Makes a task family known: to YAML, `bert_tf.load`, and every command.
+
+    Args:
+        family: it.
+
+    Raises:
+        UserError: it is no `TaskFamily`, or its name, or that of its model's class, is taken.
+    """
+    _add(family, known=own_families())
+
+
+def families() -> tuple[TaskFamily, ...]:
+    """All families; those of bert_tf come first."""
+    _read_entry_points()
+    return (*own_families(), *_registered.values())
+
+
+@functools.cache
+def own_families() -> tuple[TaskFamily, ...]:
+    """The families of bert_tf."""
+    return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
+
+
+def family(name: str) -> TaskFamily:
+    """The family of a task by its name, which must be known."""
+    return next(each for each in families() if each.name == name)
+
+
+def family_of(class_name: str) -> TaskFamily | None:
+    """The family whose model's class has this name; None if there is none."""
+    return next((each for each in families() if each.class_name == class_name), None)
+
+
+def _add(family: TaskFamily, known: Iterable[TaskFamily]) -> None:
+    if not isinstance(family, TaskFamily):
+        raise UserError(f"{family!r} cannot be registered; give a bert_tf.TaskFamily")
+    others = (*known, *_registered.values())
+    if family.name in (*_TAKEN, *(each.name for each in others)):
+        raise UserError(f"the task {family.name!r} is registered already; choose another name")
+    if family.class_name in (each.class_name for each in others):
+        raise UserError(
+            f"the model of the task {family.name!r} is called {family.class_name}, as that of "
+            "another task; choose another name"
+        )
+    _registered[family.name] = family
+
+
+@functools.cache
+def _read_entry_points() -> None:
+    """Registers what installed packages offer. One that cannot be used is left out, with a warning.
+
+    A package may have registered its family itself before.
+    """
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        package = entry.dist.name if entry.dist else entry.value
+        try:
+            family = entry.load()
+            if not any(each is family for each in _registered.values()):
+                _add(family, known=own_families())
+        # Whatever the code of another package may raise.
+        except Exception as error:
+            warn(f"the task {entry.name} of the package {package} is left out: {error}")

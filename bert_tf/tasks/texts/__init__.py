@@ -1,0 +1,1 @@
+"""What the tasks on one text or two have in common."""

@@ -1,0 +1,108 @@
+"""Reading the official files of GLUE. Columns are found by their names; there is no quoting."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bert_tf.data.tables import read_tsv
+from bert_tf.errors import UserError
+from bert_tf.progress import warn
+from bert_tf.tasks.texts import mrpc
+from bert_tf.tasks.texts.glue_tasks import DIAGNOSTIC, GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+
+# CoLA's training and dev files have no header.
+_COLA = ["source", "label", "judgement", "sentence"]
+# The labelled diagnostic set has other names for the columns of MNLI.
+_DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
+# The diagnostic set as the benchmark ships it; its own script gives it the name in `GLUE`.
+_SHIPPED_DIAGNOSTIC = "AX.tsv"
+# The label of pairs on which the people who labelled MultiNLI did not agree.
+_NO_AGREEMENT = "-"
+
+
+def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
+    """The files of "train", "dev" or "test" of a task, by what their metrics' names end in.
+
+    Of test files only those that are there. MRPC's may be ones that `read_glue` has to make.
+
+    Raises:
+        UserError: there is no training data, since the task is the diagnostic set.
+    """
+    task = GLUE[name]
+    if name == "ax":
+        raise UserError(
+            "the diagnostic set is not trained on; fine-tune with data.format mnli, and then "
+            "bert-tf evaluate RUN --data diagnostic-full.tsv"
+        )
+    if split == "train":
+        return {"": folder / "train.tsv"}
+    if split == "dev":
+        return {ending: folder / file for ending, file in task.dev.items()}
+    found = {ending: [folder / file] for ending, file in task.test.items()}
+    if name == "mrpc":
+        found[""].append(folder / mrpc.TEST)
+    if name == "mnli":
+        # The second folder is where the benchmark's own script puts it.
+        folders = (folder, folder.parent / "diagnostic")
+        names = (task.test[DIAGNOSTIC], _SHIPPED_DIAGNOSTIC)
+        found[DIAGNOSTIC] = [each / name for each in folders for name in names]
+    there = {
+        ending: [each for each in places if each.is_file()] for ending, places in found.items()
+    }
+    return {ending: places[0] for ending, places in there.items() if places}
+
+
+def read_glue(path: Path, name: str) -> LabelledTexts:
+    """The rows of an official file of the task `name`; most test files have no labels.
+
+    Labelled rows of QQP with fields missing, and pairs of MNLI without an agreed label, are left
+    out and counted.
+
+    Raises:
+        UserError: no such file, a missing column, a row with too few fields; with its line.
+    """
+    header: list[str] = []
+    rows: list[tuple[int, list[str]]] = []
+    short: list[int] = []
+    for line, fields in mrpc.read_mrpc(path) if name == "mrpc" else read_tsv(path):
+        if not header:
+            if name == "mnli" and "Premise" in fields:
+                name = "ax"
+            header = [_DIAGNOSTIC_NAMES.get(each, each) for each in fields]
+            if name != "cola" or "sentence" in fields:
+                continue
+            header = _COLA
+        if len(fields) >= len(header):
+            rows.append((line, fields))
+        elif name == "qqp" and GLUE[name].label in header:
+            short.append(line)
+        else:
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields, but there are {len(header)} columns"
+            )
+    task = GLUE[name]
+    for column in task.texts:
+        if column not in header:
+            raise UserError(f"{path}: no column {column!r}; there are {', '.join(header)}")
+    _tell_left_out(path, short, "fields are missing")
+    labels = None
+    if task.label in header:
+        place = header.index(task.label)
+        if name in ("mnli", "ax"):
+            disputed = [line for line, fields in rows if fields[place] == _NO_AGREEMENT]
+            _tell_left_out(path, disputed, "no label was agreed on")
+            rows = [row for row in rows if row[1][place] != _NO_AGREEMENT]
+        labels = [fields[place] for _, fields in rows]
+    return LabelledTexts(
+        source=str(path),
+        columns=tuple([fields[header.index(c)] for _, fields in rows] for c in task.texts),
+        labels=labels,
+        places=[line for line, _ in rows],
+        classes=task.classes,
+        benchmark=name,
+    )
+
+
+def _tell_left_out(path: Path, lines: Sequence[int], why: str) -> None:
+    if lines:
+        warn(f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}")

@@ -1,0 +1,272 @@
+"""What `TextClassifier` and `TextRegressor` share: one prediction for a text or a pair."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Answers, Outputs, batches, each_answer, rows_of
+from bert_tf.asking.texts import Text, encoded
+from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors, strings
+from bert_tf.layers.linear import Linear
+from bert_tf.models import Encoder
+from bert_tf.tasks import inputs
+from bert_tf.tasks.chunks import map_in_chunks
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
+from bert_tf.text import GroupPreprocessor, Tokenizer
+
+# Texts that are tokenized at a time.
+_CHUNK = 1024
+_ONE, _PAIR = ("text",), ("text_a", "text_b")
+_EXAMPLES = {
+    _ONE: {"text": ["What a lovely film."]},
+    _PAIR: {"text_a": ["A man plays the guitar."], "text_b": ["Someone makes music."]},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedTexts(TrainingRows):
+    """Texts ready for the model.
+
+    Attributes:
+        encoded: the packed texts.
+        targets: [rows], int32 classes or float32 numbers.
+        weights: float32 [rows], how much each row counts; None where all count alike.
+    """
+
+    targets: np.ndarray
+    weights: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The encoder's inputs [batch, seq_len], targets [batch], and weights where there are."""
+        weights = () if self.weights is None else (self.weights[rows],)
+        return self.encoded.take(rows), self.targets[rows], *weights
+
+
+class TextModel(TaskModel):
+    """A linear layer on the pooled output, behind dropout.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        outputs: how many outputs the head has; None creates it later.
+        head: the subclass's own arguments.
+        pair: whether a row is two texts; None lets the first `fit` decide.
+        max_length: most tokens of a row, longer texts are cut.
+        dropout: rate on the pooled output; None takes the encoder's.
+        **kwargs: as for `TaskModel`.
+    """
+
+    setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
+    # What the head's weights are called.
+    head_name: ClassVar[str] = "classifier"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        outputs: int | None,
+        head: dict[str, Any],
+        pair: bool | None = None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            encoder, tokenizer, {"dropout": dropout} | head, max_length=max_length, **kwargs
+        )
+        if tokenizer is not None:
+            self.preprocessor()
+        self.pair = pair
+        self.classifier: Linear | None = None
+        self.dropout = self.make_dropout(dropout)
+        if outputs is not None:
+            self.classifier = self.make_linear(outputs, self.head_name)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        for layer in (self.dropout, self.classifier):
+            if layer is not None and not layer.weights:
+                layer.build((None, self.encoder.config.output_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """The encoder's inputs -> float32 [batch, outputs]."""
+        if self.classifier is None:
+            raise self._without_labels()
+        pooled = self.encoder.pooled(inputs, training=training)
+        return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """See `TaskModel`."""
+        return _PAIR if self.pair else _ONE
+
+    def names_of(self, x: Any) -> tuple[str, ...]:
+        """See `TaskModel`; where it is not decided yet, what is given decides."""
+        if self.pair is None:
+            is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and set(_PAIR) <= set(x)
+            return _PAIR if is_pair else _ONE
+        return self.input_names
+
+    def rows(self, given: Given) -> Texts:
+        """See `TaskModel`."""
+        names = _PAIR if len(given.columns) == 2 else _ONE
+        if self.pair is not None and names != self.input_names:
+            raise UserError(f"the model takes {' and '.join(self.input_names)}")
+        columns = tuple(
+            inputs.texts_of(column, name) for column, name in zip(given.columns, names, strict=True)
+        )
+        labels, classes = self.labels_of(given.targets)
+        return LabelledTexts(
+            "the data", columns, labels, range(len(given)), place="row", classes=classes
+        )
+
+    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Targets as text, and the classes that they are of in their order; () for numbers."""
+        raise NotImplementedError
+
+    def targets(self, rows: Any) -> np.ndarray:
+        """[rows]: what the model is to predict.
+
+        Raises:
+            UserError: a label that it cannot.
+        """
+        raise NotImplementedError
+
+    def learn_from(self, rows: Any) -> None:
+        """See `TaskModel`."""
+        if self.pair is None:
+            self.decide_pair(len(rows.columns) == 2)
+
+    def settle(self) -> None:
+        """See `TaskModel`; texts are single ones where a checkpoint does not say."""
+        if self.pair is None:
+            self.decide_pair(False)
+
+    def decide_pair(self, pair: bool) -> None:
+        """Whether a row is two texts from now on."""
+        self.pair = pair
+        self._functions.clear()
+
+    def examples(
+        self,
+        rows: Texts,
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> EncodedTexts:
+        """See `TaskModel`."""
+        targets = self.targets(rows)
+        if class_weight is not None:
+            of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
+            weights = of_rows if weights is None else weights * of_rows
+        return EncodedTexts(self.encoded(rows.columns), targets, weights)
+
+    def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
+        """Texts as ids, without padding."""
+        preprocess = self.preprocessor()
+
+        def packed() -> Iterator[dict[str, tf.Tensor]]:
+            for start in range(0, len(columns[0]), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                texts = [list(map(encoded, column[part])) for column in columns]
+                yield preprocess(tuple(tf.constant(each, tf.string) for each in texts))
+
+        return EncodedRows.gather(packed())
+
+    def check_targets(self, rows: Texts) -> None:
+        """See `TaskModel`."""
+        self.targets(rows)
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """See `TaskModel`."""
+        preprocess = self.preprocessor()
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in self.names_of(x))
+        features = preprocess(x)
+        more = () if weights is None else (weights,)
+        return features, self.encode_targets(y), *more
+
+    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
+        """Targets of a batch of a dataset in a graph."""
+        raise NotImplementedError
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        super()._learn_from_dataset(dataset, steps)
+        x = dataset.element_spec[0]
+        names = self.names_of(x)
+        columns = len(x) if isinstance(x, tuple | Mapping) else 1
+        if self.pair is not None and columns != len(names):
+            raise UserError(
+                f"the model takes {' and '.join(names)}, but the dataset has {columns} columns"
+            )
+        if self.pair is None:
+            self.decide_pair(names == _PAIR)
+
+    def infer(
+        self, rows: Texts, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> np.ndarray:
+        """float32 [rows, outputs]: the logits, or [rows]: the numbers."""
+        asked = rows_of(rows.columns, self.input_names)
+        found: np.ndarray = np.zeros(0, np.float32)
+        for chosen, answered in batches(self, "logits", asked, batch_size, verbose):
+            logits = answered["logits"]
+            if not len(found):
+                found = np.zeros((len(asked), *logits.shape[1:]), np.float32)
+            found[chosen] = logits
+        return found
+
+    def logits(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
+        """The model's output for strings, in bounded memory however large the batch."""
+        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
+        features = preprocess([given[name] for name in self.input_names])
+        return map_in_chunks(network, features)
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network = self._network(None)
+        return {"logits": self._of(lambda given: {"logits": self.logits(given, network)})}
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network = self._network(network)
+        return {"serving_default": self._of(lambda given: self.decode(self.logits(given, network)))}
+
+    def decode(self, logits: tf.Tensor) -> Tensors:
+        """The outputs of `serving_default` from the model's outputs."""
+        raise NotImplementedError
+
+    def _of(self, answer: Any) -> Signature:
+        example = _EXAMPLES[self.input_names]
+        return Signature(strings(*example), answer, example)
+
+    @classmethod
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """See `TaskModel`."""
+        names = tuple(model.ranks("serving_default"))
+        x, single = inputs.as_batch(x)
+        columns = inputs.columns_of(x, names)
+        checked = [inputs.texts_of(each, name) for each, name in zip(columns, names, strict=True)]
+        answers = each_answer(
+            model,
+            "serving_default",
+            rows_of(checked, names),
+            lambda outputs, place, _: cls.answer(outputs, place),
+            batch_size,
+            verbose,
+        )
+        return answers[0] if single else answers
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int) -> Any:
+        """One row of what `serving_default` returned, as a Python value."""
+        raise NotImplementedError

@@ -1,0 +1,82 @@
+"""What the pictures of models on one text or two have in common."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting import sections
+from bert_tf.inspecting.importance import Importances, Inputs
+from bert_tf.inspecting.looks import Look, Mark, Section
+from bert_tf.inspecting.markup import Html
+from bert_tf.inspecting.pictures import Pictures
+from bert_tf.inspecting.projection import pooled, row_vectors
+from bert_tf.inspecting.subject import Subject
+from bert_tf.predict.rows import Row, text_of
+from bert_tf.tasks.texts.labelled_texts import Texts
+from bert_tf.text import Preprocessor
+
+NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
+
+
+class DevRows(NamedTuple):
+    """Some rows of the dev data.
+
+    Attributes:
+        outputs: what `infer` of the model returns.
+        targets: [rows], what is given.
+        vectors: float32 [rows, hidden], what the head reads.
+        texts: of each row.
+    """
+
+    outputs: Any
+    targets: np.ndarray
+    vectors: np.ndarray
+    texts: list[str]
+
+
+class TextPictures(Pictures):
+    """What all of them share.
+
+    A subclass of a task with runs overrides `of_dev`.
+    """
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        self.accepted = (subject.model.input_names,)
+        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`."""
+        subject = self.subject
+        texts = [text_of(row, name) for name in self.accepted[0]]
+        inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
+        output = subject.model(inputs, training=False)
+        answer, explained = self.answer(inputs, output)
+        encoded = subject.encoder.encode(inputs, training=False)
+        vector = pooled(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
+        seen = subject.seen("", inputs, explained)
+        heading = tuple(map(sections.shortened, texts))
+        return Look(heading, answer, (seen,), (Mark(heading[0], vector),))
+
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        subject = self.subject
+        everything: Texts = subject.read_dev()
+        chosen = sections.draw(len(everything), rows)
+        data = everything.take(chosen.tolist())
+        encoded = subject.model.encoded(data.columns)
+        outputs = subject.model.infer(data)
+        vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
+        texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(len(chosen))]
+        return self.of_dev(DevRows(outputs, subject.model.targets(data), vectors, texts), marks)
+
+    @abstractmethod
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+        """What the model says, [1, ...], and what the tokens add to it."""
+
+    def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
+        """The pictures of some dev data."""
+        raise NotImplementedError

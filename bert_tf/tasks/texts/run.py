@@ -1,0 +1,125 @@
+"""What runs of classification and of regression share: texts to read and to predict for."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.atomic import write_text
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.texts import text_files
+from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.model import TextModel
+
+
+class TextTask(Task):
+    """A task on one text or two: see `bert_tf.tasks.texts.text_files` for what can be read."""
+
+    data: TextData
+
+    @classmethod
+    def best_metric_of(cls, config: Any) -> str:
+        """GLUE's own metric for a task of GLUE."""
+        task = text_files.glue_task(config.data)
+        return GLUE[task].metrics[0] if task else cls.best_metric
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`; of TFDS, the name and the split."""
+        return text_files.find_files(self.data, split)
+
+    def sources(self, split: str) -> list[Path]:
+        """See `Task`; MRPC's may be made of Microsoft's files."""
+        made_of = (text_files.made_of(path, self.data) for path in super().sources(split))
+        return [source for sources in made_of for source in sources]
+
+    def test_files(self) -> dict[str, Path]:
+        """See `Task`."""
+        return self.files("test")
+
+    def is_taken(self, name: str) -> bool:
+        """See `Task`; GLUE's server has names of its own for those of its test data."""
+        task = text_files.glue_task(self.data)
+        return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
+
+    def training_rows(self) -> LabelledTexts:
+        """See `Task`."""
+        (path,) = self.files("train").values()
+        rows = self._read(path)
+        self.prepare(rows)
+        return rows.first(self.data.train_rows)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the model."""
+        pair = len(text_files.text_columns(self.data)) == 2
+        return {"pair": pair, "max_length": self.config.train.max_length}
+
+    def read(self, path: Path) -> LabelledTexts:
+        """See `Task`."""
+        rows = self._read(path)
+        if rows.labels is not None:
+            self.check(rows)
+        return rows
+
+    def score(
+        self, model: TextModel, predictions: np.ndarray, rows: LabelledTexts
+    ) -> dict[str, float]:
+        """The metrics of predictions, for a task of GLUE its own; none without labels."""
+        metrics = model.official_metrics(predictions, rows)
+        if not rows.benchmark or not metrics:
+            return metrics
+        return {name: metrics[name] for name in (*GLUE[rows.benchmark].metrics, "loss")}
+
+    def write_predictions(
+        self,
+        model: TextModel,
+        predictions: np.ndarray,
+        rows: LabelledTexts,
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes a TSV file with index and prediction, the form of GLUE's submissions.
+
+        Those for a test file of GLUE are named as its server expects, unless it is the dev file.
+        """
+        is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
+        submitted = None if is_dev else self._submitted(rows)
+        words = self.words(predictions, submitted is not None)
+        lines = [f"{i}\t{word}\n" for i, word in enumerate(words)]
+        write_text(folder / f"{submitted or name}.tsv", "index\tprediction\n" + "".join(lines))
+
+    @abstractmethod
+    def prepare(self, rows: LabelledTexts) -> None:
+        """Takes from the training data what is to be known of them, such as the labels."""
+
+    @abstractmethod
+    def check(self, rows: LabelledTexts) -> None:
+        """Raises UserError where a row has a label that the model cannot predict."""
+
+    @abstractmethod
+    def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
+        """Predictions as a file has them; `submitted` ones are for GLUE's server."""
+
+    def _read(self, path: Path) -> LabelledTexts:
+        return text_files.read(path, self.data, self.needs_labels(path))
+
+    def _submitted(self, rows: LabelledTexts) -> str | None:
+        """What GLUE's server calls the predictions for `rows`; None if it does not take them.
+
+        The predictions for the run's own test files are not to be replaced by those for others.
+        """
+        path = rows.path
+        if path is None:
+            return None
+        submitted = _submission(path, rows.benchmark)
+        own = self.test_files().values()
+        if path.resolve() in {each.resolve() for each in own}:
+            return submitted
+        task = text_files.glue_task(self.data)
+        return None if submitted in [_submission(each, task) for each in own] else submitted
+
+
+def _submission(path: Path, task: str) -> str | None:
+    return GLUE[task].submissions.get(path.stem) if task else None

@@ -1,0 +1,136 @@
+"""Which texts a configuration names, whatever their format, and reading them."""
+
+import dataclasses
+from pathlib import Path
+
+from bert_tf.data import tables
+from bert_tf.errors import UserError
+from bert_tf.tasks.texts import glue, mrpc, tfds_rows
+from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+
+FORMATS = (*tables.FORMATS, *GLUE, "tfds")
+
+
+def glue_task(data: TextData) -> str:
+    """The task of GLUE that the data are of, or ""."""
+    if data.format in GLUE:
+        return data.format
+    return tfds_rows.glue_task(data.path) if data.format == "tfds" else ""
+
+
+def text_columns(data: TextData) -> tuple[str, ...]:
+    """The columns of the text, or of both texts.
+
+    Raises:
+        UserError: columns are configured for data whose columns are known.
+    """
+    task = glue_task(data)
+    if not task:
+        return data.text_columns or ("text",)
+    defaults = {"text_columns": None, "label_column": TextData.label_column}
+    for key, default in defaults.items():
+        if getattr(data, key) != default:
+            raise UserError(f"data.{key} is not for {task}, whose columns are known; remove it")
+    return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
+
+
+def find_files(data: TextData, split: str) -> dict[str, Path]:
+    """The files of "train", "dev" or "test", by what the names of their metrics end in.
+
+    Of TFDS they are the name and the split. "test" gives what is configured or else is there.
+
+    Raises:
+        UserError: an unknown format.
+    """
+    if data.format not in FORMATS:
+        # The diagnostic set of GLUE is not trained on.
+        known = ", ".join(each for each in FORMATS if each != "ax")
+        raise UserError(f"unknown data.format {data.format!r}; choose one of {known}")
+    folder, name = Path(data.path), getattr(data, split)
+    if name:
+        return {"": folder / name}
+    if data.format in GLUE:
+        return glue.find_files(folder, data.format, split)
+    if data.format == "tfds":
+        return {ending: folder / each for ending, each in _tfds_splits(data, split).items()}
+    path = folder / f"{split}.{data.format}"
+    return {"": path} if split != "test" or path.is_file() else {}
+
+
+def made_of(path: Path, data: TextData) -> list[Path]:
+    """The files that `read` reads for one of `find_files`: others than itself only for MRPC's."""
+    return mrpc.made_of(path) if data.format == "mrpc" else [path]
+
+
+def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledTexts:
+    """The rows of a file, or of a split of TFDS where no file has such a name.
+
+    Args:
+        path: the file, or the name and the split.
+        data: its format and columns; a table that is not one of the configured files is read by
+            its ending, if that is one of `tables.FORMATS`.
+        needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
+            in every row are as good as none.
+
+    Raises:
+        UserError: what is wrong with the file and where.
+    """
+    columns = text_columns(data)
+    if data.format in GLUE:
+        rows = glue.read_glue(path, data.format)
+    elif data.format == "tfds" and not path.is_file():
+        rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
+    else:
+        rows = _read_table(path, data, columns, needs_labels)
+    if needs_labels and rows.labels is None:
+        raise UserError(f"{rows.source} has no labels")
+    if needs_labels or any(label.strip() for label in rows.labels or ()):
+        return dataclasses.replace(rows, path=path)
+    return dataclasses.replace(rows, path=path, labels=None)
+
+
+def _read_table(
+    path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool
+) -> LabelledTexts:
+    file_format = _format_of(path, data)
+    label = (data.label_column,)
+    if needs_labels:
+        rows = list(tables.read_table(path, file_format, (*texts, *label)))
+    else:
+        rows = list(tables.read_table(path, file_format, texts, optional=label))
+    has_labels = bool(rows) and data.label_column in rows[0][1]
+    for line, row in rows:
+        if (data.label_column in row) != has_labels:
+            one = "no label" if has_labels else "a label"
+            raise UserError(
+                f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
+            )
+    return LabelledTexts(
+        source=str(path),
+        columns=tuple([row[column] for _, row in rows] for column in texts),
+        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
+        places=[line for line, _ in rows],
+    )
+
+
+def _format_of(path: Path, data: TextData) -> str:
+    """How a table is written: the run's own files as configured, others as their names end."""
+    splits = ("train", "dev", "test")
+    own = [each.resolve() for split in splits for each in find_files(data, split).values()]
+    ending = path.suffix[1:]
+    if ending in tables.FORMATS and path.resolve() not in own:
+        return ending
+    # A run on TFDS has no format of files.
+    if data.format == "tfds":
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+    return data.format
+
+
+def _tfds_splits(data: TextData, split: str) -> dict[str, str]:
+    task = glue_task(data)
+    if task and split != "train":
+        return dict(GLUE[task].tfds_dev if split == "dev" else GLUE[task].tfds_test)
+    # Few other sets have a test split without labels.
+    return {} if split == "test" else {"": tfds_rows.SPLITS[split]}

@@ -1,0 +1,99 @@
+"""Texts and labels of TensorFlow Datasets, by name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data.tfds_builders import one_line, read_rows, tfds, tfds_builder
+from bert_tf.errors import UserError
+from bert_tf.progress import warn
+from bert_tf.tasks.texts.glue_tasks import GLUE
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+
+# What most data sets call the splits that are "train", "dev" and "test" here.
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
+# What stands for a label where there is none.
+_NO_LABEL = -1
+# The feature of GLUE's sets that tells where a row stands in the official file. The rows themselves
+# are stored in another order.
+_ROW_NUMBER = "idx"
+
+
+def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]]:
+    """The rows of a split as NumPy values, and the features that they have.
+
+    Args:
+        name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
+        split: in TFDS's notation, such as train or train[:10%].
+
+    Raises:
+        UserError: as `tfds_builder`; a split that is not there; while iterating, as `read_rows`.
+    """
+    builder = tfds_builder(name)
+    try:
+        rows = tfds().as_numpy(builder.as_dataset(split=split, shuffle_files=False))
+    # TFDS has many kinds of errors for a split that is not there.
+    except Exception as error:
+        raise UserError(f"TFDS cannot give {name}, split {split}: {one_line(error)}") from error
+    return read_rows(rows, f"TFDS {name}, split {split}"), builder.info.features
+
+
+def glue_task(name: str) -> str:
+    """The task of GLUE that a data set is, or ""."""
+    family, _, config = name.partition(":")[0].partition("/")
+    config = config.partition("/")[0]
+    return config if family == "glue" and config in GLUE else ""
+
+
+def read_tfds(
+    name: str, split: str, text_columns: Sequence[str], label_column: str
+) -> LabelledTexts:
+    """The rows of a split. The names of a ClassLabel are its classes; -1 is no label.
+
+    Those of GLUE come in the order of the official files, which submissions are numbered by.
+
+    Raises:
+        UserError: as `load_split`; a feature that is missing, or a text that is none.
+    """
+    rows, features = load_split(name, split)
+    source = f"TFDS {name}, split {split}"
+    for column in (*text_columns, label_column):
+        if column not in features:
+            raise UserError(f"{source}: no feature {column!r}; there are {', '.join(features)}")
+    kept = list(rows)
+    task = glue_task(name)
+    if task and _ROW_NUMBER in features:
+        kept.sort(key=lambda row: int(row[_ROW_NUMBER]))
+    for column in text_columns:
+        if not all(isinstance(row[column], bytes) for row in kept):
+            raise UserError(f"{source}: the feature {column!r} is not a text")
+    if any(np.ndim(row[label_column]) for row in kept):
+        raise UserError(f"{source}: the feature {label_column!r} is not one label for each row")
+    classes = tuple(getattr(features[label_column], "names", None) or ())
+    has_labels = True
+    if classes or task:
+        labelled = [row for row in kept if row[label_column] != _NO_LABEL]
+        has_labels = bool(labelled)
+        if has_labels and len(labelled) < len(kept):
+            left_out = len(kept) - len(labelled)
+            warn(f"{source}: rows left out, since they have no label: {left_out}")
+            kept = labelled
+    labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
+    return LabelledTexts(
+        source=source,
+        columns=tuple([_word(row[column]) for row in kept] for column in text_columns),
+        labels=labels,
+        places=range(1, len(kept) + 1),
+        place="row",
+        classes=classes,
+        benchmark=task,
+    )
+
+
+def _word(value: Any, classes: Sequence[str] = ()) -> str:
+    """A value as text; a class has a name."""
+    if classes:
+        return classes[value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,116 @@
+"""Tagged sentences in the columns of the CoNLL shared tasks.
+
+One word a line, its columns parted by tabs or else by spaces; a blank line ends a sentence, and a
+line that begins with -DOCSTART- a document. CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) has
+four columns, WNUT-17 (Derczynski et al. 2017) two.
+"""
+
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import UserError
+from bert_tf.files import read_text
+from bert_tf.tasks.token_classification.tag_schemes import Tag, parse
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
+
+_DOCUMENT = "-DOCSTART-"
+_SHOWN = 40
+
+
+def read_conll(
+    path: Path,
+    word_column: int = 0,
+    tag_column: int = -1,
+    lenient_tags: bool = False,
+    needs_tags: bool = True,
+) -> list[Sentence]:
+    """The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+
+    Args:
+        path: the file.
+        word_column: column of the words, counted from 0, or from the end if negative.
+        tag_column: column of the tags.
+        lenient_tags: see `tidied`.
+        needs_tags: whether it is a mistake if there are no tags. If not, a file of one column is
+            read as words alone.
+
+    Raises:
+        UserError: another number of columns than in the first line, no such column, no word, what
+            is no tag, a tag that breaks the scheme of the others, no sentence at all; with the
+            file and the line.
+    """
+    rows = list(_sentences(path, word_column, tag_column, needs_tags))
+    return tidied(str(path), rows, lenient_tags)
+
+
+def separator(path: Path) -> str:
+    """What parts the columns of a file: a tab, or a space.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    return "\t" if "\t" in read_text(path, "data") else " "
+
+
+def _sentences(
+    path: Path, word_column: int, tag_column: int, needs_tags: bool
+) -> Iterator[Untidied]:
+    document, columns = 0, 0
+    words: list[str] = []
+    tags: list[Tag] = []
+    # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
+    # what Unicode takes for the end of a line.
+    lines = [*read_text(path, "data").removeprefix("\ufeff").split("\n"), ""]
+    for number, text in enumerate(lines, start=1):
+        fields = _fields(text)
+        if not fields or fields[0].startswith(_DOCUMENT):
+            if words:
+                yield Untidied(words, tags or None, number - len(words), document)
+            words, tags = [], []
+            document += bool(fields)
+            continue
+        if any("\r" in field for field in fields):
+            raise UserError(
+                f"{path}, line {number}: lines end in CR alone; let them end in LF or CR LF"
+            )
+        columns = columns or len(fields)
+        if len(fields) != columns:
+            raise UserError(
+                f"{path}, line {number}: {len(fields)} columns, but {columns} in the lines before"
+            )
+        if columns == 1 and not needs_tags:
+            words.append(fields[0])
+            continue
+        words.append(_column(fields, word_column, "word", path, number))
+        tag = parse(_column(fields, tag_column, "tag", path, number))
+        if tag is None:
+            raise UserError(
+                f"{path}, line {number}: {fields[tag_column][:_SHOWN]!r} is no tag; tags are O, or "
+                "B-, I-, E-, S-, L- or U- and a type; data.tag_column says where they stand"
+            )
+        tags.append(tag)
+
+
+def _fields(text: str) -> list[str]:
+    text = text.removesuffix("\r")
+    if _is_blank(text):
+        return []
+    return text.split("\t") if "\t" in text else re.findall("[^ ]+", text)
+
+
+def _is_blank(text: str) -> bool:
+    """Of other blanks than those of ASCII, such as the ideographic space, a word may be made."""
+    return not text.strip(string.whitespace)
+
+
+def _column(fields: list[str], column: int, what: str, path: Path, number: int) -> str:
+    if not -len(fields) <= column < len(fields):
+        raise UserError(
+            f"{path}, line {number}: no column {column} for the {what}; columns are 0 to "
+            f"{len(fields) - 1}; set data.{what}_column"
+        )
+    if _is_blank(fields[column]):
+        raise UserError(f"{path}, line {number}: the {what} is empty")
+    return fields[column]

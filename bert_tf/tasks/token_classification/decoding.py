@@ -1,0 +1,159 @@
+"""From a tagger's logits to the label of each word, and from labels to entities."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks.chunks import map_in_chunks
+from bert_tf.tasks.token_classification.tag_schemes import parse, tag_of
+from bert_tf.text.rows import positions, splits_of, starts_row
+from bert_tf.text.words import WordPieces, WordPreprocessor
+
+
+class Tags(NamedTuple):
+    """Labels with their probabilities, tensors or RaggedTensors of one shape.
+
+    Attributes:
+        labels: int32, the most probable label.
+        scores: float32, its probability.
+    """
+
+    labels: tf.Tensor | tf.RaggedTensor
+    scores: tf.Tensor | tf.RaggedTensor
+
+
+def best_labels(logits: tf.Tensor) -> Tags:
+    """The best label of each token or word; logits are float32 [..., labels]."""
+    scores = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+    return Tags(tf.argmax(logits, axis=-1, output_type=tf.int32), scores)
+
+
+class WordTagger:
+    """What a model says of the words of texts of any length, in bounded memory, in the graph.
+
+    A text is cut into windows; a word is judged by its first piece, in the window where that piece
+    has most context.
+
+    >>> tagger = WordTagger(model, WordPreprocessor(tokenizer))
+    >>> labels, scores = tagger(tokenize_words(words, tokenizer))
+
+    Args:
+        model: a `TokenClassifier`, or any model of its inputs and outputs.
+        preprocess: makes the windows.
+    """
+
+    def __init__(self, model: keras.Model, preprocess: WordPreprocessor):
+        self._model, self._preprocess = model, preprocess
+
+    def __call__(self, pieces: WordPieces) -> Tags:
+        """The best label of each word, RaggedTensors [batch, (words)]."""
+        return Tags(*self._of_words(pieces, best_labels))
+
+    def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
+        """The scores of all labels, RaggedTensor float32 [batch, (words), labels]."""
+        (logits,) = self._of_words(pieces, lambda logits: [logits])
+        return logits
+
+    def _of_words(
+        self, pieces: WordPieces, of_tokens: Callable[[tf.Tensor], Sequence[tf.Tensor]]
+    ) -> list[tf.RaggedTensor]:
+        """What `of_tokens` makes of logits, [windows, seq_len, ...], at each word's token."""
+        windows = self._preprocess.windows(pieces)
+        of_windows = map_in_chunks(
+            lambda inputs: tuple(of_tokens(self._model(inputs, training=False))), windows.features
+        )
+        splits = pieces.word_splits
+        # Each word stands once in all windows.
+        chosen = windows.words >= 0
+        words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)
+
+        def of_words(values: tf.Tensor) -> tf.RaggedTensor:
+            shape = tf.concat([splits[-1:], tf.shape(values)[2:]], axis=0)
+            found = tf.scatter_nd(words[:, None], tf.boolean_mask(values, chosen), shape)
+            found = tf.ensure_shape(found, [None, *values.shape[2:]])
+            return tf.RaggedTensor.from_row_splits(found, tf.cast(splits, tf.int64), validate=False)
+
+        return [of_words(values) for values in of_windows]
+
+
+class Entities(NamedTuple):
+    """The entities of a batch of texts, each a RaggedTensor [batch, (entities)].
+
+    Attributes:
+        types: int32, place in `EntityTypes.names`.
+        starts, ends: int32, byte range in the text.
+        scores: float32, the mean probability of the labels of its words.
+    """
+
+    types: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+    scores: tf.RaggedTensor
+
+
+class EntityTypes:
+    """Reads entities off labels, as seqeval and conlleval do.
+
+    Args:
+        labels: names of the labels: O, and prefixes of any scheme with a type, as in B-PER.
+
+    Attributes:
+        names: the types, sorted.
+
+    Raises:
+        ValueError: a label is nothing of the kind; see `are_tags`.
+    """
+
+    def __init__(self, labels: Sequence[str]):
+        tags = [tag_of(label) for label in labels]
+        self.names = sorted({tag.type for tag in tags if tag.type})
+        self._type = np.array([self.names.index(t.type) if t.type else -1 for t in tags], np.int32)
+        # Whether a word begins an entity depends on its label and on that of the word before.
+        self._begins = np.array([[tag.begins(before) for tag in tags] for before in tags])
+        self._begins_first = np.array([bool(tag.type) for tag in tags])
+
+    @staticmethod
+    def are_tags(labels: Sequence[str]) -> bool:
+        """Whether labels are of the form that entities can be read off."""
+        return all(parse(label) is not None for label in labels)
+
+    def entities(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> Entities:
+        """The entities of words with these labels.
+
+        Args:
+            tags: labels and scores of the words, RaggedTensors [batch, (words)].
+            starts, ends: byte ranges of the words, RaggedTensors int32 [batch, (words)].
+        """
+        labels = tags.labels.values
+        splits = tf.cast(tags.labels.row_splits, tf.int32)
+        types = tf.gather(self._type, labels)
+        inside = types >= 0
+        before = tf.concat([labels[:1], labels[:-1]], axis=0)
+        begins = tf.where(
+            starts_row(splits),
+            tf.gather(self._begins_first, labels),
+            tf.gather_nd(self._begins, tf.stack([before, labels], axis=1)),
+        )
+        first = positions(begins)
+        entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        # Words of no entity go to one more, which is dropped.
+        entity = tf.where(inside, entity, tf.size(first))
+        segments = tf.size(first) + 1
+        last = tf.math.unsorted_segment_max(tf.range(tf.size(labels)), entity, segments)[:-1]
+        scores = tf.math.unsorted_segment_mean(tags.scores.values, entity, segments)[:-1]
+        of_texts = tf.gather(splits_of(tf.cast(begins, tf.int32)), splits)
+
+        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
+            return tf.RaggedTensor.from_row_splits(
+                values, tf.cast(of_texts, tf.int64), validate=False
+            )
+
+        return Entities(
+            ragged(tf.gather(types, first)),
+            ragged(tf.gather(starts.values, first)),
+            ragged(tf.gather(ends.values, last)),
+            ragged(scores),
+        )

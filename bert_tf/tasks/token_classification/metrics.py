@@ -1,0 +1,40 @@
+"""Metrics of named entities: those of CoNLL's own script, conlleval, as seqeval computes them."""
+
+from collections.abc import Sequence
+
+from bert_tf.tasks.token_classification.tag_schemes import tag_of
+
+Tagged = Sequence[Sequence[str]]
+
+
+def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dict[str, float]:
+    """Metrics of entities, which are right where type, first word and last word are.
+
+    Args:
+        gold: the tags of each sentence, in IOB2.
+        predicted: likewise; a word with I that continues no entity begins one.
+        types: the types to tell the F1 of.
+
+    Returns:
+        `f1`, `precision` and `recall` over all entities; `accuracy`, the share of words with the
+        right tag; and the F1 of each type, as `f1_PER`. A ratio of nothing is 0.
+    """
+    from seqeval.metrics import accuracy_score
+    from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
+
+    # seqeval takes lists only.
+    gold, predicted = ([list(tags) for tags in tagged] for tagged in (gold, predicted))
+
+    def scores(average: str | None) -> tuple:
+        return precision_recall_fscore_support(gold, predicted, average=average, zero_division=0)
+
+    precision, recall, f1, _ = scores("micro")
+    there = {tag_of(tag).type for tagged in (gold, predicted) for tags in tagged for tag in tags}
+    by_type = dict(zip(sorted(there - {""}), scores(None)[2], strict=True))
+    return {
+        "f1": float(f1),
+        "precision": float(precision),
+        "recall": float(recall),
+        "accuracy": float(accuracy_score(gold, predicted)),
+        **{f"f1_{kind}": float(by_type.get(kind, 0.0)) for kind in types},
+    }

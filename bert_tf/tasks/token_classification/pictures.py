@@ -1,0 +1,213 @@
+"""Pictures of a tagger of words."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting.importance import Importances, Inputs, log_odds
+from bert_tf.inspecting.looks import Look, Mark, Section
+from bert_tf.inspecting.markup import Html, figures, tag
+from bert_tf.inspecting.pictures import Pictures
+from bert_tf.inspecting.subject import Subject, without_padding
+from bert_tf.predict.rows import Row, text_of
+from bert_tf.tasks.token_classification.decoding import WordTagger
+from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
+from bert_tf.tasks.token_classification.tagged_windows import ragged
+from bert_tf.text import WordWindows, tokenize_words
+from bert_tf.text.word_splitting import split_words
+
+# Words of a text whose tags are explained.
+_MOST_EXPLAINED = 12
+# Points of each type in the projection.
+_MOST_OF_TYPE = 60
+# Texts that are encoded at a time.
+_BATCH = 32
+_NOTE = (
+    f"Each point is a word of the dev data, at most {_MOST_OF_TYPE} of each type drawn at random, "
+    "seen by the last layer at its first piece."
+)
+
+
+class _Words(NamedTuple):
+    """The words of a text, and what the model says of each.
+
+    Attributes:
+        texts: the words.
+        between: what stands before each.
+        rest: what stands after the last.
+        probabilities: float32 [words, labels].
+    """
+
+    texts: list[str]
+    between: list[str]
+    rest: str
+    probabilities: np.ndarray
+
+
+class TagPictures(Pictures):
+    """Pictures of a `TokenClassifier`."""
+
+    accepted = (("text",),)
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        self._labels = subject.model.labels
+        self._preprocess = subject.model.windows()
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`; the words of interest are those with a tag, or else the likeliest one."""
+        subject = self.subject
+        words, windows = self._tagged(text_of(row, "text"))
+        best = words.probabilities.argmax(axis=1)
+        named = np.array([bool(_kind(label)) for label in self._labels])
+        interesting = np.flatnonzero(named[best])[:_MOST_EXPLAINED]
+        if not len(interesting):
+            interesting = words.probabilities[:, named].sum(axis=1).argsort()[-1:]
+        seen, marks = [], []
+        for window in range(len(windows.rows)):
+            inputs = without_padding(windows.features, window)
+            places = _places_of(windows, window, interesting)
+            explained = self._explained(words, best, places, inputs) if places else []
+            vectors = subject.encoder.encode(inputs, training=False).restore()[0].numpy()
+            marks += [Mark(words.texts[word], vectors[place]) for word, place in places.items()]
+            title = f"window {window + 1} of {len(windows.rows)}" if len(windows.rows) > 1 else ""
+            focus = next(iter(places.values()), 0)
+            seen.append(subject.seen(title, inputs, explained, focus))
+        heading = (sections.shortened(text_of(row, "text")),)
+        return Look(heading, self._answer(words, best), tuple(seen), tuple(marks))
+
+    def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`; the first `rows` sentences are taken, since they belong together."""
+        subject = self.subject
+        whole: TaggedTexts = subject.read_dev()
+        data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
+        logits = subject.model.infer(data)
+        tags = [tag for sentence in data.sentences for tag in sentence.known_tags]
+        words = [word for sentence in data.sentences for word in sentence.words]
+        kinds = [_kind(label) or OUTSIDE for label in self._labels]
+        names = list(dict.fromkeys(kinds))
+        kind_of_label = np.array([names.index(kind) for kind in kinds])
+        given_labels = np.array([self._labels.index(tag) for tag in tags])
+        probabilities = tf.nn.softmax(logits).numpy()
+        best = probabilities.argmax(axis=1)
+        given, predicted = kind_of_label[given_labels], kind_of_label[best]
+        right = (given == predicted).mean()
+        chosen = _some_of_each(given)
+        vectors = self._vectors(data)[chosen]
+        told = [words[i] for i in chosen]
+        note = (
+            f"The types of the words of {len(data.sentences)} sentences: of {len(words)} words "
+            f"{right:.1%} have the right one."
+        )
+        return [
+            *sections.by_label(vectors, told, given[chosen].tolist(), names, marks, _NOTE),
+            sections.confusions(names, given, predicted, note),
+            sections.calibration(probabilities.max(axis=1), best == given_labels, "words"),
+        ]
+
+    def _tagged(self, text: str) -> tuple[_Words, WordWindows]:
+        """The words of a text with their tags, as the served model finds them, and its windows."""
+        data = text.encode()
+        starts, ends, logits, windows = self._tag_words([data])
+        bounds = np.stack([starts, ends], axis=1).tolist()
+        before = [0, *(end for _, end in bounds)]
+        return _Words(
+            [data[start:end].decode() for start, end in bounds],
+            [data[gap:start].decode() for gap, (start, _) in zip(before, bounds, strict=False)],
+            data[before[-1] :].decode(),
+            tf.nn.softmax(logits).numpy(),
+        ), windows
+
+    @functools.cached_property
+    def _tag_words(self) -> Callable:
+        """Text -> byte ranges and logits of its words, and its windows; traced once."""
+        tagger = WordTagger(self.subject.model, self._preprocess)
+
+        @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
+        def tag_words(texts: tf.Tensor) -> tuple:
+            pieces, starts, ends = split_words(texts, self.subject.tokenizer)
+            windows = self._preprocess.windows(pieces)
+            return starts.values, ends.values, tagger.logits(pieces).values, windows
+
+        return tag_words
+
+    def _explained(
+        self, words: _Words, best: np.ndarray, places: Mapping[int, int], inputs: Inputs
+    ) -> list[Importances]:
+        """What the tokens of a window add to the best tags of words at some of its places."""
+        subject = self.subject
+
+        def score(rows: Inputs) -> tf.Tensor:
+            logits = subject.model(rows, training=False)
+            return tf.stack(
+                [log_odds(logits[:, place], best[word]) for word, place in places.items()], axis=1
+            )
+
+        names = [
+            f"the log-odds of {self._labels[best[word]]} for “{words.texts[word]}”"
+            for word in places
+        ]
+        return subject.explain(names, inputs, score)
+
+    def _answer(self, words: _Words, best: np.ndarray) -> Html:
+        """The text with the tag of each word below it."""
+        kinds = sorted({_kind(label) for label in self._labels} - {""})
+        palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
+        parts: list[str] = []
+        for word, gap, label, shares in zip(
+            words.texts, words.between, best, words.probabilities, strict=True
+        ):
+            name = self._labels[label]
+            kind = _kind(name)
+            told = f"{name} {shares[label]:.1%}"
+            if not kind:
+                parts += [gap, tag("span", word, title=told)]
+                continue
+            under = tag("small", name, " ", figures(shares[label]))
+            style = f"border-color:{palette[kind]}"
+            parts += [gap, tag("span", word, under, class_="word", style=style, title=told)]
+        return tag("p", *parts, words.rest, class_="words")
+
+    def _vectors(self, data: TaggedTexts) -> np.ndarray:
+        """float32 [words, hidden]: the last layer at the first piece of each word of the file."""
+        lengths = [len(text) for text in data.texts]
+        first_words = np.cumsum([0, *lengths])
+        width = self.subject.encoder.config.output_size
+        vectors = np.zeros([first_words[-1], width], np.float32)
+        for first in range(0, len(lengths), _BATCH):
+            pieces = tokenize_words(
+                ragged(data.texts[first : first + _BATCH]), self.subject.tokenizer
+            )
+            windows = self._preprocess.windows(pieces)
+            encoded = self.subject.encoder.encode(windows.features, training=False).restore()
+            chosen = windows.words.numpy() >= 0
+            places = first_words[first + windows.rows.numpy()][:, None] + windows.words.numpy()
+            vectors[places[chosen]] = encoded.numpy()[chosen]
+        return vectors
+
+
+def _kind(label: str) -> str:
+    """The type of an entity's tag, "" for O; another label, such as NOUN, is its own type."""
+    parts = parse(label)
+    return label if parts is None else parts.type
+
+
+def _places_of(windows: WordWindows, window: int, words: np.ndarray) -> dict[int, int]:
+    """Those of `words` that a window tags, and the token at which it does."""
+    tagged = windows.words[window].numpy().tolist()
+    return {word: tagged.index(word) for word in words.tolist() if word in tagged}
+
+
+def _some_of_each(kinds: np.ndarray) -> np.ndarray:
+    """Places in int [words], at most so many of each kind, ascending."""
+    chosen = []
+    for kind in np.unique(kinds):
+        places = np.flatnonzero(kinds == kind)
+        chosen.append(places[sections.draw(len(places), _MOST_OF_TYPE)])
+    return np.sort(np.concatenate(chosen))
