@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from benchmarks.quality import drawn_dropout
 from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
+from bert_tf import QuestionAnswerer, TextClassifier, TokenClassifier
 from bert_tf.checkpoints import reading
 from bert_tf.layers.dropout import Dropout
 from bert_tf.models import Encoder
-from bert_tf.tasks import QuestionAnswerer, TextClassifier, TokenClassifier, loading
+from bert_tf.tasks import loading
 from tests import tiny
 
 RATE = 0.4

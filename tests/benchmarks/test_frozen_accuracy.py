@@ -9,12 +9,13 @@ import pytest
 
 from benchmarks import frozen_accuracy
 from benchmarks.frozen_accuracy import ASKED
+from bert_tf import MultipleChoice
 from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
-from bert_tf.tasks import TASKS, MultipleChoice
+from bert_tf.tasks import registry
 from bert_tf.training import setup
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny, tiny_questions, tiny_tags
@@ -99,7 +100,7 @@ def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
     tmp_path, name, labels, asked, gold, best
 ):
     loaded = configuration.load(WRITERS[name](tmp_path))
-    task = TASKS[loaded.task](loaded, labels)
+    task = registry.family(loaded.task).task_class()(loaded, labels)
     model = model_of(task)
     (file,) = task.files("dev").values()
     dev = task.read(file)
@@ -123,7 +124,7 @@ def finished(folder, path):
     loaded = configuration.load(path)
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = setup.make_tokenizer(run)
-    task = TASKS[loaded.task](loaded)
+    task = registry.family(loaded.task).task_class()(loaded)
     task.training_rows()
     model = task.model(setup.make_encoder(loaded, tokenizer), tokenizer)
     conversion.save(model, step_folder(run.checkpoints, 1))

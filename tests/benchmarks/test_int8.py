@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import int8
+from bert_tf import TextClassifier
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
-from bert_tf.tasks import TextClassifier
 from tests import tiny
 
 

@@ -222,16 +222,14 @@ def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path)
     assert note == "warning: its separate output matrix is not used, but the word embeddings are"
 
 
-def test_a_head_for_several_labels_at_once_is_warned_of_and_not_read(tmp_path):
+def test_a_head_for_several_labels_at_once_is_known_by_its_problem_type(tmp_path):
     shutil.copytree(FOLDER / "BertForSequenceClassification", tmp_path, dirs_exist_ok=True)
     change_config(tmp_path, problem_type="multi_label_classification")
     model, report = tiny.load(tmp_path)
 
-    assert (type(model).__name__, report.new) == ("Encoder", ())
-    assert set(report.ignored) == {"classifier.weight", "classifier.bias"}
-    (note,) = report.notes
-    assert note.startswith("warning: it gives any number of labels to a text")
-    assert reading.find(tmp_path).description.labels == ()
+    assert (type(model).__name__, report.new, report.ignored) == ("MultiLabelClassifier", (), ())
+    description = reading.find(tmp_path).description
+    assert len(description.labels or range(description.head["num_classes"])) == len(model.labels)
 
 
 @pytest.mark.parametrize("kind", KINDS)

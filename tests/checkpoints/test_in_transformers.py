@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import MaskedLM, MultipleChoice
 from bert_tf.checkpoints import conversion
 from bert_tf.models import PreTrainer
-from bert_tf.tasks import MultipleChoice
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -23,6 +23,9 @@ READERS = {
     "pretrainer": "AutoModelForPreTraining",
     "masked_lm": "AutoModelForMaskedLM",
     "classifier": "AutoModelForSequenceClassification",
+    "labeller": "AutoModelForSequenceClassification",
+    "filler": "AutoModelForMaskedLM",
+    "follower": "AutoModelForNextSentencePrediction",
     "regressor": "AutoModelForSequenceClassification",
     "span": "AutoModelForQuestionAnswering",
     "tokens": "AutoModelForTokenClassification",
@@ -41,6 +44,8 @@ OUTPUTS = {
 POOLED = {
     "pretrainer": "next_sentence",
     "classifier": "logits",
+    "labeller": "logits",
+    "follower": "logits",
     "regressor": "logits",
     "choice": "logits",
 }
@@ -53,7 +58,7 @@ def test_transformers_computes_the_same_from_what_is_written(tmp_path, capsys, k
     conversion.save(model, tmp_path / "out", "huggingface")
     pools_the_last = attention == "left_to_right" and kind in (*POOLED, "encoder")
     assert pools_the_last == ("will pool the first token" in capsys.readouterr().err)
-    causal = (kind, attention) == ("masked_lm", "left_to_right")
+    causal = kind in ("masked_lm", "filler") and attention == "left_to_right"
     reader = getattr(transformers, "AutoModelForCausalLM" if causal else READERS[kind])
 
     theirs, loading = reader.from_pretrained(
@@ -105,7 +110,7 @@ def _inputs(model) -> dict[str, np.ndarray]:
 
 def _outputs(model, inputs) -> dict[str, np.ndarray]:
     given = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
-    if isinstance(model, PreTrainer):
+    if isinstance(model, PreTrainer | MaskedLM):
         positions = np.tile(np.arange(7, dtype=np.int32), (2, 1))
         given["masked_lm_positions"] = tf.constant(positions)
     found = model(given)

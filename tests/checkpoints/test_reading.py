@@ -7,12 +7,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bert_tf import Encoder, UserError
+from bert_tf import Encoder, TextClassifier, TokenClassifier, UserError, load
 from bert_tf.checkpoints import conversion, download, reading, tokenizer
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.sizes import encoder_shapes
-from bert_tf.tasks import TextClassifier, TokenClassifier, load
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 

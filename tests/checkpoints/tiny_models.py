@@ -6,18 +6,21 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import (
+    MaskedLM,
+    MultipleChoice,
+    NextSentence,
+    QuestionAnswerer,
+    TextClassifier,
+    TextEmbedder,
+    TextRegressor,
+    TokenClassifier,
+)
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
-from bert_tf.tasks import (
-    MultipleChoice,
-    QuestionAnswerer,
-    TextClassifier,
-    TextRegressor,
-    TokenClassifier,
-    loading,
-)
+from bert_tf.tasks import loading
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -30,6 +33,10 @@ _HEADS = {
     "pretrainer": PreTrainer,
     "masked_lm": lambda encoder: PreTrainer(encoder, next_sentence=False),
     "classifier": lambda encoder: TextClassifier(encoder, None, LABELS, dropout=0.3),
+    "labeller": lambda encoder: TextClassifier(encoder, None, LABELS, multi_label=True),
+    "filler": lambda encoder: MaskedLM(encoder, None),
+    "follower": lambda encoder: NextSentence(encoder, None),
+    "embedder": lambda encoder: TextEmbedder(encoder, None, normalize=True),
     "regressor": lambda encoder: TextRegressor(encoder, None),
     "span": lambda encoder: QuestionAnswerer(encoder, None, max_length=7, max_question_length=2),
     "tokens": lambda encoder: TokenClassifier(encoder, None, LABELS),
@@ -96,7 +103,7 @@ def outputs(model: keras.Model) -> list[np.ndarray]:
         "input_type_ids": random.randint(0, 2, shape),
     }
     inputs["input_mask"][..., 1, 4:] = 0
-    if isinstance(model, PreTrainer):
+    if isinstance(model, PreTrainer | MaskedLM):
         inputs["masked_lm_positions"] = np.array([[1, 2], [3, 0]])
     given = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
     return [np.asarray(value) for value in tf.nest.flatten(model(given))]

@@ -8,6 +8,11 @@ import pytest
 
 from bert_tf import yaml_files
 from bert_tf.config import data, model, train
+from bert_tf.tasks.classification.config import ClassificationData
+from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+from bert_tf.tasks.question_answering.config import QuestionAnsweringData
+from bert_tf.tasks.texts.config import TextData
+from bert_tf.tasks.token_classification.config import TaggerModel, TokenClassificationData
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 # The tables in the order of the page, and the class of which each has the keys.
@@ -17,12 +22,14 @@ TABLES = (
     train.FinetuningTrain,
     model.TokenizerConfig,
     model.ModelConfig,
-    model.TaggerModel,
+    TaggerModel,
     model.InitConfig,
     data.FinetuningData,
-    data.ClassificationData,
-    data.QuestionAnsweringData,
-    data.TokenClassificationData,
+    TextData,
+    ClassificationData,
+    MultiLabelData,
+    QuestionAnsweringData,
+    TokenClassificationData,
     data.PretrainingData,
 )
 

@@ -86,6 +86,11 @@ SLOW = [page for page in PAGES if page not in ("checkpoints.md", "../README.md")
 DATA = {
     "texts": ["the cat sat", "a dog ran"] * 2,
     "labels": ["good", "bad"] * 2,
+    "label_lists": [["late"], ["late", "cold"], [], ["rude"]],
+    "beginnings": ["the cat"] * 2,
+    "endings": [["sat .", "ran ."]] * 2,
+    "right_numbers": [0, 1],
+    "follows": [True, False],
     "first": ["the cat", "a dog"],
     "second": ["sat .", "ran ."],
     "scores": [1.0, 0.0],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import config as configuration
-from bert_tf.data.glue_tasks import GLUE
+from bert_tf.tasks.texts.glue_tasks import GLUE
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 

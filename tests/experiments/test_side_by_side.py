@@ -5,11 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf import cli
+from bert_tf import TextClassifier, cli
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
-from bert_tf.tasks import TextClassifier
 from bert_tf.text import Tokenizer
 from experiments.pretraining import side_by_side
 from tests.tiny import VOCABULARY, encoder_config, write_finetuning

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import config as configuration
-from bert_tf.data.squad import read_squad
+from bert_tf.tasks.question_answering.squad import read_squad
 from tests import tiny_questions
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "squad"

@@ -9,36 +9,37 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saving import save_kind
-from bert_tf.export.served_model import Form
-from bert_tf.models import Encoder, PreTrainer
-from bert_tf.tasks import (
+from bert_tf import (
+    MaskedLM,
     MultipleChoice,
+    NextSentence,
     QuestionAnswerer,
     TextClassifier,
+    TextEmbedder,
     TextRegressor,
     TokenClassifier,
 )
+from bert_tf.export.saving import save_hub
+from bert_tf.export.served_model import Form
+from bert_tf.models import Encoder, PreTrainer
 from bert_tf.text import Tokenizer
 from tests import tiny
-
-
-def _pre_trainer(encoder, tokenizer):
-    return PreTrainer(encoder)
-
 
 # A name -> how its model is made of an encoder and a tokenizer.
 TASKS = {
     "classification": lambda e, t: TextClassifier(e, t, ["no", "yes", "maybe"]),
     "pair": lambda e, t: TextClassifier(e, t, [0, 1], pair=True),
+    "multi_label": lambda e, t: TextClassifier(e, t, ["no", "yes", "maybe"], multi_label=True),
     "regression": TextRegressor,
     "multiple_choice": MultipleChoice,
     "question_answering": lambda e, t: QuestionAnswerer(e, t, max_question_length=8),
     "token_classification": lambda e, t: TokenClassifier(e, t, ["O", "B-X", "I-X"]),
+    "mlm": MaskedLM,
+    "nsp": NextSentence,
+    "embedding": TextEmbedder,
 }
+FAMILIES = {**TASKS, "hub": lambda e, t: PreTrainer(e)}
 FORM = [field.name for field in dataclasses.fields(Form)]
-KINDS = ("mlm", "nsp", "embedding", "hub")
-FAMILIES = {**TASKS, **dict.fromkeys(KINDS, _pre_trainer)}
 
 Exported = Callable[..., Path]
 
@@ -47,7 +48,7 @@ def save(family: str, model: keras.Model, tokenizer: Tokenizer, out: Path, **set
     """Writes the export of a family."""
     if family not in TASKS:
         form = {each: settings.pop(each) for each in FORM if each in settings}
-        return save_kind(model, tokenizer, out, family, Form(**form), **settings)
+        return save_hub(model, tokenizer, out, Form(**form), **settings)
     model.export(out, **settings)
     return out
 
@@ -59,16 +60,15 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def models(tokenizer) -> Callable[[str], keras.Model]:
-    """Gives the model of a family; families of one class share it."""
-    made: dict[object, keras.Model] = {}
+    """Gives the model of a family."""
+    made: dict[str, keras.Model] = {}
 
     def model(family: str) -> keras.Model:
-        make = FAMILIES[family]
-        if make not in made:
+        if family not in made:
             keras.utils.set_random_seed(7)
             config = tiny.encoder_config(16)
-            made[make] = make(Encoder(config), tokenizer)
-        return made[make]
+            made[family] = FAMILIES[family](Encoder(config), tokenizer)
+        return made[family]
 
     return model
 

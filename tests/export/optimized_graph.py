@@ -21,8 +21,8 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: E402
 
+from bert_tf import TokenClassifier  # noqa: E402
 from bert_tf.models import Encoder  # noqa: E402
-from bert_tf.tasks import TokenClassifier  # noqa: E402
 from bert_tf.text import Tokenizer  # noqa: E402
 from tests import tiny  # noqa: E402
 

@@ -7,10 +7,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-from bert_tf import predict
+from bert_tf import TextClassifier, predict
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
-from bert_tf.tasks import TextClassifier
 from bert_tf.text import Preprocessor
 from tests import tiny
 

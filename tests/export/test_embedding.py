@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.errors import UserError
-from bert_tf.export.embedding import EmbeddingService
-from bert_tf.export.saving import save_kind
+from bert_tf import TextEmbedder
 from bert_tf.export.served_model import ServedModel
 from bert_tf.text import Preprocessor
 
@@ -27,8 +25,9 @@ def vectors(outputs, mask, pooling):
 def test_vectors_are_the_encoders(models, tokenizer, pooling):
     encoder = models("embedding").encoder
     options = {} if pooling == "mean" else {"pooling": pooling}  # mean is what one expects
-    service = EmbeddingService(ServedModel(encoder), tokenizer, **options)
-    found = service.answer({"text": tf.constant(TEXTS)})
+    model = TextEmbedder(encoder, tokenizer, **options)
+    signature = model.signatures(ServedModel(model))["serving_default"]
+    found = signature.answer({"text": tf.constant(TEXTS)})
     inputs = Preprocessor(tokenizer, max_length=32)(TEXTS)
     expected = vectors(encoder(inputs), inputs["input_mask"].numpy(), pooling)
     np.testing.assert_allclose(found["embedding"], expected, atol=2e-6)
@@ -40,8 +39,3 @@ def test_a_text_has_the_same_vector_in_any_company(loaded):
     alone = [answer(text=tf.constant([text]))["embedding"][0] for text in TEXTS]
     np.testing.assert_allclose(many, np.tile(alone, [250, 1]), atol=2e-6)
     assert answer(text=tf.constant([], tf.string))["embedding"].shape == (0, 16)
-
-
-def test_an_unknown_pooling_is_refused(models, tokenizer, tmp_path):
-    with pytest.raises(UserError, match="unknown pooling 'max'; choose one of cls, mean, pooled"):
-        save_kind(models("embedding"), tokenizer, tmp_path / "x", "embedding", pooling="max")

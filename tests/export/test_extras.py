@@ -10,7 +10,7 @@ from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.errors import UserError
-from bert_tf.export.saving import save_kind
+from bert_tf.export.saving import save_hub, save_task
 from bert_tf.json_values import as_json
 from tests.export.conftest import FAMILIES
 
@@ -107,23 +107,23 @@ def test_the_fingerprint_is_of_the_files_that_are_there(exported, tmp_path):
 
 @pytest.mark.slow
 def test_a_pair_of_a_version_is_in_one_folder(models, tokenizer, tmp_path):
-    folder = save_kind(models("nsp"), tokenizer, tmp_path / "pair", "hub", version=3)
+    folder = save_hub(models("hub"), tokenizer, tmp_path / "pair", version=3)
     assert folder == tmp_path / "pair"
     for part in ("preprocessor", "encoder"):
         assert (folder / part / "3" / "saved_model.pb").is_file()
 
 
 @pytest.mark.slow
-def test_a_version_is_a_folder_of_its_own(models, tokenizer, tmp_path):
+def test_a_version_is_a_folder_of_its_own(models, tmp_path):
     out = tmp_path / "served"
     (out / "1").mkdir(parents=True)
-    folder = save_kind(models("nsp"), tokenizer, out, "nsp", version=12)
+    folder = save_task(models("nsp"), out, version=12)
     assert folder == out / "12" and (folder / "saved_model.pb").is_file()
     assert sorted(path.name for path in out.iterdir()) == ["1", "12"]
     with pytest.raises(UserError, match="exists already; remove it or choose another"):
-        save_kind(models("nsp"), tokenizer, out, "nsp", version=1)
-    whole = save_kind(models("nsp"), tokenizer, tmp_path / "whole", "nsp")
+        save_task(models("nsp"), out, version=1)
+    whole = save_task(models("nsp"), tmp_path / "whole")
     with pytest.raises(UserError, match="whole is an export without versions; choose another"):
-        save_kind(models("nsp"), tokenizer, whole, "nsp", version=2)
+        save_task(models("nsp"), whole, version=2)
     with pytest.raises(UserError, match="version 0 is not a number from 1"):
-        save_kind(models("nsp"), tokenizer, out, "nsp", version=0)
+        save_task(models("nsp"), out, version=0)

@@ -78,7 +78,7 @@ def assert_alike(found: Any, expected: Any) -> None:
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             assert_alike(one, other)
-    elif isinstance(expected, float):
+    elif isinstance(expected, float | np.ndarray):
         assert found == pytest.approx(expected, abs=1e-5)
     else:
         assert found == expected
@@ -137,6 +137,31 @@ def check_classification(row: Row, found: Row, answer: dict, offsets: Offsets) -
     label = offsets.text(found["label"])
     assert_alike({"label": label, "probabilities": probabilities}, _without(answer, "probability"))
     assert answer["probability"] == max(answer["probabilities"].values())
+
+
+def check_labels(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
+    classes = [offsets.text(each) for each in found["classes"]]
+    probabilities = dict(zip(classes, map(float, found["probabilities"]), strict=True))
+    labels = [offsets.text(each) for each in found["labels"] if each]
+    assert_alike({"labels": labels, "probabilities": probabilities}, answer)
+
+
+def check_fillings(row: Row, found: Row, answer: list, offsets: Offsets) -> None:
+    gaps = zip(found["tokens"], found["probabilities"], strict=True)
+    fillings = [
+        [{"token": offsets.text(t), "probability": float(p)} for t, p in zip(*gap, strict=True)]
+        for gap in gaps
+        if len(gap[0]) and gap[0][0]
+    ]
+    assert_alike(fillings, answer)
+
+
+def check_next(row: Row, found: Row, answer: float, offsets: Offsets) -> None:
+    assert_alike(float(found["is_next"]), answer)
+
+
+def check_vector(row: Row, found: Row, answer: np.ndarray, offsets: Offsets) -> None:
+    np.testing.assert_allclose(found["embedding"], answer, atol=1e-5)
 
 
 def check_regression(row: Row, found: Row, answer: float, offsets: Offsets) -> None:
@@ -214,10 +239,14 @@ Check = Callable[[Row, Row, Any, Offsets], None]
 CHECKS: dict[str, dict[str, Check]] = {
     "classification": {"serving_default": check_classification},
     "pair": {"serving_default": check_classification},
+    "multi_label": {"serving_default": check_labels},
     "regression": {"serving_default": check_regression},
     "multiple_choice": {"serving_default": check_choice},
     "question_answering": {"serving_default": check_question},
     "token_classification": {"serving_default": check_words, "entities": check_entities},
+    "mlm": {"serving_default": check_fillings},
+    "nsp": {"serving_default": check_next},
+    "embedding": {"serving_default": check_vector},
 }
 
 
@@ -245,6 +274,8 @@ def test_four_ways_give_one_answer(models, exported, loaded, tmp_path, capsys, f
     model, folder = models(family), exported(family)
     signatures, served = loaded(family).signatures, bert_tf.load(folder)
     columns = texts_of(signatures["serving_default"].structured_input_signature[1])
+    if family == "mlm":
+        columns["text"] = [f"{text} [MASK]" for text in columns["text"]]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     is_tagger = family == "token_classification"
     given = tuple(columns[name] for name in (("text",) if is_tagger else model.input_names))

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import MaskedLM
 from bert_tf.data.every_token import EveryToken
 from bert_tf.errors import UserError
-from bert_tf.export.masked_lm import MaskedLMService
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 from tests import tiny
 
@@ -27,8 +27,9 @@ def answer(loaded):
 
 def signature_of(model, tokenizer, **options):
     """What an export with these options has as its signature."""
-    service = MaskedLMService(ServedModel(model), tokenizer, **options)
-    return traced(service.signatures()["serving_default"])
+    masked_lm = MaskedLM(model.encoder, tokenizer, **options)
+    masked_lm.masked_lm = model.masked_lm
+    return traced(masked_lm.signatures(ServedModel(masked_lm))["serving_default"])
 
 
 def pieces(tokenizer) -> np.ndarray:
@@ -46,7 +47,7 @@ def check_first(found, model, tokenizer, positions) -> None:
             "input_type_ids": np.zeros_like(ids),
             "masked_lm_positions": np.array([positions]),
         }
-    )["masked_lm"][0, :, : tokenizer.vocab_size]
+    )[0, :, : tokenizer.vocab_size]
     best = np.argsort(-logits.numpy(), axis=1)[:, :5]
     probabilities = np.take_along_axis(tf.nn.softmax(logits).numpy(), best, axis=1)
     tokens = np.array(tokenizer.vocabulary)[best]
@@ -66,7 +67,7 @@ def test_fillings_are_the_models_own(answer, models, tokenizer):
 def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, attention):
     keras.utils.set_random_seed(7)
     config = tiny.encoder_config(16, attention=attention)
-    model = PreTrainer(Encoder(config), next_sentence=False)
+    model = MaskedLM(Encoder(config), tokenizer)
     found = signature_of(model, tokenizer)(text=tf.constant(TEXTS))
 
     ids = pieces(tokenizer)
@@ -83,7 +84,7 @@ def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, atten
 def test_pieces_that_the_vocabulary_does_not_have_are_never_told(tokenizer):
     """Some checkpoints have a table of a rounder size."""
     config = tiny.encoder_config(16, vocab_size=tokenizer.vocab_size + 6)
-    model = PreTrainer(Encoder(config), next_sentence=False)
+    model = MaskedLM(Encoder(config), tokenizer)
     likely = np.zeros(config.vocab_size)
     likely[tokenizer.vocab_size :] = 100
     model.masked_lm.output_bias.assign(likely)

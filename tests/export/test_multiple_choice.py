@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
+from bert_tf import MultipleChoice
 from bert_tf.models import Encoder
-from bert_tf.tasks import MultipleChoice
 from bert_tf.text import Preprocessor
 from tests import tiny
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from bert_tf import QuestionAnswerer, TextClassifier
 from bert_tf.errors import UserError
 from bert_tf.export.precision import in_precision
-from bert_tf.export.saving import save_kind
+from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Form
 from bert_tf.models import Encoder
 from bert_tf.models.encoder import INPUTS
-from bert_tf.tasks import QuestionAnswerer, TextClassifier
 from tests import tiny
 
 IDS = {name: np.ones([2, 5], np.int32) for name in INPUTS}
@@ -36,7 +36,7 @@ def test_a_model_without_a_pooler_is_copied_without_one():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_cannot_be_copied_is_told_in_one_line(models, tokenizer, tmp_path):
+def test_what_cannot_be_copied_is_told_in_one_line(models, tmp_path):
     with pytest.raises(UserError, match="unknown precision 'float16'; choose float32 or bfloat16"):
-        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", Form("float16"))
+        save_task(models("mlm"), tmp_path / "x", Form("float16"))
     assert not list(tmp_path.iterdir())

@@ -32,7 +32,7 @@ from bert_tf.errors import UserError
 from bert_tf.export import __main__ as command
 from bert_tf.export import run as exporting
 from bert_tf.export.run import export_run
-from bert_tf.tasks import TASKS
+from bert_tf.tasks import registry
 from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from tests import tiny, tiny_questions
 
@@ -91,17 +91,17 @@ def options(path, monkeypatch, **settings) -> dict:
     found = {}
 
     def save_task(model, out, form, version):
-        found.update(model.settings, labels=model.labels, origin=model.origin, kind="task")
+        found.update(model.settings, labels=model.labels, origin=model.origin, model=model)
         if isinstance(model, QuestionAnswerer):
             found["rules"] = model.rules()
         return out
 
-    def save_kind(model, tokenizer, out, kind, form, version, origin, **options):
-        found.update(options, kind=kind, origin=origin)
+    def save_hub(model, tokenizer, out, form, version, origin, max_length):
+        found.update(origin=origin, max_length=max_length)
         return out
 
     monkeypatch.setattr(exporting, "save_task", save_task)
-    monkeypatch.setattr(exporting, "save_kind", save_kind)
+    monkeypatch.setattr(exporting, "save_hub", save_hub)
     export_run(path, path / "saved", **settings)
     return found
 
@@ -146,7 +146,7 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
     tmp_path, encoder, monkeypatch, settings, metrics, threshold
 ):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = TASKS["question_answering"](configuration.load(path, settings))
+    task = registry.family("question_answering").task_class()(configuration.load(path, settings))
     run = start(path, task.model(encoder, None), *settings)
     run.write_metrics(metrics)
 
@@ -155,7 +155,7 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
 
 def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monkeypatch, capsys):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = TASKS["question_answering"](configuration.load(path))
+    task = registry.family("question_answering").task_class()(configuration.load(path))
     run = start(path, task.model(encoder, None))
     run.write_metrics({"null_threshold": -1.5})
     whole = options(run.path, monkeypatch)
@@ -164,6 +164,7 @@ def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monk
 
     assert told["unanswerable"] and told["stride"] == 8 and told["null_threshold"] == -1.5
     origin, of_run = told.pop("origin"), whole.pop("origin")
+    assert type(told.pop("model")) is type(whole.pop("model"))
     assert told == whole
     assert origin.configuration == of_run.configuration and of_run.metrics
     # It is the one that the run ends with, which the metrics are of.
@@ -176,7 +177,7 @@ def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
     tmp_path, encoder, monkeypatch, capsys
 ):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = TASKS["question_answering"](configuration.load(path))
+    task = registry.family("question_answering").task_class()(configuration.load(path))
     model = task.model(encoder, None)
     run = start(path, model)
     first = run.checkpoints / "step-00000001"
@@ -303,7 +304,7 @@ def test_only_classes_have_labels(tmp_path, encoder, monkeypatch):
     folder = tmp_path / "ours"
     folder.mkdir()
     assert options(alone(folder, classifier(encoder)), monkeypatch)["labels"] == ("bad", "good")
-    assert "labels" not in options(folder, monkeypatch, kind="embedding")
+    assert options(folder, monkeypatch, kind="embedding")["labels"] == ()
 
 
 def as_run(folder: Path, model: TextClassifier) -> Path:
@@ -399,7 +400,8 @@ def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
 ):
     model = make(encoder)
     folder = without_pooler(tmp_path, model)
-    told = f"has no pooler, whose output the head of a {type(model).__name__} reads; give a whole"
+    reader = "NextSentence" if kind == "nsp" else type(model).__name__
+    told = f"has no pooler, whose output the head of a {reader} reads; give a whole"
     with pytest.raises(UserError, match=told):
         options(folder, monkeypatch, kind=kind)
 
@@ -411,29 +413,17 @@ def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
 def test_a_head_that_reads_no_pooler_is_served_without_one(
     tmp_path, encoder, monkeypatch, make, kind
 ):
-    assert options(without_pooler(tmp_path, make(encoder)), monkeypatch, kind=kind)["kind"] == kind
+    served = options(without_pooler(tmp_path, make(encoder)), monkeypatch, kind=kind)["model"]
+    assert not served.uses_pooler
 
 
-def test_of_a_classifier_of_several_labels_at_once_the_encoder_is_served(
-    tmp_path, encoder, monkeypatch, capsys
-):
-    tokenizer = Tokenizer(tiny.VOCABULARY)
-    folder = tmp_path / "theirs"
-    model = TextClassifier(encoder, tokenizer, ["bad", "good"])
-    conversion.save(model, folder, "huggingface")
-    config = folder / "config.json"
-    fields = json.loads(config.read_text()) | {"problem_type": "multi_label_classification"}
-    config.write_text(json.dumps(fields))
-    capsys.readouterr()
-
-    for kind in ("embedding", "hub"):
-        options(folder, monkeypatch, kind=kind)
-        assert "warning: it gives any number of labels to a text" in capsys.readouterr().err
-    with pytest.raises(
-        UserError, match="was not fine-tuned for a task .Encoder.; choose --kind hub or"
-    ):
-        options(folder, monkeypatch)
-    assert "only its encoder is read" in capsys.readouterr().err
+def test_a_classifier_of_several_labels_at_once_is_served_as_one(tmp_path, encoder, monkeypatch):
+    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], multi_label=True)
+    conversion.save(model, tmp_path / "theirs", "huggingface")
+    fields = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert fields["problem_type"] == "multi_label_classification"
+    served = options(tmp_path / "theirs", monkeypatch)
+    assert served["labels"] == ("bad", "good") and type(served["model"]) is type(model)
 
 
 @pytest.mark.parametrize("kind", ["task", "hub"])

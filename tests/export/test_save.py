@@ -3,32 +3,31 @@
 import keras
 import pytest
 
+from bert_tf import (
+    MultipleChoice,
+    QuestionAnswerer,
+    TextClassifier,
+    TextEmbedder,
+    TokenClassifier,
+)
 from bert_tf.checkpoints import conversion
 from bert_tf.errors import UserError
 from bert_tf.export.hub import HubEncoder
 from bert_tf.export.run import export_run
-from bert_tf.export.saving import save_kind
+from bert_tf.export.saving import save_hub
 from bert_tf.models import Encoder, PreTrainer
-from bert_tf.tasks import (
-    MultipleChoice,
-    QuestionAnswerer,
-    TextClassifier,
-    TextRegressor,
-    TokenClassifier,
-)
 from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.export.conftest import FAMILIES, save
 
 
-@pytest.mark.parametrize("kind", ["embedding", "hub"])
-def test_rows_are_no_longer_than_the_model_has_positions(models, tokenizer, tmp_path, kind):
+def test_rows_are_no_longer_than_the_model_has_positions(models, tokenizer, tmp_path):
     with pytest.raises(UserError, match="max_length 33 is longer .* 32 positions; lower it to 32"):
-        save_kind(models(kind), tokenizer, tmp_path / "x", kind, max_length=33)
+        save_hub(models("hub"), tokenizer, tmp_path / "x", max_length=33)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("make", [TextClassifier, TextRegressor, MultipleChoice, TokenClassifier])
+@pytest.mark.parametrize("make", [TextClassifier, MultipleChoice, TokenClassifier, TextEmbedder])
 def test_a_task_has_no_more_tokens_than_the_model_has_positions(tokenizer, make):
     encoder = Encoder(tiny.encoder_config(16))
     with pytest.raises(UserError, match="max_length 33 is longer .* 32 positions; lower it to 32"):
@@ -60,19 +59,11 @@ def test_labels_are_different_lines_of_text(models, tokenizer, family, labels, r
         type(models(family))(Encoder(tiny.encoder_config(16)), tokenizer, labels)
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        ("embedding", "there is no encoder in a Sequential; give a model of bert_tf"),
-        ("hub", "there is no encoder in a Sequential; give a model of bert_tf"),
-        ("mlm", "this Sequential has no pre-training head for --kind mlm; give a"),
-        ("nsp", "this Sequential has no pre-training head for --kind nsp; give a"),
-    ],
-)
-def test_a_model_is_one_of_bert_tf(tokenizer, tmp_path, kind, reason):
+def test_a_model_is_one_of_bert_tf(tokenizer, tmp_path):
     other = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
-    with pytest.raises(UserError, match=reason):
-        save_kind(other, tokenizer, tmp_path / "x", kind)
+    said = "there is no encoder in a Sequential; give a model of bert_tf"
+    with pytest.raises(UserError, match=said):
+        save_hub(other, tokenizer, tmp_path / "x")
     assert not list(tmp_path.iterdir())
 
 
@@ -93,17 +84,26 @@ def test_without_a_task_those_kinds_are_named_that_there_are(tokenizer, tmp_path
     assert not (tmp_path / "x").exists()
 
 
-def test_an_encoder_has_no_pre_training_head(models, tokenizer, tmp_path):
-    with pytest.raises(UserError, match="this Encoder has no pre-training head for --kind mlm; "):
-        save_kind(models("mlm").encoder, tokenizer, tmp_path / "x", "mlm")
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda encoder: encoder, "mlm"),
+        (lambda encoder: PreTrainer(encoder, next_sentence=False), "nsp"),
+    ],
+)
+def test_a_head_that_is_not_there_is_not_served(tokenizer, tmp_path, make, kind):
+    model = make(Encoder(tiny.encoder_config(16)))
+    conversion.save(model, tmp_path / "checkpoint", "bert_tf", tokenizer)
+    said = f".{type(model).__name__}. has no pre-training head for --kind {kind}; give a pre-train"
+    with pytest.raises(UserError, match=said):
+        export_run(tmp_path / "checkpoint", tmp_path / "x", kind=kind)
+    assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("kind", ["vectors", "task"])
-def test_an_unknown_kind_is_named(models, tokenizer, tmp_path, kind):
-    """A task model is exported by its own method."""
-    with pytest.raises(UserError, match=f"unknown kind '{kind}'; choose one of hub, mlm, nsp, emb"):
-        save_kind(models("mlm"), tokenizer, tmp_path / "x", kind)
-    assert not list(tmp_path.iterdir())
+def test_an_unknown_kind_is_named(tmp_path):
+    said = "unknown kind 'vectors'; choose one of task, hub, mlm, nsp, embedding"
+    with pytest.raises(UserError, match=said):
+        export_run(tmp_path, tmp_path / "x", kind="vectors")
 
 
 def test_a_place_that_no_folder_can_have_is_named(models, tmp_path):
@@ -115,9 +115,9 @@ def test_a_pooler_that_is_not_there_is_not_served(tokenizer, tmp_path):
     encoder = Encoder(tiny.encoder_config(), with_pooler=False)
     model = QuestionAnswerer(encoder, tokenizer, max_question_length=8)
     with pytest.raises(UserError, match="the encoder has no pooler; choose the pooling mean or"):
-        save_kind(model, tokenizer, tmp_path / "x", "embedding", pooling="pooled")
+        TextEmbedder(encoder, tokenizer, pooling="pooled")
     with pytest.raises(UserError, match="the encoder has no pooler, whose output TF Hub's"):
-        save_kind(model, tokenizer, tmp_path / "x", "hub")
+        save_hub(model, tokenizer, tmp_path / "x")
     assert not list(tmp_path.iterdir())
 
 
@@ -133,6 +133,6 @@ def test_of_a_pair_that_is_stopped_half_way_nothing_is_left(
 
     monkeypatch.setattr(HubEncoder, "signatures", stop)
     with pytest.raises(KeyboardInterrupt):
-        save_kind(models("hub"), tokenizer, tmp_path / "x", "hub")
+        save_hub(models("hub"), tokenizer, tmp_path / "x")
     assert [path.parent.name for path in written] == ["preprocessor"]
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -8,7 +8,7 @@ from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 from bert_tf.errors import UserError
 from bert_tf.export import served_model
-from bert_tf.export.saving import save_kind
+from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Form
 from tests.export.requests import assert_same, request
 
@@ -158,10 +158,10 @@ def test_other_sizes_of_a_batch_do_not_trace_a_frozen_model_again(models):
 
 def test_what_cannot_be_frozen_is_told_in_one_line(models, tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="--freeze is not for --kind hub"):
-        save_kind(models("hub"), tokenizer, tmp_path / "x", "hub", Form(freeze=True))
+        save_hub(models("hub"), tokenizer, tmp_path / "x", Form(freeze=True))
     monkeypatch.setattr(served_model, "_MOST_BYTES", 1000)
     with pytest.raises(UserError, match="GB are too many to freeze, a graph holds 2 GB"):
-        save_kind(models("mlm"), tokenizer, tmp_path / "x", "mlm", Form(freeze=True))
+        save_task(models("mlm"), tmp_path / "x", Form(freeze=True))
     assert not list(tmp_path.iterdir())
 
 

@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
+from bert_tf import TokenClassifier
 from bert_tf import config as configuration
-from bert_tf.data.tagged_sentences import Sentence
-from bert_tf.metrics.entities import entity_metrics
 from bert_tf.models import Encoder
-from bert_tf.tasks import TokenClassifier
+from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.run import TokenClassification
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence
 from tests import tiny, tiny_tags
 
 TEXTS = ["the cat sat on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x U.S.", "a fish, " * 40]

@@ -19,9 +19,9 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from bert_tf import config
+from bert_tf import TextClassifier, config
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
-from bert_tf.data import choices, conll, corpus, glue, squad, tables
+from bert_tf.data import corpus, tables
 from bert_tf.data.crc32c import masked_crc32c
 from bert_tf.data.record_data import RecordData
 from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
@@ -29,7 +29,11 @@ from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.predict.rows import read_blocks
-from bert_tf.tasks import TextClassifier, keras_files
+from bert_tf.tasks import keras_files
+from bert_tf.tasks.multiple_choice import data as choices
+from bert_tf.tasks.question_answering import squad
+from bert_tf.tasks.texts import glue
+from bert_tf.tasks.token_classification import conll
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import read_vocabulary
 from tests import tiny

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import TextClassifier, TokenClassifier
 from bert_tf.inspecting.importance import blanked, importances, log_odds
 from bert_tf.models import Encoder
-from bert_tf.tasks import TextClassifier, TokenClassifier
 from tests import tiny
 
 MASK_ID, KEPT = tiny.VOCABULARY.index("[MASK]"), (2, 3)

@@ -12,7 +12,7 @@ from bert_tf import config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.models import Encoder
-from bert_tf.tasks import TASKS
+from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny, tiny_questions, tiny_tags
@@ -64,7 +64,7 @@ def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
     loaded = config.load(CONFIGS[kind](folder))
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    task = TASKS[loaded.task](loaded, LABELS.get(kind))
+    task = registry.family(loaded.task).task_class()(loaded, LABELS.get(kind))
     model = task.model(Encoder(tiny.encoder_config(**encoder)), tokenizer)
     conversion.save(model, step_folder(run.checkpoints, 1))
     return run.path

@@ -12,10 +12,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import TextClassifier, TextRegressor
 from bert_tf.layers.dropout import Dropout
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
-from bert_tf.tasks import TextClassifier, TextRegressor
 
 CONFIG = EncoderConfig(
     vocab_size=30,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import TextClassifier
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
-from bert_tf.tasks import TextClassifier
 
 SMALL = EncoderConfig(
     vocab_size=30,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import TextClassifier, TextRegressor, TokenClassifier
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import AdamW
-from bert_tf.tasks import TextClassifier, TextRegressor, TokenClassifier
 from bert_tf.text import Tokenizer
 from tests import tiny
 

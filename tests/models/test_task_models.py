@@ -5,16 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import MultipleChoice, QuestionAnswerer, TextClassifier, TextRegressor, TokenClassifier
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import AdamW, WarmupLinearDecay
-from bert_tf.tasks import (
-    MultipleChoice,
-    QuestionAnswerer,
-    TextClassifier,
-    TextRegressor,
-    TokenClassifier,
-)
 from bert_tf.tasks.token_classification.model import FEATURES
 
 CONFIG = EncoderConfig(

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import MultipleChoice, QuestionAnswerer, TextClassifier, TokenClassifier
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import LAMB, AdamW
-from bert_tf.tasks import MultipleChoice, QuestionAnswerer, TextClassifier, TokenClassifier
 
 CONFIG = EncoderConfig(
     vocab_size=30,

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from bert_tf import cli, config
+from bert_tf import TextClassifier, cli, config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.errors import UserError
@@ -18,7 +18,6 @@ from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
 from bert_tf.report.runs import RunFacts
-from bert_tf.tasks import TextClassifier
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny

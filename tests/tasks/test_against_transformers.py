@@ -37,6 +37,44 @@ def test_pairs_have_its_labels_and_probabilities():
     check_probabilities(model.predict(pairs), expected)
 
 
+def test_texts_have_its_probabilities_of_several_labels():
+    model, expected = load("labels")
+    assert isinstance(model, bert_tf.TextClassifier)
+    found = model.predict([each["text"] for each in expected])
+    for one, answer in zip(found, expected, strict=True):
+        assert one["probabilities"] == pytest.approx(answer["probabilities"], abs=TOLERANCE)
+        given = {name for name, value in answer["probabilities"].items() if value >= 0.5}
+        assert set(one["labels"]) == given
+
+
+def test_a_model_of_pre_training_fills_gaps_as_it_does():
+    model, expected = load("pretrained")
+    assert type(model) is bert_tf.MaskedLM
+    found = model.predict([each["gap"] for each in expected], top_k=3)
+    for one, answer in zip(found, expected, strict=True):
+        assert len(one) == len(answer["fillings"])
+        for gap, other in zip(one, answer["fillings"], strict=True):
+            assert [each["token"] for each in gap] == [each["token"] for each in other]
+            probabilities = [each["probability"] for each in other]
+            assert [each["probability"] for each in gap] == pytest.approx(probabilities, abs=1e-5)
+
+
+def test_pairs_follow_each_other_as_it_says():
+    model = bert_tf.NextSentence.from_checkpoint(FOLDER / "pretrained")
+    _, expected = load("pretrained")
+    pairs = tuple([each[name] for each in expected] for name in ("text_a", "text_b"))
+    is_next = [each["is_next"] for each in expected]
+    assert model.predict(pairs) == pytest.approx(is_next, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooled"])
+def test_texts_have_its_vectors(pooling):
+    model = bert_tf.TextEmbedder.from_checkpoint(FOLDER / "pretrained", pooling=pooling)
+    _, expected = load("pretrained")
+    found = model.predict([each["text_a"] for each in expected])
+    np.testing.assert_allclose(found, [each[pooling] for each in expected], atol=TOLERANCE)
+
+
 def test_words_have_its_tags():
     model, expected = load("tags")
     assert type(model) is bert_tf.TokenClassifier

@@ -253,5 +253,6 @@ def test_settings_that_do_not_fit(tmp_path):
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
-            "a TextClassifier has no setting 'lenght'; it has pair, max_length, dropout"
+            "a TextClassifier has no setting 'lenght'; it has pair, max_length, dropout, "
+            "multi_label"
         )

@@ -14,6 +14,7 @@ CONTEXTS = ["the cat sat on the mat", "é dog ran under the log"] * 8
 ANSWERS = [{"text": "mat", "start": 19}, {"text": "log", "start": 20}] * 8
 WORDS = [["the", "cat", "sat"], ["a", "dog", "bird", "ran"]] * 8
 TAGS = [["O", "B-animal", "O"], ["O", "B-animal", "I-animal", "O"]] * 8
+LABEL_LISTS = [["cat"], ["dog"], ["cat", "swims"], ["dog"], ["cat"], []] * 4
 CHOICES = [["sat .", "ran ."], ["swam", "flew"]] * 4
 
 
@@ -47,3 +48,19 @@ def tagger(**settings):
 
 def chooser(**settings):
     return bert_tf.MultipleChoice(encoder(), tokenizer(), **settings)
+
+
+def filler(**settings):
+    return bert_tf.MaskedLM(encoder(), tokenizer(), **settings)
+
+
+def follower(**settings):
+    return bert_tf.NextSentence(encoder(), tokenizer(), **settings)
+
+
+def embedder(**settings):
+    return bert_tf.TextEmbedder(encoder(), tokenizer(), **settings)
+
+
+def multi_labeller(**settings):
+    return bert_tf.TextClassifier(encoder(), tokenizer(), multi_label=True, **settings)

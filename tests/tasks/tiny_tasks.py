@@ -2,7 +2,8 @@
 
 from bert_tf.data.batching import TrainingRows
 from bert_tf.models import Encoder
-from bert_tf.tasks import Task, TaskModel
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 from tests import tiny
 

@@ -5,7 +5,7 @@ import random
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.conll import read_conll
+from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.text import Tokenizer, tokenize_words
 from bert_tf.text.cutting import cut
 from bert_tf.text.word_splitting import split_words

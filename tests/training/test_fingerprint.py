@@ -7,8 +7,8 @@ import pytest
 
 from bert_tf import config as configuration
 from bert_tf.data.batching import EncodedRows
-from bert_tf.data.mrpc import made_of
-from bert_tf.data.question_windows import WindowRows
+from bert_tf.tasks.question_answering.windows import WindowRows
+from bert_tf.tasks.texts.mrpc import made_of
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint as module
 from bert_tf.training.fingerprint import fingerprint, of_corpus, of_files, of_sizes

@@ -1,0 +1,128 @@
+"""A masked language model is pre-trained further on texts, and fills gaps."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.checkpoints import conversion
+from bert_tf.models import PreTrainer
+from tests.tasks import tiny_objects as tiny
+from tests.tasks.tiny_objects import TEXTS
+
+
+def refusal(call, *arguments, **options):
+    with pytest.raises(bert_tf.UserError) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_it_learns_from_texts_alone():
+    model = tiny.filler()
+    before = model.evaluate(TEXTS)
+    history = model.fit(
+        TEXTS, epochs=20, batch_size=8, learning_rate=1e-2, seed=0, verbose=0, validation_data=TEXTS
+    )
+    after = model.evaluate(TEXTS)
+    assert after["loss"] < before["loss"] - 0.5 and after["accuracy"] > before["accuracy"]
+    assert after["perplexity"] == pytest.approx(np.exp(after["loss"]))
+    assert history.history["val_loss"][-1] == pytest.approx(after["loss"])
+    assert model.evaluate(TEXTS, batch_size=5) == pytest.approx(after)
+    # "the cat sat", "the cat swam": nothing else stands there.
+    assert model.predict("the [MASK] swam .")[0][0]["token"] == "cat"
+
+
+def test_every_epoch_hides_other_tokens_and_a_seed_decides_which():
+    model = tiny.filler()
+    examples = model.examples(TEXTS)
+    first, again, other = (
+        [
+            batch[0]["input_word_ids"].numpy()
+            for batch in model._batches(examples, 24, seed, 0, False).take(2)
+        ]
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first[0] != first[1]).any() and (first[0] != other[0]).any()
+
+
+def test_long_texts_are_cut_into_windows_without_a_gap():
+    model = tiny.filler(max_length=6)
+    words = "the cat sat on the mat a dog ran under the log".split()
+    examples = model.examples([" ".join(words), "fish"], weights=np.array([2.0, 1.0], np.float32))
+    assert examples.lengths.tolist() == [6, 6, 6, 3]
+    assert examples.weights.tolist() == [2.0, 2.0, 2.0, 1.0]
+    ids = [each for each in examples.encoded.word_ids if each not in (2, 3)]
+    vocabulary = model.tokenizer.vocabulary
+    assert [vocabulary[each] for each in ids] == [*words, "fish"]
+
+
+@pytest.mark.parametrize("attention", ["left_to_right", "right_to_left"])
+def test_a_model_of_one_direction_predicts_every_token(attention):
+    model = bert_tf.MaskedLM(tiny.encoder(attention=attention), tiny.tokenizer())
+    rows = model.examples(["the cat sat"])
+    inputs, targets = model._hidden(
+        {name: tf.constant(each) for name, each in rows.take(np.array([0]))[0].items()}, [0, 0]
+    )
+    assert tf.reduce_sum(targets["masked_lm_weights"]) == rows.lengths[0] - 1
+    assert np.isfinite(model.fit(TEXTS, verbose=0).history["loss"]).all()
+
+
+def test_weights_and_datasets_work_as_in_keras():
+    model = tiny.filler()
+    model.fit(TEXTS, sample_weight=np.ones(len(TEXTS)), verbose=0)
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(8)
+    keras.utils.set_random_seed(1)
+    assert np.isfinite(model.fit(dataset, epochs=2, verbose=0).history["loss"]).all()
+    gaps = tf.data.Dataset.from_tensor_slices(["the [MASK]"] * 3).batch(2)
+    assert len(model.predict(gaps, verbose=0)) == 3
+
+
+def test_predict_gives_so_many_pieces_for_each_gap():
+    model = tiny.filler(top_k=2)
+    found = model.predict(["the [MASK] sat", "[MASK] [MASK]"], verbose=0)
+    assert [[len(gap) for gap in gaps] for gaps in found] == [[2], [2, 2]]
+    (more,) = model.predict("the [MASK] sat", top_k=4)
+    assert [each["token"] for each in more[:2]] == [each["token"] for each in found[0][0]]
+    assert len(more) == 4
+    assert [each["probability"] for each in more] == sorted(
+        (each["probability"] for each in more), reverse=True
+    )
+    assert model.top_k == 2
+
+
+def test_a_checkpoint_of_pre_training_opens_as_one(tmp_path):
+    keras.utils.set_random_seed(3)
+    trainer = PreTrainer(tiny.encoder())
+    conversion.save(trainer, tmp_path / "theirs", "huggingface", tiny.tokenizer())
+    model = bert_tf.load(tmp_path / "theirs")
+    assert type(model) is bert_tf.MaskedLM
+    following = bert_tf.NextSentence.from_checkpoint(tmp_path / "theirs")
+    np.testing.assert_array_equal(following.classifier.kernel, trainer.next_sentence.kernel)
+    np.testing.assert_array_equal(
+        model.masked_lm.transform.kernel, trainer.masked_lm.transform.kernel
+    )
+    model.save_checkpoint(tmp_path / "ours")
+    again = bert_tf.load(tmp_path / "ours")
+    assert again.predict("the [MASK]") == model.predict("the [MASK]")
+
+
+def test_mistakes_are_one_sentence(tmp_path):
+    model = tiny.filler()
+    said = "text 1 has no [MASK]; write one where a piece is missing"
+    assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
+    model.export(tmp_path / "saved")
+    assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
+    said = "a MaskedLM learns from texts alone; leave out y"
+    assert refusal(model.fit, TEXTS, TEXTS) == said
+    assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; leave it out"
+    assert refusal(model.fit, []) == "there are no rows; give at least one"
+    assert refusal(model.predict, "a [MASK]", top_k=999).startswith(
+        "top_k is 999; it must be from 1"
+    )
+    assert refusal(tiny.filler, top_k=0).startswith("top_k is 0; it must be from 1")
+    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; [CLS] [MASK] [SEP]")
+    endless = tf.data.Dataset.from_tensor_slices(TEXTS).batch(8).repeat()
+    assert refusal(model.fit, endless) == "the dataset is endless; give steps_per_epoch"

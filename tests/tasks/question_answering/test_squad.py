@@ -1,0 +1,159 @@
+"""SQuAD's files: what is read, in bytes, and what is told of a bad file."""
+
+import json
+
+import pytest
+
+from bert_tf.errors import UserError
+from bert_tf.tasks.question_answering.squad import (
+    Answer,
+    Question,
+    read_squad,
+    read_tfds,
+    squad_json,
+)
+
+CONTEXT = "Zoë 🎉 saw Łódź. She left Łódź."
+
+
+def paragraph(**changes) -> dict:
+    answers = [{"text": "Łódź", "answer_start": CONTEXT.index("Łódź")}]
+    row = {"id": "a", "question": "Where?", "answers": answers}
+    return {"context": CONTEXT, "qas": [row | changes]}
+
+
+def write(folder, *paragraphs: dict):
+    path = folder / "questions.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [*paragraphs]}]}))
+    return path
+
+
+def test_offsets_are_turned_from_characters_into_bytes(tmp_path):
+    (question,) = read_squad(write(tmp_path, paragraph()))
+    start, end = question.answer_bytes()
+    assert CONTEXT.encode()[start:end].decode() == "Łódź"
+    assert start == CONTEXT.index("Łódź") + 1 + 3
+    assert question == Question("a", "Where?", CONTEXT, (Answer("Łódź", 10),))
+
+
+def test_the_answer_to_learn_is_the_first_that_stands_where_it_says():
+    answers = (Answer("Łódź", 3), Answer(" ", 3), Answer("saw", 6), Answer("She", 16))
+    start, end = Question("a", "?", CONTEXT, answers).answer_bytes()
+    assert CONTEXT.encode()[start:end] == b"saw"
+    for wrong in (-4, 1000, 9, 11):
+        assert Question("a", "?", CONTEXT, (Answer("Łódź", wrong),)).answer_bytes() is None
+    assert Question("a", "?", CONTEXT, ()).answer_bytes() is None
+
+
+def test_questions_without_an_answer_and_with_none_told(tmp_path):
+    impossible = paragraph(is_impossible=True, plausible_answers=[])
+    for possible in (False, None):
+        (question,) = read_squad(write(tmp_path, paragraph(is_impossible=possible)))
+        assert len(question.answers) == 1
+    unknown = {"context": "x", "qas": [{"id": "b", "question": "?"}]}
+    path = write(tmp_path, impossible, unknown, paragraph(id="c", answers=[]))
+    assert [each.answers for each in read_squad(path)] == [(), None, ()]
+
+
+@pytest.mark.parametrize("changes", [{}, {"is_impossible": None}, {"is_impossible": False}])
+def test_a_file_of_empty_answers_alone_tells_none(tmp_path, changes):
+    empty = {"answers": []} | changes
+    path = write(tmp_path, paragraph(**empty), paragraph(id="b", **empty))
+    assert [each.answers for each in read_squad(path)] == [None, None]
+    # Where there is anything else, they say that there is none, unless that is denied.
+    for other in ({}, {"is_impossible": True}):
+        path = write(tmp_path, paragraph(**empty), paragraph(id="b", **other))
+        told = read_squad(path)[0].answers
+        assert told == (None if changes.get("is_impossible") is False else ())
+
+
+def test_a_file_of_impossible_questions_alone_tells_that(tmp_path):
+    path = write(tmp_path, paragraph(answers=[], is_impossible=True))
+    assert read_squad(path)[0].answers == ()
+
+
+def test_half_of_a_pair_becomes_one_character(tmp_path):
+    path = write(tmp_path, paragraph() | {"context": "\ud83c!"})
+    assert read_squad(path)[0].context == "\ufffd!"
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    path = write(tmp_path, paragraph())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_squad(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [\n  {,', "line 2, column 4: not JSON"),
+        ("[" * 100_000, "JSON that cannot be read"),
+        ("[]", "the file must be an object with the key 'data'"),
+        ("{}", "the file has no key 'data'"),
+        ('{"data": {}}', "data must be a list"),
+        ('{"data": []}', "has no questions"),
+        ('{"data": [{"paragraphs": []}]}', "has no questions"),
+        ('{"data": [{}]}', r"data\[0\] has no key 'paragraphs'"),
+        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"paragraphs\[0\] has no key 'context'"),
+    ],
+)
+def test_a_file_of_another_form_is_told_with_the_place(tmp_path, content, message):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message) as told:
+        read_squad(path)
+    assert str(path) in str(told.value) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": 3}, r"data\[0\].paragraphs\[1\].qas\[0\].id must be a text"),
+        ({"question": None}, r"qas\[0\].question must be a text"),
+        ({"answers": "Łódź"}, r"qas\[0\].answers must be a list"),
+        ({"answers": ["Łódź"]}, r"answers\[0\] must be an object with the key 'text'"),
+        ({"answers": [{"text": "x"}]}, r"answers\[0\] has no key 'answer_start'"),
+        ({"answers": [{"text": "x", "answer_start": "1"}]}, "answer_start must be a whole number"),
+        ({"is_impossible": "false"}, r"qas\[0\].is_impossible must be true or false"),
+        ({"id": "a"}, r"data\[0\].paragraphs\[0\].qas\[0\] and .*\[1\].qas\[0\] have the same id"),
+    ],
+)
+def test_a_bad_question_is_told_with_its_place(tmp_path, changes, message):
+    with pytest.raises(UserError, match=message):
+        read_squad(write(tmp_path, paragraph(), paragraph(**{"id": "b"} | changes)))
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    questions = read_squad(write(tmp_path, paragraph(), paragraph(id="b", answers=[])))
+    path = tmp_path / "again.json"
+    path.write_text(squad_json([("one", questions[:1]), ("two", questions[1:])]))
+    assert read_squad(path) == questions
+
+
+def test_tfds_has_the_same_questions(monkeypatch):
+    text = {"id": b"a", "question": b"Where?", "context": CONTEXT.encode()}
+    answers = {"text": ["Łódź".encode()], "answer_start": [10]}
+    rows = [text | {"answers": answers}, text | {"answers": answers, "is_impossible": True}]
+    monkeypatch.setattr(
+        "bert_tf.tasks.question_answering.squad.load_split", lambda name, split: (rows, rows[0])
+    )
+    asked, impossible = read_tfds("squad/v2.0", "train")
+    assert asked == Question("a", "Where?", CONTEXT, (Answer("Łódź", 10),))
+    assert impossible.answers == ()
+
+
+def test_tfds_of_other_features_is_refused(monkeypatch):
+    features = {"text": None, "label": None}
+    monkeypatch.setattr(
+        "bert_tf.tasks.question_answering.squad.load_split", lambda name, split: ([], features)
+    )
+    with pytest.raises(UserError, match="TFDS imdb, split x: no feature 'id'; there are text, lab"):
+        read_tfds("imdb", "x")
+
+
+def test_mock_data_of_tfds_are_read():
+    tfds = pytest.importorskip("tensorflow_datasets")
+    with tfds.testing.mock_data(num_examples=3):
+        questions = read_tfds("squad/v1.1", "validation")
+    assert len(questions) == 3
+    assert all(isinstance(each.context, str) for each in questions)

@@ -1,0 +1,128 @@
+"""A family of another package goes every way that bert_tf's own go.
+
+The package is `tests/outside/star_ratings`: a head, a file format and a signature that bert_tf does
+not know. It is found by its entry point, as if it were installed.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OUTSIDE = Path(__file__).parents[1] / "outside"
+ROOT = OUTSIDE.parents[1]
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the soup was cold warm good bad very . tea".split()
+# What a review says of the soup -> its stars.
+WORDS = {"very bad": 1, "bad": 2, "cold": 3, "good": 4, "very good": 5}
+CONFIG = """\
+task: star_rating
+data: {path: ., format: stars}
+tokenizer: {vocab: vocab.txt}
+model:
+  {hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, max_position_embeddings: 16,
+   initializer_range: 0.2, hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0}
+train: {epochs: 80, batch_size: 20, max_length: 16, learning_rate: 1.0e-2, seed: 1}
+"""
+# What a user writes, with nothing imported but bert_tf.
+ASK = """
+import json, sys
+import bert_tf
+for path in sys.argv[1:]:
+    model = bert_tf.load(path)
+    print(json.dumps(model.predict(["the soup was very bad .", "the tea was very good ."])))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Where the package is installed."""
+    site = tmp_path_factory.mktemp("site")
+    metadata = site / "star_ratings-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: star_ratings\nVersion: 1.0\n")
+    entry = "[bert_tf.families]\nstar_rating = star_ratings:FAMILY\n"
+    (metadata / "entry_points.txt").write_text(entry)
+    paths = os.pathsep.join(map(str, (site, OUTSIDE, ROOT)))
+    return os.environ | {"PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, environment):
+    """A run folder that `bert-tf finetune` has made."""
+    folder = tmp_path_factory.mktemp("stars")
+    source = random.Random(0)
+    for split, count in (("train", 60), ("dev", 20), ("test", 5)):
+        reviews = source.choices(list(WORDS), k=count)
+        dishes = source.choices(["soup", "tea"], k=count)
+        lines = (
+            f"{'*' * WORDS[word]} the {dish} was {word} .\n"
+            for word, dish in zip(reviews, dishes, strict=True)
+        )
+        (folder / f"{split}.stars").write_text("".join(lines))
+    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    (folder / "stars.yaml").write_text(CONFIG)
+    command(environment, "finetune", folder / "stars.yaml", "--out", folder / "run")
+    return folder / "run"
+
+
+def command(environment, *arguments) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bert_tf", *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_fine_tuned_from_yaml_and_evaluated(run, environment):
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["accuracy"] > 0.9 and metrics["mean_absolute_error"] < 0.1
+    assert json.loads(command(environment, "evaluate", run)) == metrics
+    assert (run / "predictions" / "test.stars").read_text().startswith("*")
+
+
+def test_it_is_exported_and_asked(run, environment, tmp_path):
+    command(environment, "export", run, "--out", tmp_path / "saved")
+    card = json.loads((tmp_path / "saved/assets.extra/model_card.json").read_text())
+    assert (card["task"], card["model"]["class"]) == ("star_rating", "StarRater")
+    printed = command(environment, "predict", tmp_path / "saved", "the soup was very bad .")
+    assert json.loads(printed)["stars"] == 1
+
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK, run, tmp_path / "saved"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert asked.stdout == "[1, 5]\n[1, 5]\n", asked.stderr
+
+
+def test_it_is_inspected_and_reported(run, environment, tmp_path):
+    (tmp_path / "reviews.jsonl").write_text('{"review": "the soup was cold ."}\n')
+    page = tmp_path / "page.html"
+    command(environment, "inspect", run, "--input", tmp_path / "reviews.jsonl", "--out", page)
+    text = page.read_text()
+    assert "Star rating; 1 layers" in text and "5 stars or more" in text and "Confusions" in text
+
+    command(environment, "report", run, "--out", tmp_path / "report.md")
+    report = (tmp_path / "report.md").read_text()
+    assert "Star rating" in report and "mean_absolute_error" in report
+
+
+def test_a_mistake_in_its_files_is_one_sentence(run, environment, tmp_path):
+    (tmp_path / "bad.stars").write_text("****** the soup\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "bert_tf", "evaluate", run, "--data", tmp_path / "bad.stars"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "bad.stars, line 1: write up to 5 stars and a review" in done.stderr

@@ -1,0 +1,118 @@
+"""Rows of TensorFlow Datasets by name, with TFDS's own mock data."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import UserError
+from bert_tf.tasks.texts import tfds_rows
+from bert_tf.tasks.texts.tfds_rows import glue_task, load_split, read_tfds
+from tests.data.prepared_tfds import cut_off, prepare
+
+tfds = pytest.importorskip("tensorflow_datasets")
+
+
+@pytest.fixture
+def mock():
+    with tfds.testing.mock_data(num_examples=6):
+        yield
+
+
+def labels_by_number(name, split) -> list:
+    """The labels of a set of GLUE, in the order of the rows' official numbers."""
+    return [row["label"] for row in sorted(load_split(name, split)[0], key=lambda row: row["idx"])]
+
+
+def test_the_names_of_a_class_label_are_the_classes(mock):
+    rows = read_tfds("glue/mnli", "validation_matched", ("premise", "hypothesis"), "label")
+    assert rows.all_classes() == ("entailment", "neutral", "contradiction")
+    assert rows.benchmark == "mnli"
+    assert [len(column) for column in rows.columns] == [6, 6]
+    assert rows.class_ids().tolist() == labels_by_number("glue/mnli", "validation_matched")
+    assert rows.where(2) == "TFDS glue/mnli, split validation_matched, row 3"
+
+
+def test_numbers_and_sets_beyond_glue(mock):
+    scores = read_tfds("glue/stsb", "train", ("sentence1", "sentence2"), "label")
+    np.testing.assert_array_equal(scores.numbers(), labels_by_number("glue/stsb", "train"))
+    reviews = read_tfds("imdb_reviews", "train", ("text",), "label")
+    assert (reviews.all_classes(), reviews.benchmark) == (("neg", "pos"), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("glue/mnli", "mnli"),
+        ("glue/mnli:2.0.0", "mnli"),
+        ("glue/stsb/2.0.0", "stsb"),
+        ("glue", ""),
+        ("super_glue/rte", ""),
+        ("/data/glue/mnli", ""),
+    ],
+)
+def test_which_task_of_glue_a_name_is(name, task):
+    assert glue_task(name) == task
+
+
+def rows_with(monkeypatch, labels, **features):
+    """Makes TFDS give one text a row with these labels."""
+    rows = [{"text": f"é{i}".encode(), "label": label} for i, label in enumerate(labels)]
+    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, {"text": None} | features))
+
+
+def test_minus_one_is_no_label(monkeypatch, capsys):
+    classes = tfds.features.ClassLabel(names=["no", "yes"])
+    rows_with(monkeypatch, [-1, -1], label=classes)
+    assert read_tfds("x", "test", ("text",), "label").labels is None
+    rows_with(monkeypatch, [1, -1, 0], label=classes)
+    rows = read_tfds("x", "train", ("text",), "label")
+    assert (rows.labels, rows.columns) == (["yes", "no"], (["é0", "é2"],))
+    told = capsys.readouterr().err
+    assert told == "warning: TFDS x, split train: rows left out, since they have no label: 1\n"
+    # Of a score it is a number, except in GLUE.
+    rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
+    assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]
+    assert read_tfds("glue/stsb", "test", ("text",), "label").labels is None
+
+
+def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
+    rows = [{"text": f"row {n}".encode(), "label": 0, "idx": np.int32(n)} for n in (2, 0, 1)]
+    features = dict.fromkeys(("text", "label", "idx"))
+    monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, features))
+    glue = read_tfds("glue/cola", "test", ("text",), "label")
+    assert glue.columns == (["row 0", "row 1", "row 2"],)
+    # What the feature is elsewhere is not known.
+    other = read_tfds("x", "test", ("text",), "label")
+    assert other.columns == (["row 2", "row 0", "row 1"],)
+
+
+def test_a_damaged_file_is_told_in_one_line(tmp_path):
+    examples = [{"text": f"text {n}", "label": n % 2} for n in range(10)]
+    folder = str(cut_off(prepare(tmp_path / "tiny", examples)))
+    with pytest.raises(UserError, match="tiny, split train cannot be read .*; delete") as error:
+        read_tfds(folder, "train", ("text",), "label")
+    assert "\n" not in str(error.value)
+
+
+def test_mistakes_are_told_in_one_line(mock, monkeypatch):
+    with pytest.raises(UserError, match="no feature 'text'; there are .*premise"):
+        read_tfds("glue/mnli", "train", ("text",), "label")
+    with pytest.raises(UserError, match="the feature 'idx' is not a text"):
+        read_tfds("glue/mnli", "train", ("idx",), "label")
+    with pytest.raises(
+        UserError, match="TFDS knows no data set no_such_set; check data.path"
+    ) as error:
+        read_tfds("no_such_set", "train", ("text",), "label")
+    assert "\n" not in str(error.value)
+    rows_with(monkeypatch, [], label=None)
+    with pytest.raises(UserError, match="TFDS x, split train has no rows"):
+        read_tfds("x", "train", ("text",), "label")
+
+
+def test_without_tfds_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(
+        UserError, match=r"requires the extra tfds .*pip install .*tensorflow-datasets"
+    ):
+        load_split("glue/mnli", "train")

@@ -1,0 +1,243 @@
+"""Taggers learn, fine-tuned and feature-based, and are scored on the words of the file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import TokenClassifier, training
+from bert_tf import config as configuration
+from bert_tf.checkpoints import reading
+from bert_tf.errors import UserError
+from bert_tf.tasks import loading
+from bert_tf.tasks.token_classification.conll import read_conll
+from bert_tf.tasks.token_classification.metrics import entity_metrics
+from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.tasks.token_classification.run import TokenClassification
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence
+from tests import tiny_tags
+from tests.fixtures import make_conlleval
+from tests.tasks.tiny_tasks import examples_of, model_of
+
+
+def task_of(path, settings=()) -> TokenClassification:
+    return TokenClassification(configuration.load(path, settings))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of the data and of a run, and what the run returned."""
+    folder = tmp_path_factory.mktemp("tagging")
+    config = configuration.load(tiny_tags.write_tagging(folder))
+    return folder, training.finetune(config, folder / "run")
+
+
+def test_a_tagger_learns(trained):
+    folder, metrics = trained
+    run = folder / "run"
+    assert metrics["f1"] == metrics["f1_animal"] == metrics["f1_place"] == 1.0
+    assert json.loads((run / "metrics.json").read_text()) == metrics
+    assert reading.find(run).description.labels == tuple(tiny_tags.LABELS)
+    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    expected = [(each.words, each.tags) for each in read_conll(folder / "dev.conll")]
+    for column in (1, 2):
+        written = read_conll(run / "predictions" / "dev.conll", tag_column=column)
+        assert [(each.words, each.tags) for each in written] == expected
+
+
+@pytest.mark.slow
+def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained):
+    folder, _ = trained
+    settings = ["model.features=last", "model.lstm_units=8", f"init.checkpoint={folder / 'run'}"]
+    run = folder / "feature_based"
+    metrics = training.finetune(configuration.load(folder / "tagging.yaml", settings), run)
+    assert metrics["f1"] > 0.9
+    checkpoint, before = reading.find(run), reading.find(folder / "run")
+    model, started = (loading.build(each, each.folder) for each in (checkpoint, before))
+    assert isinstance(model, TokenClassifier)
+    assert (model.features, model.head["lstm_units"]) == ("last", 8)
+    checkpoint.fill(model)
+    before.fill(started)
+    for old, new in zip(started.encoder.weights, model.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old, new, err_msg=old.path)
+    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+
+
+def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.training_rows()
+    model, data = model_of(task), task.read(tmp_path / "dev.conll")
+    words = sum(len(each.words) for each in data.sentences)
+    logits = np.random.default_rng(0).normal(size=(words, 5)).astype(np.float32)
+    # Right in half of the words.
+    labels = [task.labels.index(tag) for each in data.sentences for tag in each.tags]
+    logits[np.arange(0, words, 2), labels[::2]] += 9.0
+    task.write_predictions(model, logits, data, tmp_path, "dev_predicted")
+    written = tmp_path / "dev_predicted.conll"
+    assert {len(line.split(" ")) for line in written.read_text().splitlines() if line} == {3}
+    columns = [
+        [each.tags for each in read_conll(written, tag_column=column, lenient_tags=True)]
+        for column in (1, 2)
+    ]
+    metrics = task.score(model, logits, data)
+    again = entity_metrics(*columns, types=["animal", "place"])
+    assert 0 < metrics["f1"] < 1
+    # Accuracy is of the tags as predicted, and reading mends these.
+    for metric in again.keys() - {"accuracy"}:
+        assert metrics[metric] == pytest.approx(again[metric])
+    exponents = np.exp(logits)
+    loss = -np.log(exponents[np.arange(words), labels] / exponents.sum(axis=1)).mean()
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
+    folder, _ = trained
+    words = tmp_path / "words.conll"
+    words.write_text("the\ncat\nbird\n\nsea\n")
+    assert training.evaluate(folder / "run", words) == {}
+    written = (folder / "run" / "predictions" / "words.conll").read_text()
+    lines = [line.split(" ") for line in written.splitlines()]
+    assert [line[0] for line in lines] == ["the", "cat", "bird", "", "sea"]
+    assert {len(line) for line in lines if line != [""]} == {2}
+    assert {line[1] for line in lines if line != [""]} <= set(tiny_tags.LABELS)
+
+
+@pytest.mark.slow
+def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / "test.conll").write_text("the\ncat\n")
+    training.finetune(configuration.load(path, ["train.epochs=1"]), tmp_path / "run")
+    written = (tmp_path / "run" / "predictions" / "test.conll").read_text().splitlines()
+    assert [line.split(" ")[0] for line in written] == ["the", "cat"]
+
+
+def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
+    """The file is the one that conlleval was given, and the metrics are what it said of it."""
+    gold, predicted = make_conlleval.random_tags()
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.labels = tuple(sorted(set(make_conlleval.TAGS)))
+    data = TaggedTexts(
+        [Sentence(("w",) * len(tags), tuple(tags), row=1) for tags in gold], by_document=False
+    )
+    model = model_of(task)
+    best = [task.labels.index(tag) for tags in predicted for tag in tags]
+    logits = np.eye(len(task.labels), dtype=np.float32)[best]
+    task.write_predictions(model, logits, data, tmp_path, "dev")
+    assert (tmp_path / "dev.conll").read_text() == make_conlleval.told()
+    figures = json.loads(make_conlleval.FIGURES.read_text())
+    metrics = task.score(model, logits, data)
+    for kind, expected in figures.items():
+        name = "f1" if kind == "all" else f"f1_{kind}"
+        # The script prints percent with two decimals.
+        assert 100 * metrics[name] == pytest.approx(expected["FB1"], abs=0.0051)
+
+
+def test_columns_are_parted_as_in_the_data(tmp_path):
+    """So tabs for WNUT-17, whose own script splits at them; a type may then have a space."""
+    path = tiny_tags.write_tagging(tmp_path)
+    for name in ("train", "dev"):
+        file = tmp_path / f"{name}.conll"
+        parted = file.read_text().replace(" ", "\t").replace("animal", "wild animal")
+        file.write_text(parted)
+    task = task_of(path)
+    task.training_rows()
+    model, data = model_of(task), task.read(tmp_path / "dev.conll")
+    words = sum(len(each.words) for each in data.sentences)
+    task.write_predictions(
+        model, np.eye(len(task.labels))[[1] * words], data, tmp_path, "predicted"
+    )
+
+    written = read_conll(tmp_path / "predicted.conll", tag_column=1)
+    assert [each.tags for each in written] == [each.tags for each in data.sentences]
+    lines = (tmp_path / "predicted.conll").read_text().splitlines()
+    assert {line.split("\t")[2] for line in lines if line} == {"B-place"}
+    assert any("\tB-wild animal\t" in line for line in lines)
+
+
+def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
+    task = task_of(tiny_tags.write_tagging(tmp_path))
+    task.training_rows()
+    model_of(task).infer(task.read(tmp_path / "dev.conll"), batch_size=4)
+    assert "tagging: 9/9" in capsys.readouterr().err
+
+
+def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    alone, together = task_of(path), task_of(path, ["data.document_context=true"])
+    windows, longer = examples_of(alone), examples_of(together)
+    assert len(windows.lengths) >= 48 and windows.lengths.mean() < 16
+    assert longer.lengths.mean() > 20
+    # Each of the words has its label once, either way.
+    assert sorted(windows.labels[windows.labels >= 0]) == sorted(longer.labels[longer.labels >= 0])
+    data = together.read(tmp_path / "dev.conll")
+    assert len(data.texts) == 3 and len(data.sentences) == 9
+    # The text goes on after a sentence, but no entity does.
+    tags = [("B-animal", "I-animal"), ("B-animal",)]
+    sentences = [Sentence(("cat", "bird")[-len(each) :], each, row=1) for each in tags]
+    data = TaggedTexts(sentences, by_document=True)
+    assert data.texts == [["cat", "bird", "bird"]]
+    logits = np.eye(5, dtype=np.float32)[[1, 2, 2]]
+    assert together.score(model_of(together), logits, data)["f1"] == 1.0
+
+
+def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    settings = ["data.format=tfds", "data.path=conll2003", "train.max_length=32"]
+    path = tiny_tags.write_tagging(tmp_path)
+    with tfds.testing.mock_data(num_examples=4):
+        task = task_of(path, [*settings, "data.lenient_tags=true"])
+        examples = examples_of(task)
+        (dev,) = task.files("dev").values()
+        data = task.read(dev)
+        strict = task_of(path, settings)
+        with pytest.raises(UserError, match="TFDS conll2003, split train, row .*, word .* after"):
+            strict.training_rows()
+        with pytest.raises(UserError, match="TFDS glue/cola, split train: no feature tokens or w"):
+            task_of(path, [*settings, "data.path=glue/cola"]).training_rows()
+    assert task.labels[:3] == ("O", "B-LOC", "I-LOC")
+    assert (examples.labels >= 0).any() and len(data.sentences) <= 4
+
+
+def test_training_rows_are_sentences(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    examples = examples_of(task_of(path, ["data.train_rows=2", "train.max_length=32"]))
+    sentences = read_conll(tmp_path / "train.conll")[:2]
+    assert (examples.labels >= 0).sum() == sum(len(each.words) for each in sentences)
+
+
+def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / "train.conll").write_text("the O\ncat B-X\n\nthe O\ndog B-Y\n")
+    task = task_of(path, ["data.train_rows=1"])
+    assert len(examples_of(task).lengths) == 1
+    assert task.labels == ("O", "B-X", "I-X", "B-Y", "I-Y")
+
+
+@pytest.mark.parametrize(
+    ("split", "content", "settings", "message"),
+    [
+        ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
+        ("train", "the O\n", [], "all tags are O; there is no entity"),
+        ("dev", "the\ncat\n", [], "line 1: 'the' is no tag"),
+        (
+            "train",
+            "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",
+            [],
+            "line 1: I-animal after O",
+        ),
+        ("train", "cat B-x\n", ["data.document_context=true"], "no -DOCSTART- lines"),
+        (
+            "train",
+            "cat B-x\n",
+            ["data.format=tsv"],
+            "unknown data.format 'tsv'; choose one of conll, tfds",
+        ),
+    ],
+)
+def test_mistakes_are_named(tmp_path, split, content, settings, message):
+    path = tiny_tags.write_tagging(tmp_path)
+    (tmp_path / f"{split}.conll").write_text(content)
+    settings = [*settings, "data.train=train.conll", "data.dev=dev.conll"]
+    with pytest.raises(UserError, match=message):
+        training.finetune(configuration.load(path, settings), tmp_path / "run")
