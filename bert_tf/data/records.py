@@ -7,14 +7,16 @@ is; from then on any can be read.
 
 import array
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 
-from bert_tf.data.crc32c import masked_crc32c
 from bert_tf.errors import UserError
 
+# What is added to a checksum; see `masked_crc32c`.
+_MASK_DELTA = 0xA282EAD8
 _HEADER, _CHECKSUM = 12, 4
 _GZIP_MAGIC = b"\x1f\x8b"
 # Bytes read at a time in search of the records, and records whose lengths are checked at a time.
@@ -65,7 +67,7 @@ class RecordFile:
         """Checks the lengths of the records before number `until`."""
         if not headers:
             return
-        good = masked_crc32c([h[:8] for h in headers]) == _checksums([h[8:] for h in headers])
+        good = _computed(h[:8] for h in headers) == _checksums(h[8:] for h in headers)
         if good.all():
             return
         number = until - len(headers) + int(np.argmin(good))
@@ -100,14 +102,32 @@ class RecordFile:
             data[start + _HEADER : end - _CHECKSUM]
             for start, end in zip(bounds[:-1], bounds[1:], strict=True)
         ]
-        expected = _checksums([data[end - _CHECKSUM : end] for end in bounds[1:]])
-        good = masked_crc32c(records) == expected
+        good = _computed(records) == _checksums(data[end - _CHECKSUM : end] for end in bounds[1:])
         if not good.all():
             raise _damaged(self.path, first + int(np.argmin(good)), "its checksum is wrong")
         return records
 
 
-def _checksums(fields: Sequence[bytes]) -> np.ndarray:
+def masked_crc32c(data: bytes) -> int:
+    """The CRC-32C of some data as TFRecord files hold it.
+
+    Source: tensorflow/core/lib/hash/crc32c.h, which rotates it and adds a constant, so that a
+    checksum of data that hold checksums is still a good one.
+
+    >>> hex(masked_crc32c(b"123456789"))
+    '0xc78ab0e5'
+    """
+    crc = google_crc32c.value(data)
+    return (crc >> 15 | crc << 17) + _MASK_DELTA & 0xFFFFFFFF
+
+
+def _computed(strings: Iterable[bytes]) -> np.ndarray:
+    """The checksum of each string: uint32 [strings]."""
+    return np.fromiter(map(masked_crc32c, strings), np.uint32)
+
+
+def _checksums(fields: Iterable[bytes]) -> np.ndarray:
+    """The checksums that a file holds, each of 4 bytes: uint32 [fields]."""
     return np.frombuffer(b"".join(fields), "<u4")
 
 

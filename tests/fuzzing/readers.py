@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from bert_tf import TextClassifier, config
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
 from bert_tf.data import corpus, tables
-from bert_tf.data.crc32c import masked_crc32c
 from bert_tf.data.record_data import RecordData
+from bert_tf.data.records import masked_crc32c
 from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
 from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.models.encoder_model import EncoderModel
@@ -263,7 +263,7 @@ def _records(scratch: Path) -> Reader:
 
 def _framed(record: bytes) -> bytes:
     length = struct.pack("<Q", len(record))
-    sums = [struct.pack("<I", masked_crc32c([part])[0]) for part in (length, record)]
+    sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, record)]
     return length + sums[0] + record + sums[1]
 
 
