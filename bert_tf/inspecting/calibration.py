@@ -39,13 +39,14 @@ class Calibration(NamedTuple):
             right: bool [predictions].
             bins: their number.
         """
-        place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-        counts = np.bincount(place, minlength=bins)
-        means = (
-            np.bincount(place, weights=values, minlength=bins) / np.maximum(counts, 1)
-            for values in (confidence.astype(np.float64), right.astype(np.float64))
-        )
-        sure, correct = means
+        from sklearn.calibration import calibration_curve
+
+        inner = np.linspace(0, 1, bins + 1)[1:-1]
+        counts = np.bincount(np.searchsorted(inner, confidence), minlength=bins)
+        sure, correct = np.zeros(bins), np.zeros(bins)
+        # It leaves out empty bins.
+        filled = calibration_curve(right.astype(int), confidence, n_bins=bins, pos_label=1)
+        correct[counts > 0], sure[counts > 0] = filled
         error = float(counts @ np.abs(sure - correct) / max(counts.sum(), 1))
         return cls(counts, sure, correct, error)
 
@@ -73,9 +74,10 @@ class Confusions(NamedTuple):
 
         Where there are more classes than `most`, the least frequent ones become one.
         """
+        from sklearn.metrics import confusion_matrix
+
         classes = len(names)
-        counts = np.bincount(given * classes + predicted, minlength=classes**2)
-        counts = counts.reshape(classes, classes)
+        counts = confusion_matrix(given, predicted, labels=range(classes))
         if classes <= most:
             return cls(tuple(names), counts)
         frequent = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")

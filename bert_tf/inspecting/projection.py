@@ -1,7 +1,6 @@
 """Vectors of texts seen in two dimensions: principal components (Pearson 1901)."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -11,36 +10,28 @@ from bert_tf.models import Encoder
 from bert_tf.models.encoder import INPUTS, Encoded
 
 
-class Plane(NamedTuple):
-    """Two directions in which vectors differ most.
+class Plane:
+    """The two directions in which vectors differ most, by scikit-learn's `PCA`.
+
+    An axis may point either way; here its largest part is positive.
+
+    Args:
+        vectors: float [vectors, hidden], three or more.
 
     Attributes:
-        centre: float64 [hidden], the mean of the vectors.
-        axes: float64 [2, hidden], of length 1.
         shares: float64 [2], the share of the vectors' variance along each.
     """
 
-    centre: np.ndarray
-    axes: np.ndarray
-    shares: np.ndarray
+    def __init__(self, vectors: np.ndarray):
+        from sklearn.decomposition import PCA
 
-    @classmethod
-    def of(cls, vectors: np.ndarray) -> "Plane":
-        """The plane of float [vectors, hidden], by singular values.
-
-        An axis may point either way; here its largest part is positive.
-        """
-        vectors = vectors.astype(np.float64)
-        centre = vectors.mean(axis=0)
-        _, lengths, axes = np.linalg.svd(vectors - centre, full_matrices=False)
-        largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-        axes = axes * np.where(largest < 0, -1, 1)
-        variance = lengths**2
-        return cls(centre, axes[:2], variance[:2] / max(variance.sum(), np.finfo(float).tiny))
+        with np.errstate(invalid="ignore"):  # equal vectors have no variance to share
+            self._components = PCA(n_components=2).fit(vectors.astype(np.float64))
+        self.shares = np.nan_to_num(self._components.explained_variance_ratio_)
 
     def places(self, vectors: np.ndarray) -> np.ndarray:
         """float64 [vectors, 2]: where vectors are seen in the plane."""
-        return (vectors - self.centre) @ self.axes.T
+        return self._components.transform(vectors)
 
 
 def pooled(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:

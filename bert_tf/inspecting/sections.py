@@ -75,7 +75,7 @@ def projection(
     """The points in the plane of their two principal components; nothing if they are too few."""
     if len(vectors) < _FEWEST:
         return []
-    plane = Plane.of(vectors)
+    plane = Plane(vectors)
     first, second = (f"component ({share:.1%} of the variance)" for share in plane.shares)
     axes = (f"first {first}", f"second {second}")
     placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
