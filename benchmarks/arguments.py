@@ -1,4 +1,4 @@
-"""What the command lines of the benchmarks have in common, besides `bert_tf.command`."""
+"""What the command lines of the benchmarks have in common, besides `bert_tf.cli.command`."""
 
 import argparse
 from pathlib import Path

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.speed.turns import Contestant, Job, serve, take_turns
 from benchmarks.speed.works import FIXED_WEIGHTS, PRECISIONS, SHARDS
-from bert_tf.command import module_parser, run
+from bert_tf.cli.command import module_parser, run
 
 # Layers, width, and rows x tokens of a step.
 _WORK = {

@@ -22,7 +22,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.config import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
@@ -67,7 +67,7 @@ class Asked(NamedTuple):
 
 
 def main() -> int:
-    """Prints a row for each run; returns the exit code, see `bert_tf.command`."""
+    """Prints a row for each run; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.frozen_accuracy", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     return command.run("frozen_accuracy", parser, None, _work, "stopped")

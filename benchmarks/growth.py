@@ -23,8 +23,8 @@ from rich.table import Table
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
-from bert_tf import command
-from bert_tf.atomic import atomic_path
+from bert_tf.cli import command
+from bert_tf.io.atomic import atomic_path
 from bert_tf.report.png import new_figure, to_png
 
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -40,7 +40,7 @@ def main() -> int:
     """Prints a table for each precision and axis, and draws all of them.
 
     Returns:
-        The exit code, see `bert_tf.command`.
+        The exit code, see `bert_tf.cli.command`.
     """
     parser = command.module_parser("benchmarks.growth", __doc__)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))

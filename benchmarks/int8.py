@@ -27,7 +27,7 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops
 
 from benchmarks.speed import inputs
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.config import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, ServedModel
@@ -43,7 +43,7 @@ _LEAST_UNITS = 64
 
 
 def main() -> int:
-    """Prints a row for each run and number; returns the exit code, see `bert_tf.command`."""
+    """Prints a row for each run and number; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.int8", __doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     return command.run("int8", parser, None, _work, "stopped")

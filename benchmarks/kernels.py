@@ -19,7 +19,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.config.kinds import POLICIES
 from bert_tf.layers.layer_norm import LayerNorm
 
@@ -33,7 +33,7 @@ Way = Callable[[tf.Tensor], tf.Tensor]
 
 
 def main() -> int:
-    """Prints the table; returns the exit code, see `bert_tf.command`."""
+    """Prints the table; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.kernels", __doc__)
     parser.add_argument("--precision", choices=POLICIES, default="bfloat16")
     parser.add_argument("--threads", type=int, default=2)

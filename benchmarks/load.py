@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  its ops
 
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.errors import UserError
 
 WORDS = (
@@ -36,7 +36,7 @@ def main() -> int:
     """Prints what was found.
 
     Returns:
-        The exit code, see `bert_tf.command`; 1 if an answer differed.
+        The exit code, see `bert_tf.cli.command`; 1 if an answer differed.
     """
     parser = command.module_parser("benchmarks.load", __doc__)
     parser.add_argument("saved_model", help="a folder made by an export")

@@ -24,11 +24,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.arguments import existing
-from bert_tf import command
 from bert_tf.checkpoints import names, reading
-from bert_tf.data.corpus import Corpus
-from bert_tf.data.shard_data import ShardData
-from bert_tf.data.shard_writing import write_token_shards
+from bert_tf.cli import command
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.shard_data import ShardData
+from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.demo import docstrings
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.optimization import AdamW, WarmupLinearDecay
@@ -46,7 +46,7 @@ def main() -> int:
     """Prints a table of both losses for each size, and the largest difference of all steps.
 
     Returns:
-        The exit code, see `bert_tf.command`.
+        The exit code, see `bert_tf.cli.command`.
     """
     parser = command.module_parser("benchmarks.loss_curve", __doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "mini"])

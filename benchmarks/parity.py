@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import command
 from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.checkpoints.model_garden_classes import make_encoder
+from bert_tf.cli import command
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.models.encoder import INPUTS
@@ -67,7 +67,7 @@ def main() -> int:
     """Prints one row for each goal.
 
     Returns:
-        The exit code, see `bert_tf.command`; 1 where a goal is missed.
+        The exit code, see `bert_tf.cli.command`; 1 where a goal is missed.
     """
     parser = command.module_parser("benchmarks.parity", __doc__)
     parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)

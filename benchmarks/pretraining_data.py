@@ -33,14 +33,14 @@ from typing import Any
 
 from benchmarks.arguments import existing
 from benchmarks.memory import peak_bytes
-from bert_tf import command
+from bert_tf.cli import command
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _STEPS = 6
 
 
 def main() -> int:
-    """Measures and prints; returns the exit code, see `bert_tf.command`."""
+    """Measures and prints; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.pretraining_data", __doc__)
     parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")
     parser.add_argument("--vocab", type=existing, required=True)
@@ -136,7 +136,7 @@ def fresh(function: Callable, *arguments: Any) -> dict | float | None:
 
 def write_lines(text: Path, documents: int | None, out: Path) -> None:
     """Writes one sentence a line and a blank line between documents."""
-    from bert_tf.data.corpus import Corpus
+    from bert_tf.data.corpora.corpus import Corpus
 
     corpus = itertools.islice(Corpus(text, "document_per_file"), documents)
     out.write_text("\n\n".join("\n".join(document) for document in corpus) + "\n", encoding="utf-8")
@@ -146,8 +146,8 @@ def build_shards(
     text: Path, vocab: Path, out: Path, format: str = "sentence_per_line"
 ) -> dict[str, float]:
     """Text to token shards."""
-    from bert_tf.data.corpus import Corpus
-    from bert_tf.data.shard_writing import write_token_shards
+    from bert_tf.data.corpora.corpus import Corpus
+    from bert_tf.data.corpora.shard_writing import write_token_shards
     from bert_tf.text import Tokenizer
 
     started = time.process_time()
@@ -159,7 +159,7 @@ def read_epochs(shards: Path, batch_size: int, epochs: int) -> dict[str, float]:
     """Token shards to batches."""
     import numpy as np
 
-    from bert_tf.data.shard_data import ShardData
+    from bert_tf.data.corpora.shard_data import ShardData
 
     started = time.process_time()
     data = ShardData(shards, batch_size, _MAX_LENGTH, _PREDICTIONS)
@@ -178,7 +178,7 @@ def write_records(text: Path, vocab: Path, out: Path, times: int) -> dict[str, f
     import json
 
     from bert_tf import config as configuration
-    from bert_tf.data import record_writing
+    from bert_tf.data.records import writing as record_writing
     from bert_tf.text import Tokenizer
 
     path = out.with_suffix(".yaml")
@@ -221,7 +221,7 @@ def run_reference(folder: Path, flags: dict[str, object]) -> dict[str, float]:
 def train_mini(vocab: Path, shards: Path, batch_size: int) -> float:
     """Examples per second of processor time that the training of a mini model takes."""
     import bert_tf
-    from bert_tf.data.shard_data import ShardData
+    from bert_tf.data.corpora.shard_data import ShardData
 
     tokenizer = bert_tf.Tokenizer(vocab)
     sizes = bert_tf.EncoderConfig.preset("bert-mini-uncased", vocab_size=tokenizer.vocab_size)

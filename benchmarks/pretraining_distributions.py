@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arguments import existing
-from bert_tf import command
-from bert_tf.atomic import write_text
+from bert_tf.cli import command
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 
 _MAX_LENGTH, _PREDICTIONS = 128, 20
 _BATCH = 64
@@ -35,7 +35,7 @@ Batch = dict[str, np.ndarray]
 
 
 def main() -> int:
-    """Prints a table; returns the exit code, see `bert_tf.command`."""
+    """Prints a table; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.pretraining_distributions", __doc__)
     parser.add_argument("--text", type=Path, required=True, help="one sentence a line")
     parser.add_argument("--write-text", type=existing, help="a WikiText file to make --text of")
@@ -50,7 +50,7 @@ def main() -> int:
 def _work(arguments: argparse.Namespace) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if arguments.write_text:
-        from bert_tf.data.corpus import Corpus
+        from bert_tf.data.corpora.corpus import Corpus
 
         documents = Corpus(arguments.write_text, "wikitext")
         write_text(arguments.text, "\n\n".join("\n".join(lines) for lines in documents) + "\n")
@@ -78,9 +78,9 @@ def _work(arguments: argparse.Namespace) -> None:
 
 def our_passes(arguments: argparse.Namespace, shards: Path) -> Iterator[Iterable[Batch]]:
     """The first epoch of each of several seeds."""
-    from bert_tf.data.corpus import Corpus
-    from bert_tf.data.shard_data import ShardData
-    from bert_tf.data.shard_writing import write_token_shards
+    from bert_tf.data.corpora.corpus import Corpus
+    from bert_tf.data.corpora.shard_data import ShardData
+    from bert_tf.data.corpora.shard_writing import write_token_shards
     from bert_tf.text import Tokenizer
 
     write_token_shards(
@@ -101,8 +101,8 @@ def our_passes(arguments: argparse.Namespace, shards: Path) -> Iterator[Iterable
 
 def reference_batches(arguments: argparse.Namespace) -> Iterator[Batch]:
     """The reference's examples under our names."""
-    from bert_tf.data.record_format import RecordFormat
-    from bert_tf.data.records import RecordFile
+    from bert_tf.data.records.files import RecordFile
+    from bert_tf.data.records.format import RecordFormat
 
     file = RecordFile(arguments.reference_records)
     format = RecordFormat.of(file)

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.arguments import existing
-from bert_tf import command
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.cli import command
 from bert_tf.models import Encoder
 from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
@@ -63,7 +63,7 @@ class Outputs(NamedTuple):
 
 
 def main() -> int:
-    """Prints both tables; returns the exit code, see `bert_tf.command`."""
+    """Prints both tables; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.real_checkpoint", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
     parser.add_argument("--transformers", action="store_true", help="compare with transformers")

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf import command
-from bert_tf.data.order import Order, Part
-from bert_tf.data.shard_writing import SHARD_TOKENS
+from bert_tf.cli import command
+from bert_tf.data.corpora.order import Order, Part
+from bert_tf.data.corpora.shard_writing import SHARD_TOKENS
 
 TOKEN_BYTES = 2  # of a vocabulary below 65,536 pieces
 BLOCK = 1 << 18  # examples that are followed at a time
@@ -78,7 +78,7 @@ class Reader:
 
 
 def main() -> int:
-    """Prints the tables; returns the exit code, see `bert_tf.command`."""
+    """Prints the tables; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.scaling", __doc__)
     parser.add_argument("--words", type=float, default=3.3e9, help="(%(default)g, the paper's)")
     parser.add_argument("--pieces-per-word", type=float, default=1.3)

@@ -27,7 +27,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.arguments import existing
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import SpanRules, decode
@@ -43,7 +43,7 @@ _LENGTH, _STRIDE, _QUESTION = 384, 128, 64
 
 
 def main() -> int:
-    """Prints what every comparison found; returns the exit code, see `bert_tf.command`."""
+    """Prints what every comparison found; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.squad_decoding", __doc__)
     parser.add_argument("--reference", type=existing, required=True, help="path of run_squad.py")
     parser.add_argument("--data", type=existing, required=True, help="a SQuAD file of version 1.1")
@@ -269,7 +269,7 @@ def _model_logits(run: Path, chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.nd
     """What the model of a run says: float32 [windows, seq_len] each."""
     from bert_tf.checkpoints import reading
     from bert_tf.tasks import loading
-    from bert_tf.tasks.chunks import map_in_chunks
+    from bert_tf.text.parts import map_in_chunks
 
     checkpoint = reading.find(run)
     model = loading.build(checkpoint, checkpoint.folder)

@@ -23,14 +23,14 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from benchmarks.speed import ours, ours_served
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, WORKS
-from bert_tf import command
+from bert_tf.cli import command
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
 
 
 def main() -> int:
-    """Prints the table; returns the exit code, see `bert_tf.command`."""
+    """Prints the table; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.step_profile", __doc__)
     parser.add_argument("--work", choices=WORKS, default="finetune")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")

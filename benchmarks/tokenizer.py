@@ -20,7 +20,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from benchmarks.arguments import existing
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.text import Tokenizer
 
 _THREADS = 2
@@ -28,7 +28,7 @@ _BATCH = 1024
 
 
 def main() -> int:
-    """Measures all contenders and prints a table; returns the exit code, see `bert_tf.command`."""
+    """Measures all contenders and prints a table; gives the exit code (`bert_tf.cli.command`)."""
     parser = command.module_parser("benchmarks.tokenizer", __doc__)
     parser.add_argument("--vocab", type=existing, required=True)
     parser.add_argument("--text", type=existing, required=True, help="file, or folder of files")

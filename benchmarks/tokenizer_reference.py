@@ -25,7 +25,7 @@ from types import ModuleType
 import tensorflow as tf
 
 from benchmarks.arguments import existing
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.text import Tokenizer
 
 _BATCH = 4096
@@ -94,7 +94,7 @@ def main() -> int:
     """Runs every comparison for every vocabulary, cased and lower-cased.
 
     Returns:
-        The exit code, see `bert_tf.command`; 1 if anything differed.
+        The exit code, see `bert_tf.cli.command`; 1 if anything differed.
     """
     parser = command.module_parser("benchmarks.tokenizer_reference", __doc__)
     parser.add_argument("--reference", type=existing, required=True, help="path of tokenization.py")

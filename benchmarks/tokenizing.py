@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.command import module_parser, run
+from bert_tf.cli.command import module_parser, run
 from bert_tf.report.machine import processor
 
 _BATCH = 32

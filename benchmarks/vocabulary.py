@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.arguments import existing
 from benchmarks.memory import peak_bytes
-from bert_tf import command
+from bert_tf.cli import command
 
 _SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -93,7 +93,7 @@ def main() -> int:
     """Runs the trainers one after the other and prints the table.
 
     Returns:
-        The exit code, see `bert_tf.command`.
+        The exit code, see `bert_tf.cli.command`.
     """
     parser = command.module_parser("benchmarks.vocabulary", __doc__)
     files = {"type": existing, "nargs": "+", "required": True}

@@ -2,6 +2,6 @@
 
 import sys
 
-from bert_tf.cli import main
+from bert_tf.cli.parser import main
 
 sys.exit(main())

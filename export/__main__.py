@@ -7,7 +7,7 @@ from bert_tf import cli
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exports one model; returns the exit code, see `bert_tf.command`."""
+    """Exports one model; returns the exit code, see `bert_tf.cli.command`."""
     return cli.main(["export", *(sys.argv[1:] if argv is None else argv)])
 
 

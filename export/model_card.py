@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.export.service import Service, Signature, Tensors
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.quiet import FIXED_WEIGHTS
 
 # Of an example's answer so many entries of each axis are shown.

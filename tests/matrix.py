@@ -25,9 +25,9 @@ from typing import TextIO
 
 import pytest
 
-from bert_tf.atomic import write_text
-from bert_tf.command import module_parser, run
+from bert_tf.cli.command import module_parser, run
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.progress import say
 from tests import tiny
 

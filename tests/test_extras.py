@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from bert_tf.checkpoints import model_garden_classes
-from bert_tf.data.tfds_builders import tfds
+from bert_tf.data.tfds import tfds
 from bert_tf.errors import UserError
 from bert_tf.extras import how_to_install, optional
 from bert_tf.report.png import new_figure

@@ -38,10 +38,10 @@ from rich.table import Table
 from benchmarks import kept
 from benchmarks.allocation import KEEPS_MEMORY, environment
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
-from bert_tf import command
-from bert_tf.atomic import write_text
 from bert_tf.checkout import commit
+from bert_tf.cli import command
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.progress import say
 from bert_tf.report import machine
 
@@ -53,7 +53,7 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 def main() -> int:
-    """Runs what is not done yet, prints the table; returns the exit code, see `bert_tf.command`."""
+    """Runs what is not done yet, prints the table; gives the exit code (`bert_tf.cli.command`)."""
     parser = command.module_parser("benchmarks.quality", __doc__)
     parser.add_argument("--checkpoint", required=True, help="a Hugging Face folder")
     parser.add_argument("--data", type=Path, required=True, help="holds wnut17 and codah")

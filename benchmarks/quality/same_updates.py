@@ -28,9 +28,10 @@ from benchmarks.arguments import existing
 from benchmarks.loss_curve import fit, report_losses, report_weights
 from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from benchmarks.quality.tasks import QualityTask, tasks
-from bert_tf import command, config
+from bert_tf import config
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.tokenizer import read_tokenizer
+from bert_tf.cli import command
 from bert_tf.data.batching import training_batches
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder
@@ -44,7 +45,7 @@ from bert_tf.training.scoring import score
 
 
 def main() -> int:
-    """Prints losses and the largest differences; returns the exit code, see `bert_tf.command`."""
+    """Prints losses and the largest differences; gives the exit code (`bert_tf.cli.command`)."""
     parser = command.module_parser("benchmarks.quality.same_updates", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, metavar="FOLDER")
     parser.add_argument("--data", type=existing, help="holds wnut17")

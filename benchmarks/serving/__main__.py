@@ -31,7 +31,7 @@ from benchmarks.serving.texts import FILES, TASKS, texts
 from benchmarks.speed.results import reached
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.works import ways
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.errors import UserError
 from bert_tf.progress import say
 
@@ -54,7 +54,7 @@ def main() -> int:
     """Prints three tables for each task and precision.
 
     Returns:
-        The exit code, see `bert_tf.command`.
+        The exit code, see `bert_tf.cli.command`.
     """
     parser = command.module_parser("benchmarks.serving", __doc__)
     parser.add_argument("--checkpoint", type=existing, required=True, help="a Hugging Face folder")

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from benchmarks.soak.faults import FAULTS, Fault
 from benchmarks.soak.runs import CHECKPOINT_STEPS, Run, same, write_experiment
-from bert_tf import command
-from bert_tf.atomic import make_folder
+from bert_tf.cli import command
+from bert_tf.io.atomic import make_folder
 
 SPACING = 20  # steps in which one fault happens
 LATEST = 60.0  # seconds that a worker comes late
@@ -54,7 +54,7 @@ def main() -> int:
     """Prints a table.
 
     Returns:
-        The exit code, see `bert_tf.command`; 1 if anything was lost.
+        The exit code, see `bert_tf.cli.command`; 1 if anything was lost.
     """
     parser = command.module_parser("benchmarks.soak", __doc__)
     parser.add_argument("--times", type=int, default=20, help="faults of each kind (%(default)s)")

@@ -28,16 +28,16 @@ from benchmarks.speed.results import OURS, UNKNOWN, Measured, Result, draw, summ
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
-from bert_tf import command
-from bert_tf.atomic import make_folder
 from bert_tf.checkout import commit
+from bert_tf.cli import command
+from bert_tf.io.atomic import make_folder
 
 # A difference between outputs above this, as a root mean square, is not noise of the precision.
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}
 
 
 def main() -> int:
-    """Prints the tables; returns the exit code, see `bert_tf.command`."""
+    """Prints the tables; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("benchmarks.speed", __doc__)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from benchmarks import kept
 from benchmarks.speed.works import PRECISIONS, SHARE_OF_PEAK, WORKS
-from bert_tf.atomic import atomic_path, write_text
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.report.png import new_figure, to_png
 
 OURS = "bert_tf"

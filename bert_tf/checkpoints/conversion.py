@@ -9,13 +9,13 @@ from types import ModuleType
 import keras
 import numpy as np
 
-from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import google, huggingface, model_garden, native, plain_json, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint, listed
 from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path
 from bert_tf.progress import say, warn
 from bert_tf.text import Tokenizer
 

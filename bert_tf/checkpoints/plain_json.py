@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.files import read_text
 
 # The key of another format's configuration under which we keep what that format cannot say.
 EXTRA_KEY = "bert_tf"

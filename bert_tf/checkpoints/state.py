@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from bert_tf.files import checksum
+from bert_tf.io.files import checksum
 
 STATE_FILE = "state.json"
 KEPT = "kept"

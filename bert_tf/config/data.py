@@ -33,7 +33,8 @@ class PretrainingData:
     # wikipedia/20230601.en.
     path: FilePath | tuple[FilePath, ...]
     # How the text is written: sentence_per_line, document_per_file, jsonl, wikitext or tfds (see
-    # `bert_tf.data.corpus`); or token_shards or tfrecord, what `bert-tf pretrain-data` made of it.
+    # `bert_tf.data.corpora.corpus`); or token_shards or tfrecord, what `bert-tf pretrain-data` made
+    # of it.
     format: str
     # Part of a TFDS data set, in its own notation, such as train[:10%].
     split: str = "train"

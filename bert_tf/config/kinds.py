@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from bert_tf.typed import PATH, Above, AtLeast, Between
+from bert_tf.config.typed import PATH, Above, AtLeast, Between
 
 # What a configuration calls a precision -> Keras's dtype policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}

@@ -6,13 +6,13 @@ import typing
 from collections.abc import Sequence
 from typing import Literal, overload
 
-from bert_tf import yaml_files
+from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.run import PRETRAINING, FinetuningRun, PretrainingRun, RunConfig
+from bert_tf.config.typed import build, fit
+from bert_tf.config.yaml_files import Tree
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
-from bert_tf.typed import build, fit
-from bert_tf.yaml_files import Tree
 
 # Keys of `train` that a process has one value of.
 _NOT_SEARCHED = ("deterministic", "strategy", "tpu")

@@ -4,12 +4,12 @@ import dataclasses
 import itertools
 from typing import Literal, Self
 
-from bert_tf import yaml_files
+from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData, PretrainingData
 from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
+from bert_tf.config.typed import NOT_A_KEY, plain
 from bert_tf.errors import UserError
-from bert_tf.typed import NOT_A_KEY, plain
 
 # The only task that no family has: what all of them start from.
 PRETRAINING = "pretraining"

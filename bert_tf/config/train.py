@@ -7,8 +7,8 @@ import dataclasses
 from typing import Annotated, Literal
 
 from bert_tf.config.kinds import Count, Positive, Share
+from bert_tf.config.typed import AtLeast, Between
 from bert_tf.errors import UserError
-from bert_tf.typed import AtLeast, Between
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bert_tf.atomic import write_text
 from bert_tf.demo.ask import ASK
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.progress import say, stages
 
 VOCABULARY_SIZE = 4000

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_tf.atomic import write_text
 from bert_tf.demo.docstrings import Passage
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 
 # Examples of one class: 1,002 a split with the demo's six classes. So few labels do not teach
 # what all the words mean, which is what pre-training is for; an accuracy on 1,002 has a standard

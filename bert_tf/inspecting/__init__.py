@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.given import check_rows
@@ -13,6 +12,7 @@ from bert_tf.inspecting.markup import Html, tag
 from bert_tf.inspecting.page import page, section
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject
+from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
 from bert_tf.progress import Progress, say
 from bert_tf.tasks.task_model import TaskModel

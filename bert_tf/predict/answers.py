@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.asking import Outputs
 from bert_tf.asking.texts import characters
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.predict.rows import Row, list_of, text_of
 
 # Outputs that are offsets into a text.

@@ -11,9 +11,9 @@ import keras
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.atomic import atomic_path, write_text
 from bert_tf.checkout import commit
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.progress import say, warn
 from bert_tf.report import machine
 from bert_tf.report.ablations import find_ablations

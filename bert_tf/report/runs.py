@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints import reading
 from bert_tf.config import PRETRAINING, RunConfig
-from bert_tf.data.json_files import read_json
+from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.models import EncoderConfig
 from bert_tf.report.curves import Curves, read_curves

@@ -14,7 +14,8 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.tokenizer import tokenizer_of
-from bert_tf.data.json_files import read_json
+from bert_tf.config.typed import plain
+from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.models import Encoder, PreTrainer
@@ -25,7 +26,6 @@ from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
-from bert_tf.typed import plain
 
 Model = TypeVar("Model", bound=TaskModel)
 

@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, tensors_of
-from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
@@ -28,6 +27,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
+from bert_tf.io.atomic import atomic_path
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bert_tf.text.groups import MAX_BYTES, map_in_groups
 from bert_tf.text.packing import Features, Preprocessor
+from bert_tf.text.parts import MAX_BYTES, map_in_groups
 from bert_tf.text.tokenizer import Tokenizer
 
 

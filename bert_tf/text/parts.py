@@ -1,9 +1,55 @@
-"""Work on many rows, some of them at a time."""
+"""Work on any number of rows in bounded memory: some of them at a time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
+
+# Bytes of text that are tokenized at a time; that takes some 25 times as much memory.
+MAX_BYTES = 8_000_000
+# Tokens, padding included, that a model is given at a time; attention of BERT-base on so many
+# windows of 384 tokens takes some 200 MB.
+MAX_TOKENS = 16_384
+
+
+def map_in_groups(
+    function: Callable[[Mapping[str, tf.Tensor]], Any],
+    texts: Mapping[str, tf.Tensor],
+    max_bytes: int = MAX_BYTES,
+) -> Any:
+    """`function` of all rows, a bounded number of bytes at a time; what it gives is joined.
+
+    Args:
+        function: as for `map_in_parts`.
+        texts: each string [batch].
+        max_bytes: most bytes in a group of rows; a row with more is a group by itself.
+    """
+    sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
+    ends = tf.cumsum(sizes)
+    before = tf.concat([tf.zeros([1], tf.int64), ends], axis=0)
+
+    def stop_after(start: tf.Tensor) -> tf.Tensor:
+        fitting = tf.searchsorted(ends, [before[start] + max_bytes], side="right")[0]
+        return tf.maximum(fitting, start + 1)
+
+    return map_in_parts(function, texts, stop_after)
+
+
+def map_in_chunks(
+    function: Callable[[Mapping[str, tf.Tensor]], Any],
+    inputs: Mapping[str, tf.Tensor],
+    max_tokens: int = MAX_TOKENS,
+) -> Any:
+    """`function` of all rows, a bounded number of them at a time.
+
+    Args:
+        function: as for `map_in_parts`, of as many rows as it is given.
+        inputs: tensors [rows, seq_len].
+        max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
+    """
+    length = tf.shape(next(iter(inputs.values())))[1]
+    per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
+    return map_in_parts(function, inputs, lambda start: start + per_chunk)
 
 
 def map_in_parts(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.files import read_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

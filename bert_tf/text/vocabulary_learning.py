@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.text.alphabet import character_pieces
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
-from bert_tf.files import open_maybe_gzipped
+from bert_tf.io.files import open_maybe_gzipped
 from bert_tf.text import characters, preparing
 
 # Called with what is being done, how much of it is done, and how much there is.

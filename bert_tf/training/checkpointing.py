@@ -13,13 +13,13 @@ from typing import Any
 
 import keras
 
-from bert_tf.atomic import atomic_path, remove_folder
 from bert_tf.checkpoints import names, native, tensors
 from bert_tf.checkpoints.checkpoint import listed
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.of_run import newest_sound, step_folder, step_folders
 from bert_tf.checkpoints.state import KEPT, UNREADABLE, damage, read_state, write_state
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path, remove_folder
 from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"

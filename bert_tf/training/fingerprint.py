@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from bert_tf.config import PretrainingRun
 from bert_tf.data.batching import TrainingRows
-from bert_tf.data.corpus import Corpus
-from bert_tf.data.pretraining_data import open_corpus
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.pretraining_data import open_corpus
 from bert_tf.errors import UserError
-from bert_tf.files import checksum
+from bert_tf.io.files import checksum
 from bert_tf.text import Tokenizer
 
 # Rows that are laid side by side, and padded, at a time.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.atomic import atomic_path
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path
 from bert_tf.progress import warn
 from bert_tf.training.callbacks import StepCallback
 from bert_tf.training.evaluations import Metrics, has_finite_loss

@@ -9,17 +9,17 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.atomic import remove_folder, write_text
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import PretrainingRun
-from bert_tf.data.corpus import TFRECORD, TOKEN_SHARDS
-from bert_tf.data.pretraining_data import open_data, shards_folder
-from bert_tf.data.record_data import RecordData
-from bert_tf.data.shard_data import ShardData
-from bert_tf.data.shard_writing import check_out
-from bert_tf.data.token_shards import MANIFEST
+from bert_tf.data.corpora.corpus import TFRECORD, TOKEN_SHARDS
+from bert_tf.data.corpora.pretraining_data import open_data, shards_folder
+from bert_tf.data.corpora.shard_data import ShardData
+from bert_tf.data.corpora.shard_writing import check_out
+from bert_tf.data.corpora.token_shards import MANIFEST
+from bert_tf.data.records.data import RecordData
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.atomic import remove_folder, write_text
+from bert_tf.io.files import read_text
 from bert_tf.models import PreTrainer
 from bert_tf.optimization import make_optimizer
 from bert_tf.progress import say

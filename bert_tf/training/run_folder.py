@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from bert_tf import config as configuration
-from bert_tf.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
 from bert_tf.config import RunConfig
-from bert_tf.data.json_files import read_json
+from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
+from bert_tf.io.refusals import explained
 from bert_tf.progress import say
-from bert_tf.refusals import explained
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import Kind, settle, with_casing_of

@@ -13,13 +13,13 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bert_tf.atomic import atomic_path, remove_folder, write_text
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config import FinetuningRun, RunConfig
-from bert_tf.data.json_files import read_json, value_at
+from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.atomic import atomic_path, remove_folder, write_text
+from bert_tf.io.files import read_text
 from bert_tf.progress import say, warn
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged

@@ -11,13 +11,13 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from bert_tf import command
-from bert_tf.atomic import atomic_path
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import ENCODER
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.cli import command
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path
 from bert_tf.models import Encoder
 from bert_tf.progress import say
 
@@ -25,7 +25,7 @@ WAYS = ("left_to_right", "right_to_left")
 
 
 def main() -> int:
-    """Writes the checkpoint; returns the exit code, see `bert_tf.command`."""
+    """Writes the checkpoint; returns the exit code, see `bert_tf.cli.command`."""
 
     parser = command.module_parser("experiments.pretraining.side_by_side", __doc__)
     for way in WAYS:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf import command
+from bert_tf.cli import command
 from bert_tf.errors import UserError
 from bert_tf.progress import say, warn
 from bert_tf.report import report
@@ -37,7 +37,7 @@ class _Parser(command.Parser):
 
 
 def main() -> int:
-    """Does all jobs; returns the exit code, see `bert_tf.command`."""
+    """Does all jobs; returns the exit code, see `bert_tf.cli.command`."""
     stopped = "stopped; start the same command again to go on"
     return command.run("experiments.small", _parser(), None, _work, stopped)
 

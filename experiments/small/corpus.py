@@ -13,16 +13,16 @@ import itertools
 import sys
 from pathlib import Path
 
-from bert_tf import command
-from bert_tf.atomic import atomic_path
-from bert_tf.data.corpus import Corpus
+from bert_tf.cli import command
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.io.atomic import atomic_path
 
 # Sentences in a chapter.
 _CHAPTER = 200
 
 
 def main() -> int:
-    """Writes the corpus; returns the exit code, see `bert_tf.command`."""
+    """Writes the corpus; returns the exit code, see `bert_tf.cli.command`."""
     parser = command.module_parser("experiments.small.corpus", __doc__)
     parser.add_argument("--novels", required=True, metavar="DIR", help="text files, one a novel")
     parser.add_argument("--wikitext", nargs="+", default=[], metavar="FILE", help="as it comes")

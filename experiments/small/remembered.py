@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from bert_tf.atomic import write_text
 from bert_tf.checkpoints.plain_json import read_object
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from experiments.small.job import Sources
 
 _FILE = "sources.json"

@@ -11,14 +11,14 @@ import json
 import sys
 from pathlib import Path
 
-from bert_tf import command
-from bert_tf.atomic import write_text
+from bert_tf.cli import command
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.squad import read_squad
 
 
 def main() -> int:
-    """Writes the two files; returns the exit code, see `bert_tf.command`."""
+    """Writes the two files; returns the exit code, see `bert_tf.cli.command`."""
 
     def work(given: argparse.Namespace) -> None:
         split(given.file, given.train, given.out, given.version)

@@ -6,8 +6,8 @@ Words are numbers in the order of the corpus: the token after id n in a document
 import functools
 import random
 
-from bert_tf.data.shard_writing import write_token_shards
-from bert_tf.data.token_shards import TokenShards
+from bert_tf.data.corpora.shard_writing import write_token_shards
+from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.text import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

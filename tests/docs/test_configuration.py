@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import yaml_files
-from bert_tf.config import data, model, train
+from bert_tf.config import data, model, train, yaml_files
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import cli, command
+from bert_tf import cli
 from bert_tf import config as configuration
+from bert_tf.cli import command
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "experiments"
@@ -58,7 +59,7 @@ def commands(text: str):
 )
 def test_the_commands_that_it_names_can_be_read(path, monkeypatch):
     def only_read(program, parser, argv, work, stopped):
-        """In the place of `bert_tf.command.run`: mistakes are raised, and no work is done."""
+        """In the place of `bert_tf.cli.command.run`: mistakes are raised, and no work is done."""
         given.append(parser.parse_args(argv))
         return 0
 

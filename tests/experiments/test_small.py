@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import config as configuration
-from bert_tf.data.corpus import Corpus
+from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.report.paper import BENCHMARKS
 from experiments.small import __main__ as small

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.cli import main
+from bert_tf.cli.parser import main
 from tests.export import odd_texts
 from tests.export.conftest import TASKS
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import MaskedLM
-from bert_tf.data.every_token import EveryToken
+from bert_tf.data.corpora.every_token import EveryToken
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import asking, predict
-from bert_tf.cli import main
+from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from bert_tf.predict import rows as reading
 from tests import tiny

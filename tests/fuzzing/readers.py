@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from bert_tf import TextClassifier, config
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
-from bert_tf.data import corpus, tables
-from bert_tf.data.record_data import RecordData
-from bert_tf.data.records import masked_crc32c
-from bert_tf.data.token_shards import MANIFEST, TRAIN, TokenShards
+from bert_tf.data import tables
+from bert_tf.data.corpora import corpus
+from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
+from bert_tf.data.records.data import RecordData
+from bert_tf.data.records.files import masked_crc32c
 from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay

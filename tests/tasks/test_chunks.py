@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.chunks import map_in_chunks
+from bert_tf.text.parts import map_in_chunks
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import config as configuration
 from bert_tf.config import RunConfig
-from bert_tf.data import pretraining_data
+from bert_tf.data.corpora import pretraining_data
 from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.training.lives import Nursery

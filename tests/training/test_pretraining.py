@@ -10,9 +10,9 @@ import pytest
 from bert_tf import LAMB, AdamW, training
 from bert_tf import config as configuration
 from bert_tf.checkpoints import of_run, tensors
-from bert_tf.data import pretraining_data
-from bert_tf.data.record_writing import write_records
-from bert_tf.data.token_shards import TokenShards
+from bert_tf.data.corpora import pretraining_data
+from bert_tf.data.corpora.token_shards import TokenShards
+from bert_tf.data.records.writing import write_records
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from bert_tf.training import pretraining

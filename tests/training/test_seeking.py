@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bert_tf.data.batching import EncodedRows, training_batches
-from bert_tf.data.corpus import Corpus
-from bert_tf.data.shard_data import ShardData
-from bert_tf.data.shard_writing import write_token_shards
-from bert_tf.data.token_shards import TokenShards
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.shard_data import ShardData
+from bert_tf.data.corpora.shard_writing import write_token_shards
+from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.text import Tokenizer
 from tests import tiny
 

@@ -12,9 +12,9 @@ from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
+from bert_tf.text.parts import map_in_chunks
 
 Pooling = Literal["cls", "mean", "pooled"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)

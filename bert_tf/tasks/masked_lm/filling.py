@@ -5,17 +5,16 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.export.service import Tensors
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.task_model import Network
 from bert_tf.text import Tokenizer, slide
-from bert_tf.text.groups import map_in_groups
+from bert_tf.text.parts import map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26
 
 # How far from a [MASK] the token stands that predicts it: where a model reads in one direction,
-# every token has learned to tell the one that is read next (`bert_tf.data.every_token`).
+# every token has learned to tell the one that is read next (`bert_tf.data.corpora.every_token`).
 _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.asking import Outputs
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier

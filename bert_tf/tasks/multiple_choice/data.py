@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.data.json_lines import read_json_lines, whole_text
 from bert_tf.data.tables import read_table, read_tsv
+from bert_tf.data.tables.json_lines import read_json_lines, whole_text
 from bert_tf.errors import UserError
 
 FORMATS = ("swag", "codah", "jsonl")

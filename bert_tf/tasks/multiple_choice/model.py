@@ -13,16 +13,16 @@ from bert_tf.asking.texts import Text, encoded, plain
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.multiple_choice.data import Choices
 from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
 from bert_tf.text import GroupPreprocessor, Tokenizer
+from bert_tf.text.parts import map_in_chunks
 
 # Rows that are tokenized at a time.
 _CHUNK = 256

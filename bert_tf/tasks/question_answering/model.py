@@ -13,11 +13,10 @@ from bert_tf.asking import Outputs, batches, each_answer, rows_of
 from bert_tf.asking.texts import characters, plain
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
@@ -30,6 +29,7 @@ from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
+from bert_tf.text.parts import map_in_chunks
 
 _EXAMPLE = {
     "question": ["Where does the river rise?"],

@@ -16,11 +16,11 @@ from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import mean, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.predict.rows import Row, text_of
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import Answers, decode
 from bert_tf.tasks.question_answering.squad import Question
 from bert_tf.text import QuestionWindows
+from bert_tf.text.parts import map_in_chunks
 
 # Best answers that are told.
 _TOLD = 5

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.atomic import write_text
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.models import Encoder
 from bert_tf.progress import warn
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData

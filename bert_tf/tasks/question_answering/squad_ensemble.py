@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import command
-from bert_tf.atomic import write_text
-from bert_tf.data.json_files import read_json
+from bert_tf.cli import command
+from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.progress import print_metrics
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
@@ -29,7 +29,7 @@ from bert_tf.tasks.question_answering.squad import read_squad
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the answers; returns the exit code, see `bert_tf.command`."""
+    """Writes the answers; returns the exit code, see `bert_tf.cli.command`."""
 
     def work(arguments: argparse.Namespace) -> None:
         data = Path(arguments.data) if arguments.data else None

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import command
-from bert_tf.atomic import write_text
-from bert_tf.data.json_files import read_json, value_at
-from bert_tf.data.json_lines import whole_text
+from bert_tf.cli import command
+from bert_tf.data.tables.json_files import read_json, value_at
+from bert_tf.data.tables.json_lines import whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
 from bert_tf.progress import Progress, say
 from bert_tf.tasks.question_answering.squad import Answer, Question, squad_json
 
@@ -28,7 +28,7 @@ WORDS = 400
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Converts one file; returns the exit code, see `bert_tf.command`."""
+    """Converts one file; returns the exit code, see `bert_tf.cli.command`."""
 
     def work(given: argparse.Namespace) -> None:
         convert(given.questions, given.evidence, given.out, given.words)

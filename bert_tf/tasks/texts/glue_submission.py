@@ -11,10 +11,10 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf import command
-from bert_tf.atomic import atomic_path
+from bert_tf.cli import command
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.atomic import atomic_path
+from bert_tf.io.files import read_text
 from bert_tf.progress import say
 
 # Number of rows of each test set, and an answer that is valid for any of them. That of WNLI is the
@@ -36,7 +36,7 @@ _HEADER = "index\tprediction"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the zip; returns the exit code, see `bert_tf.command`."""
+    """Writes the zip; returns the exit code, see `bert_tf.cli.command`."""
 
     def work(arguments: argparse.Namespace) -> None:
         submit([Path(run) for run in arguments.runs], Path(arguments.out), arguments.fill)

@@ -15,11 +15,11 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
+from bert_tf.text.parts import map_in_chunks
 
 # Texts that are tokenized at a time.
 _CHUNK = 1024

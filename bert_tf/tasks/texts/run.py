@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.atomic import write_text
+from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.texts import text_files
 from bert_tf.tasks.texts.config import TextData

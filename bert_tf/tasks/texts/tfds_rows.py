@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.tfds_builders import one_line, read_rows, tfds, tfds_builder
+from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
 from bert_tf.progress import warn
 from bert_tf.tasks.texts.glue_tasks import GLUE

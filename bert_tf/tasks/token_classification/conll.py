@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.errors import UserError
-from bert_tf.files import read_text
+from bert_tf.io.files import read_text
 from bert_tf.tasks.token_classification.tag_schemes import Tag, parse
 from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
 

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.token_classification.tag_schemes import parse, tag_of
+from bert_tf.text.parts import map_in_chunks
 from bert_tf.text.rows import positions, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
 

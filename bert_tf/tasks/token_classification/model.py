@@ -18,7 +18,7 @@ from bert_tf.asking import Answers, Outputs, batches, each_answer
 from bert_tf.asking.texts import Text, characters, plain
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
-from bert_tf.json_values import as_json
+from bert_tf.io.json_values import as_json
 from bert_tf.layers.dropout import Dropout
 from bert_tf.layers.linear import Linear
 from bert_tf.models import Encoder

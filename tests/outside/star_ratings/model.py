@@ -13,9 +13,9 @@ from bert_tf.asking import Answers, Outputs, batches, each_answer
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
-from bert_tf.tasks.chunks import map_in_chunks
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.text.parts import map_in_chunks
 from star_ratings.reviews import Reviews
 
 _EXAMPLE = {"review": ["The soup was cold."]}

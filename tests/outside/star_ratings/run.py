@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf import Encoder, Tokenizer
-from bert_tf.atomic import write_text
+from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task
 from star_ratings.config import StarRatingData
 from star_ratings.model import StarRater

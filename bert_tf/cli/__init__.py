@@ -1,0 +1,3 @@
+"""The command line: the parser, what the commands do, and what scripts of ours share."""
+
+from bert_tf.cli.parser import main as main

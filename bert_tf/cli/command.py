@@ -1,0 +1,116 @@
+"""What the command lines have in common: how arguments are read and how a command ends."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from bert_tf.errors import UserError
+from bert_tf.io.refusals import is_disk_full, is_out_of_memory
+from bert_tf.progress import news
+
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  2    a mistake, such as a missing file, told in one line on standard error
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM; training has saved its last step
+  any other is a bug"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose mistakes are UserErrors, and whose help ends with examples and exit codes.
+
+    Every command has the option `--quiet`; where there are commands below one, it may be given
+    before or after their names.
+
+    Args:
+        epilog: the examples, whose lines are kept.
+        **kwargs: as for argparse.
+    """
+
+    def __init__(self, epilog: str = "", **kwargs: Any):
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            epilog=f"{epilog}\n\n{_EXIT_CODES}".lstrip(),
+            **kwargs,
+        )
+        self.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            # A default would undo what was given before the name of a command.
+            default=argparse.SUPPRESS,
+            help="tell neither progress nor news, only results, warnings and errors",
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def _is_no_retracing(record: logging.LogRecord) -> bool:
+    return "retracing" not in record.getMessage()
+
+
+def module_parser(module: str, doc: str) -> Parser:
+    """The parser of `python -m module`, whose docstring is the description, with its examples."""
+    return Parser(prog=f"python -m {module}", description=doc.strip())
+
+
+def run(
+    program: str,
+    parser: Parser,
+    argv: Sequence[str] | None,
+    work: Callable[[argparse.Namespace], None],
+    stopped: str,
+) -> int:
+    """Does the work of a command.
+
+    Args:
+        program: the command's name, which begins the line that tells a mistake.
+        parser: reads the arguments.
+        argv: the command line without the program's name; None is that of the process.
+        work: does what the arguments say, those of `parser` but `--quiet`.
+        stopped: what to tell after Ctrl-C.
+
+    Returns:
+        The exit code of the process, as the help lists them.
+    """
+
+    def say(message: str) -> None:
+        print(f"{program}: {message}", file=sys.stderr)
+
+    # Each training of a search is traced anew, and TensorFlow takes that for a mistake.
+    logging.getLogger("tensorflow").addFilter(_is_no_retracing)
+    try:
+        arguments = parser.parse_args(argv)
+        quiet = vars(arguments).pop("quiet", False)
+        with news(wanted=not quiet):
+            work(arguments)
+        sys.stdout.flush()
+    except UserError as error:
+        say(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say(stopped)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has enough of it, as `head` does. What Python still wants to
+        # write at its exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
+        if is_disk_full(error):
+            say("error: the disk is full; free some space and start the same command again")
+        elif is_out_of_memory(error):
+            say(
+                "error: the memory is not enough; lower train.batch_size or train.max_length, "
+                "raise train.accumulation_steps, or take a smaller model"
+            )
+        else:
+            raise
+        return 2
+    return 0

@@ -1,0 +1,437 @@
+"""The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
+
+Here is what may be written and the help; `bert_tf.cli.commands` does it.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import bert_tf
+from bert_tf.cli import commands
+from bert_tf.cli.command import Parser, run
+from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
+from bert_tf.quiet import check_backend
+
+PROGRAM = "bert-tf"
+
+_EXAMPLES = """\
+from text to answers:
+  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt
+  bert-tf pretrain pretraining.yaml --out runs/pretraining
+  bert-tf finetune reviews.yaml --out runs/reviews
+  bert-tf evaluate runs/reviews
+  bert-tf export runs/reviews --out saved_models/reviews
+  bert-tf predict saved_models/reviews "what a lovely film"
+
+or see all of it happen in a few minutes, on text that is on every machine:
+  bert-tf demo
+
+`bert-tf COMMAND --help` tells more of each, with examples."""
+
+_STOPPED = "stopped; start the same command again: training goes on from its last checkpoint"
+_PRETRAINING_CONFIG = "a configuration of task pretraining"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; `argv` is the command line without the program's name.
+
+    Returns:
+        The exit code of the process, see `bert_tf.cli.command`.
+    """
+
+    def work(arguments: argparse.Namespace) -> None:
+        check_backend()
+        arguments.handler(arguments)
+
+    return run(PROGRAM, _parser(), argv, work, _STOPPED)
+
+
+class _Parser(Parser):
+    """Takes texts that stand behind an option too, as argparse does only since Python 3.13."""
+
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        arguments, rest = self.parse_known_args(args, namespace)
+        if not hasattr(arguments, "texts") or any(each.startswith("-") for each in rest):
+            if rest:
+                self.error(f"unrecognized arguments: {' '.join(rest)}")
+            return arguments
+        arguments.texts = [*arguments.texts, *rest]
+        return arguments
+
+
+def _parser() -> Parser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_demo(subparsers)
+    _add_vocab(subparsers)
+    _add_pretrain_data(subparsers)
+    _add_pretrain(subparsers)
+    _add_finetune(subparsers)
+    _add_evaluate(subparsers)
+    _add_predict(subparsers)
+    _add_export(subparsers)
+    _add_convert(subparsers)
+    _add_report(subparsers)
+    _add_inspect(subparsers)
+    return parser
+
+
+def _command(
+    subparsers: argparse._SubParsersAction,
+    handler: Callable[[argparse.Namespace], None],
+    name: str,
+    summary: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"examples:\n{examples}",
+    )
+    parser.set_defaults(handler=handler)
+    return parser
+
+
+def _add_demo(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.demo,
+        "demo",
+        "the whole way on real text, in minutes on 2 cores",
+        "  bert-tf demo\n  bert-tf demo --out /tmp/demo",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default="runs/demo", help="folder of its results (%(default)s)"
+    )
+
+
+def _add_vocab(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.vocab,
+        "vocab",
+        "learn a WordPiece vocabulary from text files",
+        "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
+        "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased\n"
+        "  bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt",
+    )
+    parser.add_argument(
+        "--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files"
+    )
+    parser.add_argument(
+        "--format",
+        choices=CORPUS_FORMATS,
+        help="how the texts are written in them, as for data.format of a pre-training; by default "
+        "all that a file holds is text",
+    )
+    parser.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
+    parser.add_argument(
+        "--cased", action="store_true", help="keep capitals and accents (otherwise lower-cased)"
+    )
+
+
+def _add_pretrain_data(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.pretrain_data,
+        "pretrain-data",
+        "tokenize a corpus once, for any number of pre-trainings",
+        "  bert-tf pretrain-data pretraining.yaml --out tokens\n"
+        "  bert-tf pretrain-data pretraining.yaml --out records --tfrecords "
+        "--set train.max_length=512\n"
+        "  bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam "
+        "--runner=FlinkRunner --flink_master=HOST:8081",
+    )
+    parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+    _add_settings(parser)
+    parser.add_argument(
+        "--tfrecords",
+        action="store_true",
+        help="write TFRecords of ready examples (data.dupe_factor times each document) instead",
+    )
+    parser.add_argument(
+        "--naming",
+        choices=("google", "model_garden"),
+        default="google",
+        help="whose names the features of TFRecords have (%(default)s)",
+    )
+    parser.add_argument(
+        "--beam",
+        metavar="FLAG",
+        nargs=argparse.REMAINDER,
+        help="run as an Apache Beam pipeline; all that follows are Beam's own flags (without any, "
+        "it runs here). The files are the same",
+    )
+
+
+def _add_pretrain(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.pretrain,
+        "pretrain",
+        "pre-train BERT on text; started again, it goes on where it stopped",
+        "  bert-tf pretrain pretraining.yaml --out runs/pretraining\n"
+        "  bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000\n"
+        "  bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker "
+        "--workers one:2222 other:2222 --worker 0",
+    )
+    _add_run_arguments(parser, _PRETRAINING_CONFIG)
+
+
+def _add_finetune(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.finetune,
+        "finetune",
+        "fine-tune BERT for a task; started again, it goes on where it stopped",
+        "  bert-tf finetune reviews.yaml --out runs/reviews\n"
+        "  bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5\n"
+        "  bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'\n"
+        "  bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy",
+    )
+    _add_run_arguments(parser, "a configuration of any task but pretraining")
+
+
+def _add_evaluate(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.evaluate,
+        "evaluate",
+        "measure a run on its dev data or other data; prints and writes metrics, and predictions",
+        "  bert-tf evaluate runs/reviews\n"
+        "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
+
+
+def _add_predict(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.predict,
+        "predict",
+        "ask a model: strings in, answers out as JSON lines",
+        '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
+        "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
+        "  bert-tf predict saved_models/squad --input questions.jsonl\n"
+        '    with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}\n'
+        '  bert-tf predict saved_models/names "Ada lived in London" --signature entities\n'
+        "  head texts.txt | bert-tf predict saved_models/reviews --input -\n"
+        '  bert-tf predict runs/reviews "what a lovely film"',
+    )
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a SavedModel, a run folder, a .keras file, a checkpoint with its head, or a name on "
+        "the Hugging Face Hub",
+    )
+    parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
+    )
+    parser.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+    parser.add_argument(
+        "--signature",
+        metavar="NAME",
+        default="serving_default",
+        help="how the model is asked, where it has several signatures (%(default)s)",
+    )
+
+
+def _add_export(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.export,
+        "export",
+        "write a SavedModel that takes strings and returns answers",
+        "  bert-tf export runs/reviews --out saved_models/reviews\n"
+        "  bert-tf export reviews.keras --out saved_models/reviews --version 2\n"
+        "  bert-tf export runs/reviews --out saved_models/fast --freeze --precision bfloat16\n"
+        "  bert-tf export org/mrpc-model --out saved_models/mrpc --pair\n"
+        "  bert-tf export runs/pretraining --out saved_models/fill --kind mlm\n"
+        "  bert-tf export bert-base-uncased --out saved_models/vectors --kind embedding "
+        "--pooling mean\n"
+        "  bert-tf export bert-base-uncased --out saved_models/hub --kind hub",
+    )
+    parser.add_argument(
+        "source",
+        metavar="SRC",
+        help="a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
+        "Face Hub",
+    )
+    parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
+    parser.add_argument(
+        "--kind",
+        choices=("task", "hub", "mlm", "nsp", "embedding"),
+        default="task",
+        help="what is served: the task of a fine-tuning (the default); the encoder and its "
+        "preprocessor as TF Hub has them; the masked language model; next sentences; vectors",
+    )
+    parser.add_argument(
+        "--pooling",
+        choices=("cls", "mean", "pooled"),
+        help="what the vector of a text is: the last layer at [CLS], its mean over the text (the "
+        "default), or the pooler's output",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="what it computes in (%(default)s)",
+    )
+    parser.add_argument(
+        "--freeze", action="store_true", help="make the weights constants, in that precision"
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "any"),
+        default="cpu",
+        help="cpu (the default) computes on the CPU, in the form that is fastest there; any leaves "
+        "the device to the server, for example a GPU",
+    )
+    parser.add_argument(
+        "--version",
+        metavar="N",
+        type=int,
+        help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
+    )
+    bare = parser.add_argument_group(
+        "bare checkpoints", "What a checkpoint of another program does not say."
+    )
+    bare.add_argument("--pair", action="store_true", help="an input is a pair of texts")
+    bare.add_argument("--unanswerable", action="store_true", help="a context may hold no answer")
+    bare.add_argument("--max-length", metavar="N", type=int, help="most tokens of an input")
+    bare.add_argument(
+        "--labels", metavar="NAME", nargs="+", help="names of the classes, in their order"
+    )
+
+
+def _add_convert(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.convert,
+        "convert",
+        "rewrite a checkpoint in the format of another program",
+        "  bert-tf convert runs/reviews reviews_for_transformers --to huggingface\n"
+        "  bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf\n"
+        "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1\n"
+        "  bert-tf convert runs/reviews for_model_garden --to model_garden --verify",
+    )
+    parser.add_argument(
+        "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
+    )
+    parser.add_argument("destination", metavar="DST", help="the folder to write")
+    parser.add_argument(
+        "--to",
+        choices=("bert_tf", "huggingface", "tf1", "model_garden"),
+        required=True,
+        help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
+        "model_garden (tf-models-official)",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="open the result in Model Garden's own classes, and compare what they compute (extra "
+        "model-garden)",
+    )
+
+
+def _add_report(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.report,
+        "report",
+        "write a page with the results of runs beside the paper's",
+        "  bert-tf report runs/* --out results.html\n"
+        "  bert-tf report runs/cola runs/squad --out results.md",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
+    parser.add_argument(
+        "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
+    )
+
+
+def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.inspect,
+        "inspect",
+        "write a page with pictures of what a model looks at and how far it can be believed",
+        '  bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"\n'
+        '  bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."\n'
+        '  bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."\n'
+        '  bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."\n'
+        "  bert-tf inspect runs/reviews --rows 1000 --out reviews.html\n"
+        '  bert-tf inspect reviews.keras --text "what a lovely film" --out film.html\n'
+        '  bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html',
+    )
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        help="a run folder, a .keras file, or a checkpoint of any format, with a head or without; "
+        "only a run has dev data",
+    )
+    inputs = parser.add_argument_group(
+        "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
+    )
+    for name in ("text", "text-a", "text-b", "question", "context"):
+        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+")
+    inputs.add_argument(
+        "--choices",
+        metavar="TEXT",
+        nargs="+",
+        action="append",
+        help="the choices of one context; once for each --context",
+    )
+    inputs.add_argument(
+        "--input",
+        metavar="FILE",
+        help="texts, one per line, or JSON lines keyed by the model's inputs, instead",
+    )
+    parser.add_argument("--out", metavar="FILE.html", help="the page (RUN/inspect.html)")
+    parser.add_argument(
+        "--rows",
+        metavar="N",
+        type=int,
+        default=300,
+        help="how many rows of the dev data to show (%(default)s)",
+    )
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
+    parser.add_argument("config", metavar="CONFIG.yaml", help=config_help)
+    parser.add_argument("--out", metavar="RUN", required=True, help="the run folder")
+    _add_settings(parser)
+    parser.add_argument(
+        "--workers",
+        metavar="HOST:PORT",
+        nargs="+",
+        help="the processes that train.strategy multi_worker trains in, in the same order for all; "
+        "by default those of the environment variable TF_CONFIG",
+    )
+    parser.add_argument(
+        "--worker", metavar="N", type=int, help="which of --workers this is; the first is 0"
+    )
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="keys to set over the file's, such as train.seed=1",
+    )

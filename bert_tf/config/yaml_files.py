@@ -1,0 +1,229 @@
+"""YAML read safely into plain dictionaries, every key with its line; and written again.
+
+Plain values mean what YAML 1.2's core schema says (yaml.org/spec/1.2.2, section 10.3.2), not YAML
+1.1, which PyYAML follows: `5e-5` is a number, `010` is ten, and `no`, `on` and `yes` are words. A
+key given twice is an error, where PyYAML lets the last one win; so is an alias, which can make a
+small file unfold without end. A file inherits from another one by `base: other.yaml`.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from bert_tf.errors import UserError
+from bert_tf.io.files import read_text
+
+Keys = tuple[str, ...]
+"""A key with those of the sections it is in, from the outside: ("train", "seed")."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a key was set: `file:line` or `--set …`, and the folder its paths start from."""
+
+    text: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Nested dictionaries, and for every key where it was set; the key () is the whole file."""
+
+    values: dict
+    places: dict[Keys, Place]
+
+    def place(self, keys: Keys) -> Place:
+        """Where `keys` was set, or something in it, or else the nearest section around it."""
+        if keys in self.places:
+            return self.places[keys]
+        if inside := [place for each, place in self.places.items() if each[: len(keys)] == keys]:
+            return inside[-1]
+        return self.place(keys[:-1])
+
+    def over(self, other: "Tree") -> "Tree":
+        """This tree laid over `other`: sections merge, anything else replaces what was there."""
+        return Tree(_merged(other.values, self.values), {**other.places, **self.places})
+
+
+def read(path: str | os.PathLike) -> Tree:
+    """The file's keys over those of the file named by its `base`, if any, which may have its own.
+
+    Raises:
+        UserError: a file that is missing, empty, not UTF-8, not YAML, or inherits from itself.
+    """
+    return _read(Path(path), inheriting=())
+
+
+def read_setting(setting: str) -> Tree:
+    """One `section.key=value` of the command line; the value is YAML, and paths start from here.
+
+    Raises:
+        UserError: no `=`, an empty key, or a value that is not YAML.
+    """
+    name, equals, text = setting.partition("=")
+    keys = tuple(name.split("."))
+    if not equals or not all(keys):
+        raise UserError(f"--set {setting}: give a key and a value, as in --set train.seed=1")
+    place = Place(f"--set {setting}", Path.cwd())
+    value, _ = _parse(text, str(place), with_line=False)
+    for key in reversed(keys[1:]):
+        value = {key: value}
+    values = {keys[0]: value}
+    return Tree(values, {leaf: place for leaf in _leaves(values)})
+
+
+def write(values: dict) -> str:
+    """`values` as YAML that `read` reads back to the same."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with the plain values of YAML 1.2 and nothing that unfolds or hides."""
+
+    yaml_implicit_resolvers: dict = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            raise _error(event, f"alias *{event.anchor} is not supported; write the value again")
+        if getattr(event, "tag", None) is not None:
+            raise _error(event, f"tag {event.tag} is not supported; write the value without it")
+        return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                raise _error(key, "a key must be a word; put other keys in quotes")
+            if key.value in lines:
+                first = lines[key.value]
+                raise _error(key, f"key {key.value!r} appears twice, first in line {first}")
+            lines[key.value] = _line(key)
+        return node
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, quoting the texts that `_Loader` would take for something else."""
+
+    yaml_implicit_resolvers: dict = {}
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # In other quotes PyYAML writes U+0085 and U+2028 as line ends, which it reads as spaces.
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+_CORE_SCHEMA = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+0123456789."),
+    ),
+}
+for _class in (_Loader, _Dumper):
+    for _kind, (_form, _first) in _CORE_SCHEMA.items():
+        _tag = f"tag:yaml.org,2002:{_kind}"
+        _class.add_implicit_resolver(_tag, re.compile(rf"(?:{_form})\Z"), _first)
+
+
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = loader.construct_scalar(node)
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+
+
+def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
+    if path.resolve() in inheriting:
+        raise UserError(f"{path}: inherits from itself; change its base")
+    values, node = _parse(read_text(path, "configuration file"), str(path))
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: must hold keys and values, as in `task: classification`")
+    places: dict[Keys, Place] = {(): Place(str(path), path.parent)}
+    for keys, line in _lines(node):
+        places[keys] = Place(f"{path}:{line}", path.parent)
+    if "base" not in values:
+        return Tree(values, places)
+    base = values.pop("base")
+    place = places.pop(("base",))
+    if not isinstance(base, str) or "\0" in base:
+        raise UserError(f"{place}: base must be the path of another configuration file")
+    return Tree(values, places).over(_read(path.parent / base, (*inheriting, path.resolve())))
+
+
+def _parse(text: str, where: str, with_line: bool = True) -> tuple[object, yaml.Node | None]:
+    """The value that `text` holds, None if nothing, and PyYAML's node for it, which knows lines."""
+    line = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        return (None if node is None else loader.construct_document(node)), node
+    except yaml.MarkedYAMLError as error:
+        problem = " ".join(str(error.problem or error.context).split())
+        line = (error.problem_mark or error.context_mark).line + 1
+    except yaml.reader.ReaderError as error:
+        problem = error.reason
+        line = text.count("\n", 0, error.position) + 1
+    except RecursionError:
+        problem = "nested too deeply"
+    except ValueError as error:  # a number of more digits than Python converts
+        problem = str(error)
+    if line and with_line:
+        where = f"{where}:{line}"
+    raise UserError(f"{where}: not valid YAML: {problem}")
+
+
+def _error(at: yaml.Event | yaml.Node, problem: str) -> yaml.YAMLError:
+    return yaml.composer.ComposerError(None, None, problem, at.start_mark)
+
+
+def _line(node: yaml.Node) -> int:
+    """The line of a node, counted from 1."""
+    return node.start_mark.line + 1
+
+
+def _lines(node: yaml.Node | None, keys: Keys = ()) -> Iterator[tuple[Keys, int]]:
+    """Every key of a mapping, and of the mappings in it, with its line."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*keys, key.value), _line(key)
+            yield from _lines(value, (*keys, key.value))
+
+
+def _leaves(values: object, keys: Keys = ()) -> Iterator[Keys]:
+    """The keys that hold something else than keys."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from _leaves(value, (*keys, key))
+    else:
+        yield keys
+
+
+def _merged(old: dict, new: dict) -> dict:
+    merged = dict(old)
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _merged(before, value)
+        merged[key] = value
+    return merged

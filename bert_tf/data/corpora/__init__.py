@@ -1,0 +1,1 @@
+"""Pre-training: documents, shards, pairs and masks."""

@@ -1,0 +1,268 @@
+"""Token shards as an Apache Beam pipeline, for corpora that one machine cannot hold.
+
+The files are the same, byte for byte, as those of `shard_writing`. Documents are tokenized in
+batches, wherever there is room, under a key that says where in the corpus they stand. Which shard a
+document is in depends on all documents before it, but only on their numbers of tokens and hashes:
+these few bytes a document meet in one place, which lays out the shards. Then the documents of each
+shard are brought together and sorted.
+
+Workers read the corpus and write the shards under the paths that they are given here, so these have
+to lead to the same files on every machine; and bert_tf has to be installed there.
+"""
+
+import bisect
+import contextlib
+import functools
+import os
+import re
+import tempfile
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.config import PretrainingRun
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
+from bert_tf.data.corpora.shard_writing import (
+    LOWEST_HASHES,
+    SHARD_TOKENS,
+    check_out,
+    dev_limit,
+    ids_type,
+    shard_name,
+    write_manifest,
+    write_shard,
+)
+from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
+from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
+from bert_tf.data.corpora.tokenizing import TokenizedDocument, batches, tokenized
+from bert_tf.errors import UserError
+from bert_tf.extras import optional
+from bert_tf.io.atomic import atomic_path
+from bert_tf.text import Tokenizer
+
+Key = tuple[int, int, int]
+"""Where a document stands: part of the corpus, batch of the part, number in the batch."""
+
+
+def build(
+    config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, flags: Sequence[str] = ()
+) -> TokenShards:
+    """As `pretraining_data.build`, by a Beam pipeline.
+
+    Args:
+        config: of task pretraining.
+        tokenizer: the run's.
+        out: as for `write_token_shards`.
+        flags: Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
+
+    Raises:
+        UserError: Beam is not installed; as `pretraining_data.build`.
+    """
+    options = optional("apache_beam.options.pipeline_options", "beam", "--beam")
+    corpus = open_corpus(config)
+    check_out(out)
+    with atomic_path(out) as folder:
+        folder.mkdir()
+        run(
+            corpus,
+            tokenizer,
+            folder,
+            config.data.dev_fraction,
+            options=options.PipelineOptions(flags),
+        )
+        if not (folder / MANIFEST).is_file():
+            raise UserError(
+                f"the pipeline's workers wrote nothing to {out}; it has to be a folder that all of "
+                "them share"
+            )
+    shards = TokenShards(out)
+    say_counts(shards)
+    return shards
+
+
+def run(
+    corpus: Corpus | TfdsCorpus,
+    tokenizer: Tokenizer,
+    folder: Path,
+    dev_fraction: float = 0.0,
+    shard_tokens: int = SHARD_TOKENS,
+    options: Any = None,
+) -> None:
+    """Runs the pipeline, which fills the empty `folder`; as `write_token_shards`.
+
+    Args:
+        options: a `PipelineOptions` of Beam.
+    """
+    import apache_beam as beam
+
+    vocabulary = (tokenizer.vocabulary, tokenizer.lower_case)
+    with _explained(), beam.Pipeline(options=options) as pipeline:
+        documents = (
+            pipeline
+            | "Parts" >> beam.Create(list(enumerate(corpus.parts)))
+            | "SpreadParts" >> beam.Reshuffle()
+            | "Read" >> beam.FlatMap(_read, corpus)
+            | "SpreadBatches" >> beam.Reshuffle()
+            | "Tokenize" >> beam.Map(_tokenize, vocabulary)
+        )
+        layout = (
+            documents
+            | "Measure" >> beam.Map(_measure)
+            | "GatherSizes" >> beam.combiners.ToList()
+            | "LayOut" >> beam.Map(lay_out, dev_fraction, shard_tokens)
+        )
+        (
+            documents
+            | "Assign" >> beam.FlatMap(_assign, beam.pvalue.AsSingleton(layout))
+            | "GroupByShard" >> beam.GroupByKey()
+            | "Write" >> beam.Map(_write, str(folder), tokenizer.vocab_size)
+            | "GatherShards" >> beam.combiners.ToList()
+            | "Finish" >> beam.Map(_finish, str(folder), vocabulary, dev_fraction)
+        )
+
+
+class Batch(NamedTuple):
+    """Some documents that stand together in the corpus.
+
+    part, number: batch `number` of a part of the corpus.
+    documents: as text, then tokenized.
+    """
+
+    part: int
+    number: int
+    documents: list
+
+
+class Sizes(NamedTuple):
+    """The hashes, uint64, and numbers of tokens, int64, of a batch's documents."""
+
+    part: int
+    number: int
+    hashes: np.ndarray
+    tokens: np.ndarray
+
+
+class Layout(NamedTuple):
+    """Which document is in which shard.
+
+    limit: documents with a hash below are held out.
+    starts: for `train` and `dev`, the first document of each shard.
+    """
+
+    limit: int
+    starts: dict[str, list[Key]]
+
+    def shard(self, key: Key, hash: int) -> tuple[str, int]:
+        """Part and number of the shard that a document is in."""
+        part = DEV if hash < self.limit else TRAIN
+        return part, bisect.bisect_right(self.starts[part], key) - 1
+
+
+def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
+    """Lays out the shards: each is closed at the document that fills it.
+
+    Raises:
+        UserError: there are no documents.
+    """
+    ordered = sorted(sizes, key=lambda batch: (batch.part, batch.number))
+    if not sum(len(batch.tokens) for batch in ordered):
+        raise UserError("no document of the corpus has a token; check data.path and data.format")
+    hashes = np.concatenate([batch.hashes for batch in ordered])
+    tokens = np.concatenate([batch.tokens for batch in ordered])
+    counts = np.array([len(batch.tokens) for batch in ordered])
+    batch_of = np.repeat(np.arange(len(ordered)), counts)
+    firsts = np.cumsum(counts) - counts
+
+    held_out = int(np.count_nonzero(hashes < dev_limit(dev_fraction)))
+    lowest = np.unique(hashes)[:LOWEST_HASHES].tolist()
+    limit = dev_limit(dev_fraction, len(hashes), held_out, lowest)
+    starts: dict[str, list[Key]] = {TRAIN: [], DEV: []}
+    for part, members in ((TRAIN, hashes >= limit), (DEV, hashes < limit)):
+        documents = np.flatnonzero(members)
+        ends = np.cumsum(tokens[documents])
+        first = 0
+        while first < len(documents):
+            document = int(documents[first])
+            batch = int(batch_of[document])
+            place = (ordered[batch].part, ordered[batch].number, document - int(firsts[batch]))
+            starts[part].append(place)
+            filled = (ends[first - 1] if first else 0) + shard_tokens
+            first = int(np.searchsorted(ends, filled)) + 1
+    return Layout(limit, starts)
+
+
+def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[Batch]:
+    number, place = part
+    for n, documents in enumerate(batches(corpus.read(place))):
+        yield Batch(number, n, documents)
+
+
+def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], bool]) -> Batch:
+    tokenizer = _tokenizer(*vocabulary)
+    kind = ids_type(tokenizer.vocab_size)
+    documents = tokenized(batch.documents, tokenizer)
+    return batch._replace(documents=[d._replace(ids=d.ids.astype(kind)) for d in documents])
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(vocabulary: tuple[str, ...], lower_case: bool) -> Tokenizer:
+    """One for each worker process, since it cannot be sent to it."""
+    return Tokenizer(vocabulary, lower_case)
+
+
+def _measure(batch: Batch) -> Sizes:
+    hashes = np.array([document.hash for document in batch.documents], np.uint64)
+    tokens = np.array([len(document.ids) for document in batch.documents], np.int64)
+    return Sizes(batch.part, batch.number, hashes, tokens)
+
+
+def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[tuple[str, int], Batch]]:
+    """The documents of each shard that the batch has documents of."""
+    shards: dict[tuple[str, int], list[TokenizedDocument]] = {}
+    for n, document in enumerate(batch.documents):
+        shard = layout.shard((batch.part, batch.number, n), document.hash)
+        shards.setdefault(shard, []).append(document)
+    for shard, documents in shards.items():
+        yield shard, batch._replace(documents=documents)
+
+
+def _write(
+    shard: tuple[tuple[str, int], Iterable[Batch]], folder: str, vocab_size: int
+) -> tuple[str, int, Shard]:
+    (part, number), found = shard
+    ordered = sorted(found, key=lambda batch: (batch.part, batch.number))
+    documents = [document for batch in ordered for document in batch.documents]
+    # Runners may do the same work twice, even at once; each writes in its own place first.
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        written = write_shard(Path(own), shard_name(part, number), documents, vocab_size)
+        for array in written.files:
+            os.replace(Path(own) / written.file(array), Path(folder) / written.file(array))
+    return part, number, written
+
+
+def _finish(
+    shards: list[tuple[str, int, Shard]],
+    folder: str,
+    vocabulary: tuple[tuple[str, ...], bool],
+    dev_fraction: float,
+) -> None:
+    ordered = sorted(shards, key=lambda shard: shard[:2])
+    parts = {part: [shard for p, _, shard in ordered if p == part] for part in (TRAIN, DEV)}
+    write_manifest(Path(folder), _tokenizer(*vocabulary), dev_fraction, parts)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Raises the `UserError` of a worker, which runners pass on as text, as what it was."""
+    try:
+        yield
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))
+        found = re.findall(r"UserError: (.+)", text)
+        if not found:
+            raise
+        raise UserError(found[-1].split(" [while running")[0]) from error

@@ -1,0 +1,216 @@
+"""Text files -> documents, one after the other, in the order of the files and of their lines.
+
+Four formats (`data.format`), each also gzipped:
+
+* `sentence_per_line`: one sentence per line, blank lines between documents, as the reference's
+  create_pretraining_data.py reads it. The end of a file ends a document too.
+* `document_per_file`: running text; one file is one document, cut into sentences by rule.
+* `jsonl`: one JSON object per line whose field `text` is a document of running text.
+* `wikitext`: as WikiText-2 and WikiText-103 come. After a blank line, ` = Title = ` begins a
+  document, and ` = = Section = = ` is a heading in it; any other line is a paragraph. The marks of
+  ` @-@ `, ` @,@ ` and ` @.@ ` inside words are taken away.
+
+`data.path` is a file, a folder (all files below it that are not hidden), a glob such as
+`books/**/*.txt`, or a list of these. With format `tfds` it names data sets instead, see
+`tfds_corpus`.
+"""
+
+import codecs
+import glob
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bert_tf.data.corpora.sentences import split_sentences
+from bert_tf.data.tables.json_lines import whole_text
+from bert_tf.errors import UserError
+from bert_tf.io.files import open_maybe_gzipped
+
+FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
+TFDS = "tfds"
+# `data.format` of what `bert-tf pretrain-data` made of a corpus, and of others' TFRecords.
+TOKEN_SHARDS, TFRECORD = "token_shards", "tfrecord"
+
+_BYTE_ORDER_MARK = "\ufeff"
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HEADING = re.compile(r"((?:= )+)(.+?)((?: =)+)")
+_JOINER = re.compile(r" @([-,.])@ ")
+
+
+class Corpus:
+    """The documents of text files, to go through as often as one likes.
+
+    Iteration yields every document that has text, as the list of its sentences (str). One document
+    is in memory at a time.
+
+    Args:
+        path: `data.path`.
+        format: one of `FORMATS`.
+
+    Attributes:
+        parts: each file once, within a folder or a glob in the order of names.
+        size: bytes of all files.
+        position: how many of these the iteration under way has come past.
+        unit, unit_size: what to show of these.
+
+    Raises:
+        UserError: an unknown format, a path that does not exist, a folder without files, a glob
+            without matches, an empty file. While iterating: a file that is unreadable, binary, not
+            UTF-8 or not as `jsonl` says, with the line; no document with text in all of the files.
+    """
+
+    unit, unit_size = "kB", 1000
+
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], format: str):
+        readers = (self._sentence_per_line, self._document_per_file, self._jsonl, self._wikitext)
+        if format not in FORMATS:
+            known = ", ".join((*FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
+            raise UserError(f"unknown data.format {format!r}; choose one of {known}")
+        self._format = format
+        self._documents = dict(zip(FORMATS, readers, strict=True))[format]
+        self.parts = find_files(path)
+        sizes = {file: file.stat().st_size for file in self.parts}
+        empty = [file for file, size in sizes.items() if not size]
+        if empty:
+            others = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+            raise UserError(f"corpus file is empty: {empty[0]}{others}; remove it, or fill it")
+        self.size = sum(sizes.values())
+        self.position = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self.position = 0
+        has_text = False
+        for file in self.parts:
+            before = self.position
+            for document in self.read(file):
+                has_text = True
+                yield document
+            self.position = before + file.stat().st_size
+        if not has_text:
+            others = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
+            raise UserError(
+                f"no document with text in {self.parts[0]}{others}; "
+                f"check the files and the format ({self._format})"
+            )
+
+    def read(self, part: Path) -> Iterator[list[str]]:
+        """The documents of one of the `parts`."""
+        return filter(None, self._documents(part))
+
+    def _sentence_per_line(self, file: Path) -> Iterator[list[str]]:
+        document: list[str] = []
+        for _, line in self._lines(file):
+            sentence = line.strip()
+            if sentence:
+                document.append(sentence)
+            else:
+                yield document
+                document = []
+        yield document
+
+    def _document_per_file(self, file: Path) -> Iterator[list[str]]:
+        yield split_sentences("".join(line for _, line in self._lines(file)))
+
+    def _jsonl(self, file: Path) -> Iterator[list[str]]:
+        for number, line in self._lines(file):
+            if not line.strip():
+                continue
+            try:
+                text = json.loads(line)["text"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                text = None
+            if not isinstance(text, str):
+                raise UserError(f'{file}, line {number}: not a JSON object with a string "text"')
+            yield split_sentences(whole_text(text))
+
+    def _wikitext(self, file: Path) -> Iterator[list[str]]:
+        document: list[str] = []
+        titles, after_blank = 0, True
+        for _, line in self._lines(file):
+            text = _JOINER.sub(r"\1", line.strip())
+            heading = _HEADING.fullmatch(text) if after_blank else None
+            if heading and heading[1].count("=") == heading[3].count("="):
+                if heading[1] == "= ":
+                    titles += 1
+                    yield document
+                    document = []
+                document.append(heading[2])
+            else:
+                document.extend(split_sentences(text))
+            after_blank = not text
+        if not titles:
+            raise UserError(f"no line like = Title = in {file}; is data.format wikitext right?")
+        yield document
+
+    def _lines(self, file: Path) -> Iterator[tuple[int, str]]:
+        """The lines of a file, plain or gzipped, with their numbers from 1."""
+        before, number = self.position, 0
+        try:
+            with open_maybe_gzipped(file, "corpus file") as (lines, raw):
+                for number, line in enumerate(lines, start=1):
+                    if number == 1 and line.startswith(_UTF_16_MARKS):
+                        raise UserError(
+                            f"corpus file is UTF-16, not UTF-8: {file}; convert it to UTF-8"
+                        )
+                    if b"\0" in line:
+                        raise UserError(f"corpus file is binary, not text: {file}, line {number}")
+                    text = line.decode("utf-8")
+                    if number == 1:
+                        text = text.removeprefix(_BYTE_ORDER_MARK)
+                    if number % 1000 == 0:
+                        self.position = before + raw.tell()
+                    yield number, text
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"corpus file is not UTF-8: {file}, line {number}, byte {error.start} of the line "
+                f"(0x{error.object[error.start]:02x}); convert it to UTF-8"
+            ) from None
+        if number == 0:
+            raise UserError(f"corpus file is empty: {file}")
+
+
+def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
+    """Each file once that a path, a folder, a glob or a list of these names.
+
+    Raises:
+        UserError: a path that does not exist, a folder without files, a glob without matches.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    try:
+        return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
+    except PermissionError as error:
+        raise UserError(f"corpus cannot be read: {error.filename} ({error.strerror})") from None
+
+
+def _files_of(path: str) -> list[Path]:
+    place = Path(path)
+    if place.is_file():
+        return [place]
+    if place.is_dir():
+        files = [file for file in sorted(_below(place)) if file.is_file()]
+        if not files:
+            raise UserError(f"corpus folder holds no files: {path}")
+        return files
+    files = [Path(match) for match in sorted(glob.glob(path, recursive=True))]
+    files = [file for file in files if file.is_file()]
+    if not files:
+        what = "no file matches" if glob.has_magic(path) else "corpus not found:"
+        raise UserError(f"{what} {path}; name files that are there")
+    return files
+
+
+def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """All that is below a folder, but what has a name such as .git, and what is in such a folder.
+
+    Links to folders are followed, but not to one that they are in.
+    """
+    above |= {folder.resolve()}
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if not path.is_dir():
+            yield path
+        elif path.resolve() not in above:
+            yield from _below(path, above)

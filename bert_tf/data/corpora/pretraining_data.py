@@ -1,0 +1,164 @@
+"""The data of a pre-training, as its configuration names them: text, token shards or TFRecords."""
+
+import os
+from pathlib import Path
+
+from bert_tf.config import PretrainingRun
+from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
+from bert_tf.data.corpora.shard_data import ShardData, check_objective, check_sizes
+from bert_tf.data.corpora.shard_writing import write_token_shards
+from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
+from bert_tf.data.corpora.token_shards import TokenShards
+from bert_tf.data.records.data import RecordData
+from bert_tf.errors import UserError
+from bert_tf.progress import Progress, say
+from bert_tf.text import Tokenizer
+
+
+def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
+    """Writes the corpus that `config` names as token shards into the folder `out`.
+
+    Args:
+        config: of task pretraining.
+        tokenizer: the run's.
+        out: as for `write_token_shards`.
+
+    Raises:
+        UserError: as `open_corpus` and `write_token_shards`.
+    """
+    corpus = open_corpus(config)
+    total = corpus.size // corpus.unit_size + 1
+    with Progress("tokenizing", total, unit=corpus.unit) as progress:
+
+        def update() -> None:
+            progress.update(min(corpus.position // corpus.unit_size, total - 1), line=True)
+
+        shards = write_token_shards(
+            corpus, tokenizer, out, dev_fraction=config.data.dev_fraction, progress=update
+        )
+        progress.update(total)
+    say_counts(shards)
+    return shards
+
+
+def say_counts(shards: TokenShards) -> None:
+    """Says how many documents, tokens and shards there are."""
+    for part, each in shards.parts.items():
+        documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
+        counts = f"{documents:,} documents, {tokens:,} tokens, {len(each)} shards"
+        say(f"{shards.folder}: {part} {counts}")
+
+
+def open_corpus(config: PretrainingRun) -> Corpus | TfdsCorpus:
+    """The text that `config` names.
+
+    Raises:
+        UserError: as `Corpus` and `TfdsCorpus`; the configuration names no text.
+    """
+    format = config.data.format
+    if format == TFDS:
+        return TfdsCorpus(config.data.path, config.data.split)
+    if format in (TOKEN_SHARDS, TFRECORD):
+        raise UserError(f"data.format is {format}: there is no text to tokenize in data.path")
+    return Corpus(config.data.path, format)
+
+
+def open_data(
+    config: PretrainingRun,
+    tokens: str | os.PathLike,
+    tokenizer: Tokenizer,
+    attention: str = "bidirectional",
+    batch_size: int | None = None,
+    max_length: int | None = None,
+) -> ShardData | RecordData:
+    """The data that `config` names, for one phase of pre-training.
+
+    Args:
+        config: of task pretraining.
+        tokens: where text is tokenized to, unless that was done before.
+        tokenizer: the run's.
+        attention: the encoder's, as for `ShardData`.
+        batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
+
+    Raises:
+        UserError: as `open_shards` or `RecordData`; TFRecords, which are masked already, where the
+            attention goes one way.
+    """
+    if config.data.format != TFRECORD:
+        # Before text is tokenized, which may take hours.
+        check_objective(config.data.next_sentence, attention)
+        check_sizes(
+            max_length or config.train.max_length,
+            config.data.max_predictions_per_seq,
+            config.data.next_sentence,
+            attention,
+        )
+        return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
+    if attention != "bidirectional":
+        raise UserError(
+            f"TFRecords have their masks already, which {attention} attention has no use for; "
+            "pre-train on text or token_shards"
+        )
+    return RecordData(
+        config.data.path,
+        batch_size or config.train.batch_size,
+        max_length or config.train.max_length,
+        tokenizer,
+        seed=config.train.seed,
+        next_sentence=config.data.next_sentence,
+        dev_path=config.data.dev_path,
+    )
+
+
+def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
+    """The folder of the token shards: `data.path` where they are given, else `tokens`.
+
+    Raises:
+        UserError: `data.path` is no single folder.
+    """
+    if config.data.format != TOKEN_SHARDS:
+        return Path(tokens)
+    if not isinstance(config.data.path, str):
+        raise UserError("data.path must be one folder where data.format is token_shards")
+    return Path(config.data.path)
+
+
+def open_shards(
+    config: PretrainingRun,
+    tokens: str | os.PathLike,
+    tokenizer: Tokenizer,
+    attention: str = "bidirectional",
+    batch_size: int | None = None,
+    max_length: int | None = None,
+) -> ShardData:
+    """As `open_data`, for text and token shards.
+
+    Raises:
+        UserError: as `build` and `ShardData`; the shards were made with another vocabulary or
+            casing.
+    """
+    folder = shards_folder(config, tokens)
+    if config.data.format != TOKEN_SHARDS and not folder.exists():
+        build(config, tokenizer, folder)
+    data = ShardData(
+        folder,
+        batch_size or config.train.batch_size,
+        max_length or config.train.max_length,
+        config.data.max_predictions_per_seq,
+        seed=config.train.seed,
+        next_sentence=config.data.next_sentence,
+        short_probability=config.data.short_seq_prob,
+        masking_rate=config.data.masked_lm_prob,
+        whole_word_masking=config.data.whole_word_masking,
+        mask_share=config.data.mask_share,
+        random_share=config.data.random_share,
+        cross_documents=config.data.cross_documents,
+        attention=attention,
+    )
+    if data.vocabulary != tokenizer.vocabulary or data.lower_case != tokenizer.lower_case:
+        raise UserError(
+            f"{folder} was tokenized with another vocabulary than the run's, or not with "
+            f"tokenizer.lower_case {str(tokenizer.lower_case).lower()}; run bert-tf pretrain-data "
+            "again"
+        )
+    return data

@@ -1,0 +1,217 @@
+"""Writing token shards: the one way here, and the pieces that other ways are made of."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.data.corpora.token_shards import (
+    DEV,
+    FORMAT,
+    MANIFEST,
+    TRAIN,
+    VOCABULARY,
+    Shard,
+    TokenShards,
+    array_file,
+)
+from bert_tf.data.corpora.tokenizing import HASH_BITS, TokenizedDocument, tokenized
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path
+from bert_tf.io.files import checksum, read_text
+from bert_tf.io.refusals import explained
+from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import file_text
+
+SHARD_TOKENS = 1_000_000
+# How many of the lowest hashes `dev_limit` looks at.
+LOWEST_HASHES = 3
+
+
+def write_token_shards(
+    documents: Iterable[list[str]],
+    tokenizer: Tokenizer,
+    out: str | os.PathLike,
+    dev_fraction: float = 0.0,
+    shard_tokens: int = SHARD_TOKENS,
+    progress: Callable[[], None] = lambda: None,
+) -> TokenShards:
+    """Tokenizes `documents` (lists of sentences) into the folder `out`.
+
+    A shard is closed at the document that fills it. The same input gives the same bytes.
+
+    Args:
+        documents: taken one by one; sentences and documents without a token are left out. They are
+            gone through a second time if a small corpus has to be divided again.
+        tokenizer: for the sentences.
+        out: a new or empty folder, or token shards to replace. It appears when all is written.
+        dev_fraction: share of the documents to hold out, see `dev_limit`.
+        shard_tokens: a shard is closed once it has so many tokens.
+        progress: called after every document.
+
+    Raises:
+        UserError: `out` holds something else or cannot be written; no document has a token.
+    """
+    check_out(out)
+    with atomic_path(out) as folder:
+        folder.mkdir()
+
+        def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
+            """Holds out what hashes below `limit`; the shards, and the three lowest hashes."""
+            parts = {
+                part: _PartWriter(folder, part, tokenizer.vocab_size, shard_tokens)
+                for part in (TRAIN, DEV)
+            }
+            lowest: list[int] = []
+            for document in tokenized(documents, tokenizer):
+                parts[DEV if document.hash < limit else TRAIN].add(document)
+                lowest = sorted({*lowest, document.hash})[:LOWEST_HASHES]
+                progress()
+            return {part: parts[part].close() for part in parts}, lowest
+
+        limit = dev_limit(dev_fraction)
+        shards, lowest = write(limit)
+        train, dev = (sum(shard.documents for shard in shards[part]) for part in (TRAIN, DEV))
+        widened = dev_limit(dev_fraction, train + dev, dev, lowest)
+        if widened != limit:
+            for file in folder.iterdir():
+                file.unlink()
+            shards, _ = write(widened)
+        write_manifest(folder, tokenizer, dev_fraction, shards)
+    return TokenShards(out)
+
+
+def dev_limit(
+    dev_fraction: float, documents: int = 0, held_out: int = 0, lowest: Sequence[int] = ()
+) -> int:
+    """The hash below which a document is held out.
+
+    Args:
+        dev_fraction: share of the documents to hold out.
+        documents, held_out, lowest: how many there are and how many of them the share finds, with
+            the three lowest hashes. If it finds fewer than two in a corpus of at least four, which
+            is what next sentence prediction takes, two are held out, unless there are only copies
+            of these.
+    """
+    if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
+        return lowest[1] + 1
+    return round(dev_fraction * 2**HASH_BITS)
+
+
+def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token shards") -> None:
+    """Raises a `UserError` if there is something at `out` that may not be replaced.
+
+    Args:
+        out: where a folder is to be written.
+        format: what the manifest of a folder that may be replaced says.
+        what: what such a folder holds.
+    """
+    out = Path(out)
+    with explained(out):
+        if not out.exists() or out.is_dir() and not any(out.iterdir()):
+            return
+    try:
+        manifest = json.loads(read_text(out / MANIFEST))
+    except (UserError, ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != format:
+        raise UserError(f"{out} exists and holds no {what}; choose another output folder")
+
+
+def write_shard(
+    folder: Path, name: str, documents: Sequence[TokenizedDocument], vocab_size: int
+) -> Shard:
+    """Writes the files of one shard."""
+    dtype = ids_type(vocab_size)
+    arrays = {
+        "tokens": np.concatenate([document.ids.astype(dtype) for document in documents]),
+        "sentences": _starts(np.concatenate([document.lengths for document in documents])),
+        "documents": _starts([len(document.lengths) for document in documents]),
+    }
+    files: dict[str, dict[str, int | str]] = {}
+    for array, values in arrays.items():
+        path = folder / array_file(name, array)
+        np.save(path, values)
+        files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
+    return Shard(
+        name=name,
+        documents=len(documents),
+        sentences=len(arrays["sentences"]) - 1,
+        tokens=len(arrays["tokens"]),
+        files=files,
+    )
+
+
+def ids_type(vocab_size: int) -> type[np.integer]:
+    """The type of the ids in a shard."""
+    return np.uint16 if vocab_size <= 1 << 16 else np.int32
+
+
+def shard_name(part: str, number: int) -> str:
+    """The name of the shard `number` of a part."""
+    return f"{part}-{number:05d}"
+
+
+def write_manifest(
+    folder: Path,
+    tokenizer: Tokenizer,
+    dev_fraction: float,
+    shards: Mapping[str, Sequence[Shard]],
+) -> None:
+    """Writes what makes a folder of shards complete: vocabulary and manifest.
+
+    Raises:
+        UserError: there are no shards.
+    """
+    if not any(shards.values()):
+        raise UserError("no document of the corpus has a token; check data.path and data.format")
+    vocabulary = file_text(tokenizer.vocabulary).encode()
+    (folder / VOCABULARY).write_bytes(vocabulary)
+    manifest = {
+        "format": FORMAT,
+        "vocab_size": tokenizer.vocab_size,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
+        "lower_case": tokenizer.lower_case,
+        "dev_fraction": dev_fraction,
+    } | {part: [dataclasses.asdict(shard) for shard in shards[part]] for part in (TRAIN, DEV)}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+class _PartWriter:
+    """Collects documents and writes a shard whenever there is enough for one."""
+
+    def __init__(self, folder: Path, part: str, vocab_size: int, shard_tokens: int):
+        self._folder, self._part, self._vocab_size = folder, part, vocab_size
+        self._shard_tokens = shard_tokens
+        self._shards: list[Shard] = []
+        self._documents: list[TokenizedDocument] = []
+        self._tokens = 0
+
+    def add(self, document: TokenizedDocument) -> None:
+        """Adds one document."""
+        # A copy: the document's own ids are a view of all those that were tokenized with it.
+        ids = document.ids.astype(ids_type(self._vocab_size))
+        self._documents.append(document._replace(ids=ids))
+        self._tokens += len(document.ids)
+        if self._tokens >= self._shard_tokens:
+            self._write()
+
+    def close(self) -> list[Shard]:
+        """Writes what is left; all shards of the part."""
+        if self._documents:
+            self._write()
+        return self._shards
+
+    def _write(self) -> None:
+        name = shard_name(self._part, len(self._shards))
+        self._shards.append(write_shard(self._folder, name, self._documents, self._vocab_size))
+        self._documents, self._tokens = [], 0
+
+
+def _starts(lengths: np.ndarray | list[int]) -> np.ndarray:
+    """Where runs of these lengths start, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

@@ -1,0 +1,101 @@
+"""TensorFlow Datasets (TFDS) -> documents, in the order in which a data set is stored.
+
+Each example is one document of running text: that of the feature `text`, or of the only feature
+that is text. `data.path` is the data set's name, such as `wikipedia/20230601.en`, a folder that
+TFDS has prepared, or a list of these; `data.split` is written as TFDS does, such as `train[:10%]`.
+What is not on this machine yet is downloaded to where TFDS keeps its data.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bert_tf.data.corpora.sentences import split_sentences
+from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
+from bert_tf.errors import UserError
+
+
+class _Part(NamedTuple):
+    """A stretch of a split: the data set's name, and the stretch as TFDS describes it."""
+
+    name: str
+    split: Any
+
+
+class TfdsCorpus:
+    """The documents of data sets, to go through as often as one likes; as `Corpus`.
+
+    Args:
+        path: `data.path`.
+        split: `data.split`.
+
+    Attributes:
+        parts: stretches of the splits, one for each of their files.
+        size: documents of all of them.
+        position: how many of these the iteration under way has come past.
+        unit, unit_size: what to show of these.
+
+    Raises:
+        UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
+            downloaded, is empty or holds no text. While iterating: files that are damaged.
+    """
+
+    unit, unit_size = "documents", 1
+
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], split: str):
+        names = [path] if isinstance(path, str | os.PathLike) else path
+        self.parts: list[_Part] = []
+        self.size = self.position = 0
+        for name in map(str, names):
+            builder = tfds_builder(name)
+            _text_feature(name, builder)
+            try:
+                chosen = builder.info.splits[split]
+            except (KeyError, ValueError) as error:
+                raise UserError(
+                    f"data.split {split!r} is no part of {name} ({one_line(error)})"
+                ) from None
+            if not chosen.num_examples:
+                raise UserError(f"data.split {split!r} of {name} is empty; take more of it")
+            pieces = tfds().even_splits(split, len(chosen.file_instructions))
+            self.parts += [_Part(name, piece) for piece in pieces]
+            self.size += chosen.num_examples
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self.position, has_text = 0, False
+        for part in self.parts:
+            for document in self._documents(part):
+                self.position += 1
+                if document:
+                    has_text = True
+                    yield document
+        if not has_text:
+            raise UserError(f"no text in {self.parts[0].name}; check data.path and data.split")
+
+    def read(self, part: _Part) -> Iterator[list[str]]:
+        """The documents of one of the `parts`."""
+        return filter(None, self._documents(part))
+
+    def _documents(self, part: _Part) -> Iterator[list[str]]:
+        builder = tfds_builder(part.name)
+        feature = _text_feature(part.name, builder)
+        dataset = builder.as_dataset(
+            split=part.split,
+            shuffle_files=False,
+            decoders=tfds().decode.PartialDecoding({feature: True}),
+            # One file after the other, for an order that is always the same.
+            read_config=tfds().ReadConfig(interleave_cycle_length=1),
+        )
+        for example in read_rows(dataset.as_numpy_iterator(), f"TFDS {part.name}"):
+            yield split_sentences(example[feature].decode("utf-8", "replace"))
+
+
+def _text_feature(name: str, builder: Any) -> str:
+    features = builder.info.features
+    texts = [key for key in features if isinstance(features[key], tfds().features.Text)]
+    if "text" in texts:
+        return "text"
+    if len(texts) == 1:
+        return texts[0]
+    kind = "several features of text" if texts else "no feature of text"
+    raise UserError(f"{name} has {kind}, none named text, among {', '.join(sorted(features))}")

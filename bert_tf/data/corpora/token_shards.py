@@ -1,0 +1,190 @@
+"""A corpus, tokenized once: flat files of token ids that training reads again and again.
+
+A folder of token shards holds
+
+* `<part>-<number>.tokens.npy`: the ids of the shard's documents, end to end (uint16 where the
+  vocabulary allows it, else int32);
+* `<part>-<number>.sentences.npy`, `….documents.npy`: where sentences start among the tokens and
+  documents among the sentences (int32, each with the end as last value);
+* `vocab.txt`, the vocabulary that the ids count in;
+* `manifest.json`: the number of documents, sentences and tokens, size and SHA-256 of every file.
+
+Shards are stretches of the corpus in its order, and no document is in two. Those of the part `dev`
+are held out. `shard_writing` makes such a folder; `beam_shards` makes the same on many machines.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.data.corpora.pairing import Documents
+from bert_tf.errors import UserError
+from bert_tf.io.files import checksum, read_text
+from bert_tf.text.vocabulary import read_vocabulary
+
+MANIFEST = "manifest.json"
+VOCABULARY = "vocab.txt"
+FORMAT = "bert_tf token shards 1"
+TRAIN, DEV = "train", "dev"
+ARRAYS = ("tokens", "sentences", "documents")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """One entry of the manifest; `files` maps an array's name to its file's bytes and sha256."""
+
+    name: str
+    documents: int
+    sentences: int
+    tokens: int
+    files: dict[str, dict[str, int | str]]
+
+    @classmethod
+    def read(cls, entry: dict) -> "Shard":
+        """The shard of an entry that anybody may have written.
+
+        Raises:
+            TypeError: a field is missing, unknown or not of its kind.
+            ValueError: the name is none of a file in the folder.
+            KeyError: an array's file is not told of.
+        """
+        shard = cls(**entry)
+        counts = (shard.documents, shard.sentences, shard.tokens)
+        told = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
+        if not all(type(count) is int for count in (*counts, *(size for size, _ in told))):
+            raise TypeError("a number is none")
+        if not all(isinstance(text, str) for text in (shard.name, *(sha256 for _, sha256 in told))):
+            raise TypeError("a name or a sum is no text")
+        if shard.name != os.path.basename(shard.name) or "\0" in shard.name:
+            raise ValueError(f"{shard.name!r} is no name of a file")
+        return shard
+
+    def file(self, array: str) -> str:
+        """The name of the file that holds `array`."""
+        return array_file(self.name, array)
+
+
+class TokenShards:
+    """A folder of token shards, to read.
+
+    Attributes:
+        vocabulary: the tokens in the order of their ids.
+        lower_case: whether the tokenizer lower-cased.
+        dev_fraction: the share of the documents that was to be held out.
+        parts: the shards of `train` and of `dev`, in the order of the corpus.
+
+    Raises:
+        UserError: no such folder, a manifest that cannot be used, a file that is missing or whose
+            size has changed. The contents are checked when a shard is loaded.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder)
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            raise UserError(
+                f"no token shards in {self.folder}; make them with `bert-tf pretrain-data`"
+            )
+        try:
+            manifest = json.loads(read_text(path, "manifest of token shards"))
+            if manifest["format"] != FORMAT:
+                raise UserError(
+                    f"{path} has the format {manifest['format']!r}, not {FORMAT!r}; "
+                    "make it again with `bert-tf pretrain-data`"
+                )
+            self.lower_case = bool(manifest["lower_case"])
+            self.dev_fraction = float(manifest["dev_fraction"])
+            self.parts = {
+                part: tuple(Shard.read(entry) for entry in manifest[part]) for part in (TRAIN, DEV)
+            }
+            for shard in self.parts[TRAIN] + self.parts[DEV]:
+                for array in ARRAYS:
+                    self._check_size(shard, array)
+            self.vocabulary = self._read_vocabulary(manifest["vocab_sha256"])
+        except UserError:
+            raise
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise UserError(
+                f"{path} is damaged ({error!r}); make it again with `bert-tf pretrain-data`"
+            ) from None
+
+    def load(self, shard: Shard) -> tuple[np.ndarray, Documents]:
+        """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start.
+
+        Raises:
+            UserError: a file is missing, has changed since it was written, or holds what no corpus
+                of this vocabulary is made to.
+        """
+        tokens = self._load(shard, "tokens")
+        sentences, documents = (
+            self._load(shard, array).astype(np.int64) for array in ("sentences", "documents")
+        )
+        starts = {
+            "sentences": (sentences, len(tokens)),
+            "documents": (documents, len(sentences) - 1),
+        }
+        for array, (firsts, end) in starts.items():
+            if not _are_starts(firsts, end):
+                raise _changed(self.folder / shard.file(array), "it goes beyond what there is")
+        if tokens.size and not 0 <= tokens.min() <= tokens.max() < len(self.vocabulary):
+            path = self.folder / shard.file("tokens")
+            raise _changed(path, f"an id is not below {len(self.vocabulary)}")
+        return tokens, Documents(sentences, documents)
+
+    def _load(self, shard: Shard, array: str) -> np.ndarray:
+        self._check_size(shard, array)
+        path = self.folder / shard.file(array)
+        if checksum(path) != shard.files[array]["sha256"]:
+            raise _changed(path, "its SHA-256 differs")
+        try:
+            found = np.load(path, mmap_mode="r")
+        except Exception as error:  # whatever NumPy's reader of headers, Python's own, meets
+            raise _changed(path, f"not an array: {error}") from None
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise _changed(path, f"{found.ndim} axes of {found.dtype}")
+        return found
+
+    def _check_size(self, shard: Shard, array: str) -> None:
+        path = self.folder / shard.file(array)
+        expected = shard.files[array]["bytes"]
+        try:
+            size = path.stat().st_size
+        except OSError:
+            raise UserError(
+                f"token shard is missing: {path}; make them again with `bert-tf pretrain-data`"
+            ) from None
+        if size != expected:
+            raise _changed(path, f"{size} bytes instead of {expected}")
+
+    def _read_vocabulary(self, sha256: str) -> tuple[str, ...]:
+        path = self.folder / VOCABULARY
+        text = read_text(path, "vocabulary of the token shards")
+        if hashlib.sha256(text.encode()).hexdigest() != sha256:
+            raise _changed(path, "its SHA-256 differs")
+        return read_vocabulary(path)
+
+
+def array_file(shard: str, array: str) -> str:
+    """The name of the file that holds an array of the shard of this name."""
+    return f"{shard}.{array}.npy"
+
+
+def _are_starts(firsts: np.ndarray, end: int) -> bool:
+    """Whether these are the places, counted from 0, where parts begin, of which none is empty."""
+    return (
+        len(firsts) > 0
+        and firsts[0] == 0
+        and firsts[-1] == end
+        and bool((np.diff(firsts) > 0).all())
+    )
+
+
+def _changed(path: Path, how: str) -> UserError:
+    return UserError(
+        f"{path} has changed since it was written ({how}); "
+        "make the shards again with `bert-tf pretrain-data`"
+    )

@@ -1,0 +1,1 @@
+"""TFRecords of ready examples, as google-research and Model Garden write them."""

@@ -1,0 +1,183 @@
+"""TFRecords of ready examples -> tf.data batches for pre-training.
+
+The examples keep the pairs and the masks that they were written with; what changes from epoch to
+epoch is their order. As with token shards, batch k follows from (seed, files, k) alone.
+"""
+
+import contextlib
+import glob
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf.data.corpora.corpus import find_files
+from bert_tf.data.corpora.steps import StepReader
+from bert_tf.data.corpora.token_shards import MANIFEST, VOCABULARY
+from bert_tf.data.records.examples import RecordExamples
+from bert_tf.data.records.format import LABELS, RECORDS, TOKENS
+from bert_tf.errors import UserError
+from bert_tf.io.files import read_text
+from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import read_vocabulary
+
+_DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
+
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+class RecordData:
+    """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
+
+    Args:
+        path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
+            or a list of these.
+        batch_size: rows of the global batch.
+        max_length: tokens of a row, which must be the records' own.
+        tokenizer: whose ids the examples hold.
+        seed: what the order of the training batches follows from.
+        next_sentence: give the label of the pairs.
+        dev_path: files of held-out examples, which are never trained on, even if `path` names them
+            too. By default those of folders and globs in `path` whose names begin with "dev-".
+
+    Attributes:
+        files: those to train on, then those held out.
+        steps_per_epoch: batches after which every record has had its turn.
+        max_predictions: columns for masked tokens.
+
+    Raises:
+        UserError: files that are missing, damaged, of different formats or no pre-training
+            examples; a max_length that is not theirs; ids beyond the tokenizer's, or, if `bert-tf
+            pretrain-data` wrote them, another vocabulary or casing; no labels where `next_sentence`
+            needs them; a batch larger than the data.
+    """
+
+    def __init__(
+        self,
+        path: Paths,
+        batch_size: int,
+        max_length: int,
+        tokenizer: Tokenizer,
+        seed: int = 0,
+        next_sentence: bool = True,
+        dev_path: Paths | None = None,
+    ):
+        train, dev = _files(path, dev_path)
+        self.files = [*train, *dev]
+        for folder in dict.fromkeys(file.parent for file in self.files):
+            _check_tokenizer(folder, tokenizer)
+        vocab_size = tokenizer.vocab_size
+        self._batch_size, self._next_sentence = batch_size, next_sentence
+        self._train = RecordExamples(train, vocab_size, seed)
+        # Held-out batches are the same for every seed of training, so that their losses compare.
+        self._dev = RecordExamples(dev, vocab_size, seed=0) if dev else None
+        for records in (self._train, *([self._dev] if self._dev else [])):
+            records.check(max_length, next_sentence)
+        self.max_predictions = self._train.format.max_predictions
+        if batch_size > self._train.per_epoch:
+            raise UserError(
+                f"a batch of {batch_size} is larger than the data: {self._train.name} holds "
+                f"{self._train.per_epoch} examples"
+            )
+        self.steps_per_epoch = self._train.per_epoch // batch_size
+        self._reader = StepReader()
+
+    def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """The batches from `start_step` on, without end; as `ShardData.dataset`."""
+        if self._batch_size % workers:
+            raise UserError(
+                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
+            )
+        return self._batches(self._train, start_step, None, worker, workers)
+
+    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
+        """`steps` held-out batches, the same ones every time; None where nothing is held out.
+
+        If there are fewer, they begin again. `worker` and `workers` are as for `dataset`.
+        """
+        return self._batches(self._dev, 0, steps, worker, workers) if self._dev else None
+
+    def explained_errors(self) -> contextlib.AbstractContextManager[None]:
+        """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""
+        return self._reader.explained_errors()
+
+    def _batches(
+        self, records: RecordExamples, first: int, steps: int | None, worker: int, workers: int
+    ) -> tf.data.Dataset:
+        sizes = records.format.sizes()
+        types = [tf.float32 if name == "masked_lm_weights" else tf.int32 for name in sizes]
+
+        def finish(
+            _: tf.Tensor, *columns: tf.Tensor
+        ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+            found = {
+                name: tf.ensure_shape(column, [None, *sizes[name]])
+                for name, column in zip(sizes, columns, strict=True)
+            }
+            inputs = {name: found[name] for name in (*TOKENS, "masked_lm_positions")}
+            targets = {name: found[name] for name in ("masked_lm_ids", "masked_lm_weights")}
+            if self._next_sentence:
+                targets[LABELS] = found[LABELS]
+            return inputs, targets
+
+        return self._reader.batches(
+            records.rows, types, finish, self._batch_size, first, steps, worker, workers
+        )
+
+
+def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:
+    """The files to train on, and those held out."""
+    found, dev_named = _records(path)
+    held_out = dev_named if dev_path is None else _records(dev_path)[0]
+    # Two names may lead to one file.
+    not_trained_on = {file.resolve() for file in (*dev_named, *held_out)}
+    train = [file for file in found if file.resolve() not in not_trained_on]
+    if not train:
+        raise UserError(
+            f"there are no files to train on: {found[0]} and all others of data.path are held out; "
+            "name more files there, or others in data.dev_path"
+        )
+    return train, held_out
+
+
+def _records(path: Paths) -> tuple[list[Path], list[Path]]:
+    """The files of records, and those among them that a folder or a glob has for held-out ones."""
+    found, dev_named = [], []
+    for one in [path] if isinstance(path, str | os.PathLike) else path:
+        files, is_folder = find_files(one), Path(one).is_dir()
+        if is_folder:
+            files = [file for file in files if _IN_NAME in file.name]
+            if not files:
+                raise UserError(
+                    f'{one} holds no files with "{_IN_NAME}" in their names; name them by a glob'
+                )
+        if is_folder or glob.has_magic(str(one)):
+            dev_named += [file for file in files if file.name.startswith(_DEV_PREFIX)]
+        found += files
+    return list(dict.fromkeys(found)), dev_named
+
+
+def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Compares the tokenizer with what `record_writing` left beside its files, if it did."""
+    try:
+        manifest = json.loads(read_text(folder / MANIFEST))
+        if manifest["format"] != RECORDS:
+            return
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):
+        return
+    if "lower_case" not in manifest:
+        raise UserError(
+            f"{folder / MANIFEST} is damaged (it does not tell lower_case); make the TFRecords "
+            "again with `bert-tf pretrain-data`"
+        )
+    if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:
+        raise UserError(
+            f"the examples in {folder} were made with another vocabulary than the run's"
+        )
+    if manifest["lower_case"] != tokenizer.lower_case:
+        raise UserError(
+            f"the examples in {folder} were not made with tokenizer.lower_case "
+            f"{str(tokenizer.lower_case).lower()}"
+        )

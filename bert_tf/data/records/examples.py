@@ -1,0 +1,130 @@
+"""The examples of TFRecord files as an endless sequence, in which one can start anywhere.
+
+The records of a file are read in blocks, and the blocks of a pool are shuffled together. `Order`
+finds example i by arithmetic; the pools follow from (seed, epoch), the shuffling from (seed, pool).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.data.corpora.order import Order, Part, PoolCache, random_generator
+from bert_tf.data.records.files import RecordFile
+from bert_tf.data.records.format import LABELS, RecordFormat
+from bert_tf.errors import UserError
+
+# Records that are read at once, and dealt as one unit of the order.
+_BLOCK = 256
+
+_SHUFFLE = 3  # the first number of keys; `order` and `examples` have 0 to 2
+
+
+class RecordExamples:
+    """The examples of some files, numbered from 0 without end.
+
+    Args:
+        files: TFRecord files of one format.
+        vocab_size: one more than the largest id that may occur.
+        seed: what the order follows from.
+
+    Attributes:
+        name: what to call the files in messages.
+        format: what the examples look like.
+        per_epoch: the number of examples.
+
+    Raises:
+        UserError: files that cannot be read or hold no such examples, from here and from `rows`.
+    """
+
+    def __init__(self, files: list[Path], vocab_size: int, seed: int):
+        self._files = [file for file in map(RecordFile, files) if len(file)]
+        self.name = f"{files[0]}" + f" and {len(files) - 1} more" * (len(files) > 1)
+        if not self._files:
+            raise UserError(f"no examples in {self.name}; check data.path")
+        self.format = RecordFormat.of(self._files[0])
+        self._vocab_size, self._seed = vocab_size, seed
+        blocks = [
+            (number, first, min(first + _BLOCK, len(file)))
+            for number, file in enumerate(self._files)
+            for first in range(0, len(file), _BLOCK)
+        ]
+        self._blocks = np.array(blocks)
+        self._order = Order(self._blocks[:, 2] - self._blocks[:, 1], seed)
+        self.per_epoch = self._order.per_epoch
+        self._pools = PoolCache(self._shuffled)
+
+    def check(self, max_length: int, next_sentence: bool) -> None:
+        """Raises a `UserError` if the examples are of another length, or lack labels."""
+        if self.format.max_length != max_length:
+            raise UserError(
+                f"the examples in {self.name} have {self.format.max_length} tokens; set "
+                f"train.max_length to that, it is {max_length}"
+            )
+        if next_sentence and not self.format.has_labels:
+            raise UserError(
+                f"the examples in {self.name} have no {LABELS}; set data.next_sentence to false"
+            )
+
+    def rows(self, start: int, stop: int, step: int) -> list[np.ndarray]:
+        """Examples start, start + step, … below stop, as the columns of `format.sizes`."""
+        wanted = np.arange(start, stop, step)
+        columns: list[np.ndarray] = []
+        for part in self._order.find(wanted):
+            found = self._pools.get(part)
+            if not columns:
+                columns = [
+                    np.empty((len(wanted), *values.shape[1:]), values.dtype)
+                    for values in found.values()
+                ]
+            for column, values in zip(columns, found.values(), strict=True):
+                column[part.rows] = values[part.places]
+        return columns
+
+    def _shuffled(self, part: Part) -> dict[str, np.ndarray]:
+        blocks = [self._read(*self._blocks[unit].tolist()) for unit in part.units]
+        order = random_generator(self._seed, _SHUFFLE, *part.pool).permutation(part.size)
+        return {name: np.concatenate([b[name] for b in blocks])[order] for name in blocks[0]}
+
+    def _read(self, file: int, first: int, last: int) -> dict[str, np.ndarray]:
+        """Parses and checks a block."""
+        path = self._files[file].path
+        records = self._files[file].read(first, last)
+        try:
+            block = self.format.parse(records)
+        except ValueError:
+            wrong = first + self._first_unlike(records)
+            raise UserError(
+                f"{path}, record {wrong + 1} is no example like the first of {self.name}, with "
+                f"{self.format.max_length} tokens and places for {self.format.max_predictions} "
+                "masked ones; use files of one kind"
+            ) from None
+        pieces = f"the vocabulary has {self._vocab_size} pieces"
+        other, damaged = "was it made with another vocabulary?", "make or copy the file again"
+        for name, limit, what, advice in (
+            ("input_word_ids", self._vocab_size, pieces, other),
+            ("masked_lm_ids", self._vocab_size, pieces, other),
+            ("masked_lm_positions", self.format.max_length, "there are no so many tokens", damaged),
+            ("input_type_ids", 2, "there are two segments", damaged),
+            ("input_mask", 2, "it is 0 or 1", damaged),
+            (LABELS, 2, "it is 0 or 1", damaged),
+        ):
+            values = block.get(name)
+            if values is None:
+                continue
+            bad = (values < 0) | (values >= limit)
+            if np.any(bad):
+                row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+                raise UserError(
+                    f"{path}, record {first + row + 1} has {name} {values[bad][0]}, but {what}; "
+                    f"{advice}"
+                )
+        return block
+
+    def _first_unlike(self, records: Sequence[bytes]) -> int:
+        for number, record in enumerate(records):
+            try:
+                self.format.parse([record])
+            except ValueError:
+                return number
+        raise AssertionError("together they fail, one by one they do not")

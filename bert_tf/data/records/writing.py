@@ -1,0 +1,102 @@
+"""A corpus -> TFRecords of ready examples, which google-research's and Model Garden's code read.
+
+The folder holds `train-….tfrecord` and `dev-….tfrecord`, the vocabulary, and `manifest.json`, which
+says what the examples are. The same configuration gives the same bytes.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import PretrainingRun
+from bert_tf.data.corpora.pretraining_data import open_shards
+from bert_tf.data.corpora.shard_writing import check_out
+from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
+from bert_tf.data.records.format import LABELS, RECORDS, RecordFormat
+from bert_tf.io.atomic import atomic_path
+from bert_tf.progress import Progress, say
+from bert_tf.text import Tokenizer
+from bert_tf.text.vocabulary import file_text
+
+# About a hundred megabytes at 128 tokens.
+_FILE_EXAMPLES = 100_000
+_BATCH = 256
+
+
+def write_records(
+    config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike, naming: str = "google"
+) -> None:
+    """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
+
+    Held-out documents are gone through once. Without next_sentence all labels are 0, because the
+    readers of these files ask for the feature.
+
+    Args:
+        config: of task pretraining; the examples are as `data` and `train.max_length` say.
+        tokenizer: the run's.
+        out: a new or empty folder, or such a folder to replace. It appears when all is written.
+        naming: a key of `record_format.NAMINGS`.
+
+    Raises:
+        UserError: `out` holds something else or cannot be written; as `open_shards`.
+    """
+    check_out(out, RECORDS, "TFRecords")
+    with atomic_path(out) as folder:
+        folder.mkdir()
+        tokens = folder / "tokens"
+        examples = open_shards(config, tokens, tokenizer, batch_size=1).examples
+        batch = min(_BATCH, examples[TRAIN])
+        data = open_shards(config, tokens, tokenizer, batch_size=batch)
+        record = RecordFormat(naming, config.train.max_length, data.max_predictions, True)
+        counts = {TRAIN: config.data.dupe_factor * examples[TRAIN], DEV: examples[DEV]}
+        for part, count in counts.items():
+            steps = -(-count // batch)
+            dataset = data.dataset() if part == TRAIN else data.dev_dataset(steps)
+            if count and dataset is not None:
+                with data.explained_errors():
+                    _write(folder, part, _rows(dataset.take(steps)), count, record)
+        shutil.rmtree(tokens, ignore_errors=True)
+        (folder / VOCABULARY).write_bytes(file_text(tokenizer.vocabulary).encode())
+        manifest = {
+            "format": RECORDS,
+            "naming": naming,
+            "max_length": record.max_length,
+            "max_predictions": record.max_predictions,
+            "lower_case": tokenizer.lower_case,
+        } | counts
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    for part, count in counts.items():
+        say(f"{out}: {part} {count:,} examples of {record.max_length} tokens")
+
+
+def _rows(dataset: tf.data.Dataset) -> Iterator[dict[str, np.ndarray]]:
+    for inputs, targets in dataset.as_numpy_iterator():
+        batch = inputs | targets
+        batch.setdefault(LABELS, np.zeros(len(inputs["input_mask"]), np.int32))
+        for row in range(len(inputs["input_mask"])):
+            yield {name: values[row] for name, values in batch.items()}
+
+
+def _write(
+    folder: Path,
+    part: str,
+    rows: Iterator[dict[str, np.ndarray]],
+    count: int,
+    record: RecordFormat,
+) -> None:
+    """Deals the first `count` rows to the part's files, so that each holds some of every epoch."""
+    files = -(-count // _FILE_EXAMPLES)
+    names = [f"{part}-{number:05d}-of-{files:05d}.tfrecord" for number in range(files)]
+    with contextlib.ExitStack() as stack:
+        told = Progress(f"writing {part} examples", count, unit="examples")
+        progress = stack.enter_context(told)
+        writers = [stack.enter_context(tf.io.TFRecordWriter(str(folder / name))) for name in names]
+        for number, row in zip(range(count), rows, strict=False):
+            writers[number % files].write(record.encode(row))
+            progress.update(number + 1, line=True)

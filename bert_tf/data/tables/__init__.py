@@ -1,0 +1,145 @@
+"""Rows of TSV, CSV and JSON-lines files with named columns."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.data.tables.json_lines import read_json_lines, whole_text
+from bert_tf.errors import UserError
+from bert_tf.io.files import read_text
+from bert_tf.progress import warn
+
+FORMATS = ("tsv", "csv", "jsonl")
+Row = dict[str, str]
+
+# Longer ones the csv module refuses; its own limit is 131,072 characters.
+_LONGEST_FIELD = 2**31 - 1
+
+# As CSV writes a text that holds quotation marks.
+_QUOTED = re.compile('"(?:[^"]|"")*""(?:[^"]|"")*"')
+
+# What to do about a row of too few or too many fields.
+_MENDING = {
+    "tsv": "TSV has no quoting: write texts that hold tabs or line breaks as csv or jsonl",
+    "csv": "put texts that hold commas or line breaks in quotation marks",
+}
+
+
+def read_table(
+    path: Path, file_format: str, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[int, Row]]:
+    """The named columns of every row, with the number of the line that the row ends on.
+
+    TSV has a header and no quoting (a quotation mark is text); CSV has a header and the usual
+    quoting; JSON lines are objects, whose numbers and booleans become texts as Python's JSON
+    writes them, whole numbers without a point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
+
+    Args:
+        path: the file.
+        file_format: one of `FORMATS`.
+        columns: the columns to read.
+        optional: columns to read too, of the rows that have them; null is as good as nothing.
+
+    Raises:
+        UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
+            value that is neither a text nor a number; with file and line.
+    """
+    if file_format == "tsv":
+        _warn_of_quoting(path)
+    if file_format == "jsonl":
+        rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
+    else:
+        lines = read_tsv(path) if file_format == "tsv" else read_csv(path)
+        rows = _named(path, lines, (*columns, *optional), _MENDING[file_format])
+    for number, row in rows:
+        for column in columns:
+            if column not in row:
+                there = ", ".join(map(repr, row))
+                raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
+        wanted = (*columns, *(column for column in optional if row.get(column) is not None))
+        yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in wanted}
+
+
+def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every line that is not empty, with its number; there is no quoting.
+
+    Where the first of them has one field, an empty line between others is an empty text.
+
+    Lines end at line feeds alone: texts hold other characters that Unicode counts as line ends.
+    """
+    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    columns = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if line or columns == 1:
+            fields = line.split("\t")
+            columns = columns or len(fields)
+            yield number, fields
+
+
+def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of every row, with the number of the line it ends on; quoting as usual.
+
+    Empty lines count as in `read_tsv`.
+    """
+    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns = 0
+    try:
+        for fields in reader:
+            if fields or columns == 1:
+                columns = columns or len(fields)
+                yield reader.line_num, fields or [""]
+    except csv.Error as error:
+        raise UserError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _warn_of_quoting(path: Path) -> None:
+    """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
+    between two, and has its own doubled.
+    """
+    quoted = [line for line, fields in read_tsv(path) if any(map(_QUOTED.fullmatch, fields))]
+    if quoted:
+        warn(
+            f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
+            "in CSV; TSV has no quoting, their quotation marks are read as text. If they are not, "
+            "write csv or jsonl"
+        )
+
+
+def _named(
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
+) -> Iterator[tuple[int, Row]]:
+    """The rows after the header, which names their fields and `columns` but once."""
+    header: list[str] = []
+    for number, fields in lines:
+        if not header:
+            header = fields
+            for name in columns:
+                if header.count(name) > 1:
+                    raise UserError(f"{path}, line {number}: two columns are called {name!r}")
+        elif len(fields) != len(header):
+            raise UserError(
+                f"{path}, line {number}: {len(fields)} fields, but the header has {len(header)}; "
+                f"{mending}"
+            )
+        else:
+            yield number, dict(zip(header, fields, strict=True))
+
+
+def as_text(value: Any, place: str) -> str:
+    """A text, or a number or boolean as JSON writes it; a whole number is one text."""
+    if isinstance(value, str):
+        return whole_text(value)
+    if value is None or isinstance(value, list | dict):
+        found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
+        raise UserError(f"{place}: expected a text or a number, got {found}")
+    # Pandas writes the same labels as 1.0 where others are missing, and as 1 where none is.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value)

@@ -1,0 +1,1 @@
+"""Files: atomic writing, reading, and what refusals of the system mean."""

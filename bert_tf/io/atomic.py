@@ -1,0 +1,184 @@
+"""Writing what must survive a crash.
+
+Every file of a run is written under a temporary name in the same folder, flushed to the disk and
+then renamed, so that a reader sees either the old content or the new one, never half of it.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import UserError
+from bert_tf.io.refusals import cannot_write, explained
+
+# A folder in which NAME is being written is called .NAME.xxxxxxxx.unfinished; what it replaces is
+# moved there as NAME.old.
+_UNFINISHED = ".unfinished"
+_SCRATCH = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
+_OLD = ".old"
+_DEVICES = Path("/dev")
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path]:
+    """Yields a temporary path (a file or a folder to create) that becomes `path` on success.
+
+    On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
+    is new, appears in one move. A folder that replaces another takes two. What killed processes
+    have left of `path` is put in order first; `clear_unfinished` does it for all that is in a
+    folder.
+
+    Args:
+        path: what is to be written.
+        is_file: whether that is a file, which no folder gives way to.
+
+    Raises:
+        UserError: the folder cannot be written, or the disk is full; there is a device or a pipe,
+            or a folder where a file is to be.
+    """
+    path = Path(path)
+    if path.name in ("", ".."):
+        raise UserError(f"cannot write {path}; name a file or folder in it")
+    with explained(path):
+        if is_stream(path):
+            raise UserError(f"cannot write {path}; it is a device or a pipe; name a file or folder")
+        if is_file and path.is_dir():
+            raise UserError(f"cannot write {path}; it is a folder; name a file")
+        make_folder(path.parent)
+        clear_unfinished(path.parent, path.name)
+        scratch = Path(
+            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent)
+        )
+        try:
+            with locked(scratch):
+                new = scratch / path.name
+                yield new
+                _flush(new)
+                if path.is_dir() and new.is_dir():
+                    os.rename(path, _aside(scratch, path))
+                    os.rename(new, path)
+                else:
+                    os.replace(new, path)
+                _flush_names(path.parent)
+        finally:
+            _discard(scratch, path)
+
+
+def is_stream(path: str | os.PathLike) -> bool:
+    """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
+    if Path(path).absolute().parent == _DEVICES:
+        return os.path.exists(path)
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
+def remove_folder(path: str | os.PathLike) -> None:
+    """Removes a folder with all that is in it; it is never seen half-removed."""
+    path = Path(path)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent))
+    os.rename(path, scratch / path.name)
+    shutil.rmtree(scratch)
+
+
+def clear_unfinished(folder: str | os.PathLike, name: str | None = None) -> None:
+    """Removes what `atomic_path` had begun in `folder` when its process was killed.
+
+    A folder that was half replaced comes back. What a living process is writing stays.
+
+    Args:
+        folder: where.
+        name: of what was to be written; None is all there is.
+    """
+    for scratch in Path(folder).glob(f".*{_UNFINISHED}"):
+        named = _SCRATCH.fullmatch(scratch.name)
+        if named is None or name not in (None, named[1]):
+            continue
+        # A process may be just done with it, or it may be another user's.
+        with contextlib.suppress(FileNotFoundError, PermissionError), locked(scratch) as held:
+            if held:
+                _discard(scratch, scratch.with_name(named[1]))
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike) -> Iterator[bool | None]:
+    """Holds a lock on a file or a folder, which ends with the process however that ends.
+
+    On a network file system only a lock on a file, opened for writing as here, is one for other
+    machines too (flock(2), "NFS details").
+
+    Yields:
+        Whether this is the one who holds it; None on a file system that knows no locks.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder.
+    """
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes `text` to `path` as UTF-8, atomically. Raises UserError as `atomic_path`."""
+    with atomic_path(path, is_file=True) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
+
+
+def make_folder(path: str | os.PathLike) -> None:
+    """Makes the folder `path` and those above it, where they are missing.
+
+    Raises:
+        UserError: it cannot be made, or is not a folder.
+    """
+    with explained(path):
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:  # what /proc answers, which takes no folders
+            raise cannot_write(path, error) from error
+
+
+def _lock(handle: int) -> bool | None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _discard(scratch: Path, path: Path) -> None:
+    """Removes a temporary folder; what it was to replace goes back, if nothing has replaced it."""
+    old = _aside(scratch, path)
+    if old.is_dir() and not path.exists():
+        os.rename(old, path)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _aside(scratch: Path, path: Path) -> Path:
+    """Where a folder at `path` waits while another takes its place."""
+    return scratch / f"{path.name}{_OLD}"
+
+
+def _flush(path: Path) -> None:
+    """Forces a file, or a folder with all that is in it, onto the disk."""
+    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        if each.is_dir():
+            _flush_names(each)
+        else:
+            with open(each, "rb") as handle:
+                os.fsync(handle.fileno())
+
+
+def _flush_names(folder: Path) -> None:
+    """Forces a folder's list of names onto the disk, so that a rename outlives a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,441 @@
+"""The command line: help that answers at once, mistakes in one line with code 2, interruptions."""
+
+import errno
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf import cli
+from bert_tf.cli.parser import _parser
+from bert_tf.cli.parser import main
+from bert_tf.errors import UserError
+from bert_tf.export import __main__ as export_command
+from bert_tf.progress import say, warn
+
+ROOT = Path(__file__).resolve().parents[2]
+METRICS = {"accuracy": 0.75, "loss": 0.5}
+# What makes a pre-training of the configuration that the tests have.
+PRETRAINING = ["task=pretraining", "data.format=sentence_per_line"]
+COMMANDS = [
+    "demo",
+    "vocab",
+    "pretrain-data",
+    "pretrain",
+    "finetune",
+    "evaluate",
+    "predict",
+    "export",
+    "convert",
+    "report",
+    "inspect",
+]
+
+
+def python(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        "task: classification\n"
+        "data: {path: data, format: tsv}\n"
+        "tokenizer: {vocab: vocab.txt}\n"
+        "model: {preset: bert-tiny-uncased}\n"
+        "train: {epochs: 1}\n"
+    )
+    return str(file)
+
+
+@pytest.fixture
+def training(monkeypatch):
+    """Stands for bert_tf.training: notes its calls, or raises what is put into `error`."""
+
+    def note(name):
+        def called(*arguments):
+            if fake.error:
+                raise fake.error
+            fake.calls.append((name, *arguments))
+            say("half of it is done")
+            warn("half of it is missing")
+            return METRICS
+
+        return called
+
+    fake = types.SimpleNamespace(calls=[], error=None)
+    for name in ("pretrain", "finetune", "evaluate"):
+        setattr(fake, name, note(name))
+    monkeypatch.setitem(sys.modules, "bert_tf.training", fake)
+    monkeypatch.setattr(bert_tf, "training", fake, raising=False)
+    return fake
+
+
+def one_line_of_error(capsys):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("bert-tf: error: ")
+    return captured.err.removeprefix("bert-tf: error: ")
+
+
+def test_help_and_mistakes_answer_without_tensorflow():
+    script = (
+        "import sys; sys.argv = ['bert-tf']\n"
+        "import bert_tf.cli.parser\n"
+        "try: bert_tf.cli.parser.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "assert bert_tf.cli.parser.main(['finetune', 'missing.yaml', '--out', 'run']) == 2\n"
+        "heavy = {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = python("-c", script)
+
+    assert done.returncode == 0, done.stderr
+    assert "bert-tf demo" in done.stdout
+
+
+def test_the_examples_of_every_help_are_commands():
+    parser = _parser()
+    (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    lines = [
+        line.partition(" | ")[0]
+        for each in (parser, *commands.choices.values())
+        for line in each.epilog.splitlines()
+        if line.startswith("  bert-tf ")
+    ]
+    assert len(lines) > 2 * len(COMMANDS)
+    for line in lines:
+        parser.parse_args(shlex.split(line)[1:])
+
+
+def test_a_module_run_with_a_mistake_exits_with_2_and_one_line():
+    done = python("-m", "bert_tf", "finetune", "missing.yaml", "--out", "run")
+
+    assert done.returncode == 2
+    assert done.stderr == "bert-tf: error: configuration file not found: missing.yaml\n"
+
+
+def test_another_keras_backend_is_refused_by_every_command():
+    done = python("-m", "bert_tf", "demo", KERAS_BACKEND="jax")
+
+    assert done.returncode == 2
+    assert re.fullmatch(r"bert-tf: error: .* Keras is set to jax; set KERAS_B.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_by_examples(capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+
+    shown = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert f"examples:\n  bert-tf {command} " in shown.replace(f"{command}\n", f"{command} \n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["finetune"]])
+def test_the_help_lists_the_exit_codes(capsys, arguments):
+    with pytest.raises(SystemExit):
+        main([*arguments, "--help"])
+
+    _, codes = capsys.readouterr().out.split("exit codes:\n")
+    assert re.findall(r"^  (\d+) ", codes, re.MULTILINE) == ["0", "2", "130", "143"]
+
+
+def test_the_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    listed = re.findall(r"^    (\S+)", capsys.readouterr().out, re.MULTILINE)
+    assert listed == COMMANDS
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert capsys.readouterr().out == f"bert-tf {bert_tf.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "the following arguments are required: COMMAND; see bert-tf --help"),
+        (["finetun"], "invalid choice: 'finetun'"),
+        (["finetune"], "required: CONFIG.yaml, --out; see bert-tf finetune --help"),
+        (["finetune", "a.yaml", "--ou", "run"], "required: --out"),
+        (["vocab", "--input", "a", "--size", "many", "--out", "v"], "invalid int value: 'many'"),
+        (["evaluate", "run", "extra"], "unrecognized arguments: extra"),
+        (["convert", "a", "b", "--to", "onnx"], "invalid choice: 'onnx'"),
+        (["convert", "a", "b"], "required: --to; see bert-tf convert --help"),
+        (["predict", "model", "--signature", "a", "b", "-c"], "unrecognized arguments: b -c"),
+        (["export", "run"], "required: --out; see bert-tf export --help"),
+        (["export", "run", "--out", "model", "--kind", "a"], "invalid choice: 'a'"),
+        (["predict", "model"], "needs either texts or --input FILE"),
+        (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
+        (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
+    assert main(arguments) == 2
+    assert told in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["model", "a", "b", "--signature", "words"],
+        ["model", "--signature", "words", "a", "b"],
+        ["--signature", "words", "model", "a", "b"],
+        ["model", "a", "--signature", "words", "b"],
+    ],
+)
+def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
+    asked = []
+    monkeypatch.setattr("bert_tf.predict.run", lambda *given: asked.append(given))
+    assert main(["predict", *arguments]) == 0
+    assert asked == [("model", ["a", "b"], None, None, "words")]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("pretrain", "task classification is not for pretrain; use bert-tf finetune"),
+        ("pretrain-data", "task classification is not for pretrain-data; use bert-tf finetune"),
+    ],
+)
+def test_a_configuration_of_another_task_is_told(capsys, config_file, command, told):
+    assert main([command, config_file, "--out", "run"]) == 2
+    assert told in one_line_of_error(capsys)
+
+
+def test_a_pretraining_configuration_is_not_fine_tuned(capsys, config_file):
+    arguments = ["finetune", config_file, "--out", "run", "--set", "task=pretraining"]
+
+    assert main(arguments) == 2
+    assert "is not for finetune; use bert-tf pretrain" in one_line_of_error(capsys)
+
+
+def test_settings_reach_the_run_given_together_or_one_by_one(training, config_file):
+    arguments = ["finetune", config_file, "--out", "run", "--set", "train.seed=1"]
+
+    assert main([*arguments, "train.batch_size=2", "--set", "train.max_length=9"]) == 0
+
+    (name, config, out) = training.calls.pop()
+    assert (name, out) == ("finetune", "run")
+    assert (config.train.seed, config.train.batch_size, config.train.max_length) == (1, 2, 9)
+
+
+def test_workers_are_told_to_tensorflow(training, config_file, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "")
+    arguments = ["finetune", config_file, "--out", "run", "--set", "train.strategy=multi_worker"]
+
+    assert main([*arguments, "--workers", "one:1", "other:2", "--worker", "1"]) == 0
+    assert json.loads(os.environ["TF_CONFIG"]) == {
+        "cluster": {"worker": ["one:1", "other:2"]},
+        "task": {"type": "worker", "index": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--worker", "0"], "--workers and --worker belong together; name both"),
+        (["--workers", "one:1"], "--workers and --worker belong together; name both"),
+        (["--workers", "one:1", "--worker", "1"], "--worker 1 is none of 1 workers; they begin"),
+    ],
+)
+def test_a_worker_that_is_none_is_told(capsys, training, config_file, arguments, told):
+    together = ["--set", "train.strategy=multi_worker"]
+    assert main(["finetune", config_file, "--out", "run", *together, *arguments]) == 2
+    assert told in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize("settings", [["task=classification"], ["train.strategy=mirrored"]])
+def test_workers_of_a_run_that_has_none_are_not_ignored(capsys, training, config_file, settings):
+    arguments = ["finetune", config_file, "--out", "run", "--set", *settings]
+
+    assert main([*arguments, "--workers", "one:1", "other:2", "--worker", "1"]) == 2
+    assert "multi_worker; add --set train.strategy=multi_worker" in one_line_of_error(capsys)
+
+
+def test_evaluation_is_given_the_run_and_the_data(training):
+    assert main(["evaluate", "run"]) == 0
+    assert main(["evaluate", "run", "--data", "unseen.tsv"]) == 0
+
+    assert training.calls == [("evaluate", "run", None), ("evaluate", "run", "unseen.tsv")]
+
+
+@pytest.mark.parametrize("command", ["pretrain", "finetune", "evaluate"])
+def test_a_script_reads_the_metrics_from_standard_output(capsys, training, config_file, command):
+    arguments = {
+        "pretrain": [config_file, "--out", "run", "--set", *PRETRAINING],
+        "finetune": [config_file, "--out", "run"],
+        "evaluate": ["run"],
+    }
+    assert main([command, *arguments[command]]) == 0
+
+    told = capsys.readouterr()
+    assert json.loads(told.out) == METRICS
+    assert told.err == "half of it is done\nwarning: half of it is missing\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--quiet", "evaluate", "run"], ["evaluate", "--quiet", "run"], ["evaluate", "run", "-q"]],
+)
+def test_quiet_leaves_results_and_warnings(capsys, training, arguments):
+    assert main(arguments) == 0
+
+    told = capsys.readouterr()
+    assert json.loads(told.out) == METRICS
+    assert told.err == "warning: half of it is missing\n"
+
+
+def test_quiet_is_for_one_command_only(capsys, training):
+    main(["--quiet", "evaluate", "run"])
+    capsys.readouterr()
+
+    assert main(["evaluate", "run"]) == 0
+    assert "half of it is done" in capsys.readouterr().err
+
+
+def test_a_quiet_command_tells_mistakes_and_interruptions(capsys, training):
+    training.error = UserError("run/vocab.txt is empty")
+    assert main(["--quiet", "evaluate", "run"]) == 2
+    assert one_line_of_error(capsys) == "run/vocab.txt is empty\n"
+
+    training.error = KeyboardInterrupt()
+    assert main(["--quiet", "evaluate", "run"]) == 130
+    assert "start the same command again" in capsys.readouterr().err
+
+
+def test_a_mistake_found_while_running_is_told_in_one_line(capsys, training):
+    training.error = UserError("run/vocab.txt is empty\nreally")
+
+    assert main(["evaluate", "run"]) == 2
+    assert one_line_of_error(capsys) == "run/vocab.txt is empty really\n"
+
+
+def test_a_bug_is_not_hidden(training):
+    training.error = ZeroDivisionError()
+
+    with pytest.raises(ZeroDivisionError):
+        main(["evaluate", "run"])
+
+
+def test_a_full_disk_is_told_in_one_line_wherever_it_shows(capsys, training):
+    training.error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert main(["evaluate", "run"]) == 2
+    assert "the disk is full" in one_line_of_error(capsys)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")]
+)
+def test_too_little_memory_is_told_in_one_line(capsys, training, error):
+    training.error = error
+
+    assert main(["evaluate", "run"]) == 2
+    assert "the memory is not enough; lower train.batch_size" in one_line_of_error(capsys)
+
+
+def test_an_interruption_says_that_the_run_can_go_on(capsys, training):
+    training.error = KeyboardInterrupt()
+
+    assert main(["evaluate", "run"]) == 130
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "start the same command again" in told
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_enough_is_no_error():
+    script = (
+        "import sys, types, bert_tf.cli.parser\n"
+        "def evaluate(run, data):\n"
+        "    while True: print('a line')\n"
+        "sys.modules['bert_tf.training'] = types.SimpleNamespace(evaluate=evaluate)\n"
+        "sys.exit(bert_tf.cli.parser.main(['evaluate', 'run']))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+
+    assert told == b""
+
+
+def test_a_vocabulary_is_learned_from_files(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("the lower the low, the lowest of the new and newer\n" * 20)
+
+    code = main(
+        ["vocab", "--input", str(text), "--size", "60", "--out", str(tmp_path / "vocab.txt")]
+    )
+
+    pieces = (tmp_path / "vocab.txt").read_text().splitlines()
+    assert code == 0
+    assert {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"} <= set(pieces)
+    assert "pieces per word" in capsys.readouterr().out
+
+
+def test_a_vocabulary_is_learned_from_the_texts_of_a_corpus(tmp_path, capsys):
+    text = "the lower the low, the lowest of the new and newer"
+    (tmp_path / "text.txt").write_text(f"{text}\n" * 20)
+    line = json.dumps({"id": "<no-word>", "text": text}) + "\n"
+    (tmp_path / "text.jsonl").write_text(line * 20)
+    options = ["--size", "60", "--out", str(tmp_path / "vocab.txt")]
+
+    learned = []
+    for more in (["text.txt"], ["text.jsonl", "--format", "jsonl"]):
+        assert main(["vocab", "--input", str(tmp_path / more[0]), *more[1:], *options]) == 0
+        learned.append((tmp_path / "vocab.txt").read_text())
+    assert learned[0] == learned[1]
+
+    capsys.readouterr()
+    assert main(["vocab", "--input", str(tmp_path / "none"), "--format", "jsonl", *options]) == 2
+    assert "corpus not found: " in one_line_of_error(capsys)
+
+
+def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
+    calls = []
+
+    def export_run(run, out, **options):
+        calls.append((run, out, options))
+        say("it is written")
+
+    monkeypatch.setitem(
+        sys.modules, "bert_tf.export.run", types.SimpleNamespace(export_run=export_run)
+    )
+    given = ["run", "--out", "model", "--labels", "bad", "good", "--pair", "--max-length", "9"]
+    for command in (export_command.main, lambda given: main(["export", *given])):
+        assert command(given) == 0
+        assert capsys.readouterr().err == "it is written\n"
+        assert command([*given, "--quiet"]) == 0
+        assert capsys.readouterr().err == ""
+    run, out, options = calls[0]
+    assert (run, out) == ("run", "model")
+    assert (options["labels"], options["max_length"]) == (["bad", "good"], 9)
+    assert options["pair"] and not options["unanswerable"] and not options["freeze"]
+    assert calls == [calls[0]] * 4

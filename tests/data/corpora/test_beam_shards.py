@@ -1,0 +1,105 @@
+"""Beam writes the same files as the local way, whatever becomes of the order in between."""
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf import config as configuration
+from bert_tf.data.corpora import beam_shards
+from bert_tf.data.corpora.beam_shards import Sizes, lay_out
+from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.data.corpora.shard_writing import write_token_shards
+from bert_tf.data.corpora.token_shards import DEV, TRAIN
+from bert_tf.errors import UserError
+from bert_tf.text import Tokenizer
+from tests import tiny
+
+TOKENIZER = Tokenizer(tiny.VOCABULARY)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def write_corpus(folder: Path, files: int = 5) -> Path:
+    source = random.Random(0)
+    folder.mkdir()
+    for number in range(files):
+        lengths = [[source.randint(1, 9) for _ in range(source.randint(1, 6))] for _ in range(20)]
+        documents = ["\n".join(tiny.sentence(source, n) for n in each) for each in lengths]
+        (folder / f"{number}.txt").write_text("\n\n".join([*documents, "\u200b"]))
+    return folder
+
+
+def sizes_of(corpus: Corpus) -> list[Sizes]:
+    vocabulary = (TOKENIZER.vocabulary, TOKENIZER.lower_case)
+    batches = [b for part in enumerate(corpus.parts) for b in beam_shards._read(part, corpus)]
+    return [beam_shards._measure(beam_shards._tokenize(batch, vocabulary)) for batch in batches]
+
+
+@pytest.mark.parametrize("dev_fraction", [0.0, 1e-9, 0.2, 1.0])
+def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev_fraction):
+    monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+    corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
+    sizes = sizes_of(corpus)
+    assert len(sizes) > 10
+    random.Random(1).shuffle(sizes)
+    layout = lay_out(sizes, dev_fraction, 100)
+    written = write_token_shards(corpus, TOKENIZER, tmp_path / "out", dev_fraction, 100)
+    counts = {TRAIN: {}, DEV: {}}
+    for batch in sizes:
+        for n, (key, tokens) in enumerate(zip(batch.hashes, batch.tokens, strict=True)):
+            part, number = layout.shard((batch.part, batch.number, n), int(key))
+            counts[part][number] = counts[part].get(number, 0) + int(tokens)
+    for part, shards in written.parts.items():
+        assert [counts[part][n] for n in sorted(counts[part])] == [s.tokens for s in shards]
+        assert len(layout.starts[part]) == len(shards)
+
+
+def test_a_corpus_without_tokens_is_told():
+    empty = Sizes(0, 0, np.array([], np.uint64), np.array([], np.int64))
+    for sizes in ([], [empty]):
+        with pytest.raises(UserError, match="no document of the corpus has a token"):
+            lay_out(sizes, 0.1, 100)
+
+
+def test_without_beam_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
+    config = configuration.load(tiny.write_pretraining(tmp_path))
+    with pytest.raises(UserError, match=r"requires the extra beam .*pip install .apache-beam"):
+        beam_shards.build(config, TOKENIZER, tmp_path / "out")
+
+
+class TestWithBeam:
+    """What runs only where Apache Beam is installed."""
+
+    @pytest.fixture(autouse=True)
+    def beam(self):
+        return pytest.importorskip("apache_beam", reason="install the extra beam to run this test")
+
+    @pytest.mark.parametrize("dev_fraction", [0.0, 0.2])
+    def test_the_files_are_the_same(self, tmp_path, monkeypatch, dev_fraction):
+        monkeypatch.setattr("bert_tf.data.corpora.tokenizing._BATCH_CHARACTERS", 300)
+        corpus = Corpus(write_corpus(tmp_path / "corpus"), "sentence_per_line")
+        write_token_shards(corpus, TOKENIZER, tmp_path / "here", dev_fraction, 100)
+        (tmp_path / "beam").mkdir()
+        beam_shards.run(corpus, TOKENIZER, tmp_path / "beam", dev_fraction, 100)
+        assert contents(tmp_path / "beam") == contents(tmp_path / "here")
+        assert len(contents(tmp_path / "here")) > 20
+
+    def test_a_configuration_becomes_token_shards(self, tmp_path):
+        config = configuration.load(tiny.write_pretraining(tmp_path))
+        shards = beam_shards.build(config, TOKENIZER, tmp_path / "out")
+        assert sum(shard.documents for part in shards.parts.values() for shard in part) == 12
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+    def test_a_mistake_in_the_corpus_is_told_in_one_line(self, tmp_path):
+        path = tiny.write_pretraining(tmp_path)
+        (tmp_path / "corpus.txt").write_bytes(b"good\nb\xe4d\n")
+        with pytest.raises(UserError, match="not UTF-8: .*corpus.txt, line 2, byte 1") as error:
+            beam_shards.build(configuration.load(path), TOKENIZER, tmp_path / "out")
+        assert "\n" not in str(error.value) and "while running" not in str(error.value)
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,79 @@
+"""What cannot be written is told, and the old stays."""
+
+import os
+import resource
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path, make_folder, write_text
+from bert_tf.io.files import read_text
+from bert_tf.io.refusals import explained
+
+
+def write_with_python(path):
+    path.write_bytes(b"x" * 100_000)
+
+
+def write_with_numpy(path):
+    np.save(path, np.zeros(100_000))
+
+
+def write_with_tensorflow(path):
+    tf.io.write_file(str(path), "x" * 100_000)
+
+
+@pytest.mark.parametrize("write", [write_with_python, write_with_numpy, write_with_tensorflow])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's device that is full")
+def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path, write):
+    write_text(tmp_path / "a.npy", "old")
+    with pytest.raises(UserError, match="the disk is full"), atomic_path(tmp_path / "a.npy") as new:
+        new.symlink_to("/dev/full")
+        write(new)
+
+    assert read_text(tmp_path / "a.npy") == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(UserError, match="the disk is full"):
+            write_text(tmp_path / "a", "x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("inside", ["file/a", "file/folder/a", "x" * 300])
+def test_a_place_that_cannot_be_written_is_told(tmp_path, inside):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(UserError, match="cannot write .*; choose another place"):
+        write_text(tmp_path / inside, "x")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs Linux's /proc")
+def test_a_file_system_that_takes_no_files_is_told():
+    with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
+        write_text("/proc/bert_tf/run", "x")
+    with pytest.raises(UserError, match="cannot write /proc/bert_tf"):
+        make_folder("/proc/bert_tf")
+
+
+def test_a_file_does_not_replace_a_folder(tmp_path):
+    (tmp_path / "run").mkdir()
+
+    with pytest.raises(UserError, match="it is a folder; name a file"):
+        write_text(tmp_path / "run", "x")
+
+
+def test_other_errors_of_the_writer_stay_what_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError), explained(tmp_path):
+        (tmp_path / "missing").read_text()
+    with pytest.raises(UserError, match="^the vocabulary is wrong$"), explained(tmp_path):
+        raise UserError("the vocabulary is wrong")
