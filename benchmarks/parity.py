@@ -34,10 +34,10 @@ import tensorflow as tf
 from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.checkpoints.model_garden_classes import make_encoder
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.models import Encoder, EncoderConfig, PreTrainer
 from bert_tf.models.encoder import INPUTS
-from bert_tf.progress import say
 
 LAYOUTS = ("unpadded", "padded")
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
@@ -84,7 +84,7 @@ def _work(arguments: argparse.Namespace) -> None:
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         for task, more in zip(tasks, pool.map(compare, tasks), strict=True):
             figures = ", ".join(f"{what} {value:.2g}" for what, value in more.items())
-            say(f"{', '.join(task)}: {figures}")
+            logger.info(f"{', '.join(task)}: {figures}")
             largest = found[task[:2]]
             for what, value in more.items():
                 largest[what] = max(largest.get(what, value), value)

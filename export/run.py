@@ -9,11 +9,11 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of, trained_with
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config.kinds import POLICIES
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models import PreTrainer
-from bert_tf.progress import say, warn
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
 
@@ -77,7 +77,7 @@ def export_run(
         raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
     checkpoint = loading.find(path)
     for note in checkpoint.notes:
-        say(f"{path}: {note}")
+        logger.info(f"{path}: {note}")
     if kind == "hub":
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
     elif kind == "task":
@@ -87,10 +87,12 @@ def export_run(
     if kind == "hub":
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
-        say(f"{parts}: for hub.load")
+        logger.info(f"{parts}: for hub.load")
     else:
         card = folder / "assets.extra" / "model_card.md"
-        say(f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs")
+        logger.info(
+            f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs"
+        )
     return folder
 
 
@@ -122,7 +124,7 @@ def _say_assumed(
             if name in model.setting_names and name not in settings:
                 said.append(f"{name} false (--{name})")
         if said:
-            say(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")
+            logger.info(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")
     if getattr(model, "unanswerable", False) and model.null_threshold is None:
         run, last = run_of(checkpoint.folder), model.origin.metrics is not None
         if run is None:
@@ -133,7 +135,9 @@ def _say_assumed(
             instead = "set data.null_threshold, or export the run"
         else:
             why, instead = "is not finished", "set data.null_threshold, or finish the run"
-        warn(f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; {instead}")
+        logger.warning(
+            f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; {instead}"
+        )
 
 
 def _export_kind(
@@ -178,9 +182,9 @@ def _export_hub(
     report = checkpoint.fill(model, getattr(model, "labels", ()))
     loading.check_head(report, model, path, uses_pooler=False)
     if any(name.startswith(_POOLER) for name in report.new):
-        warn(f"{path} has no pooler; pooled_output is random until it is trained")
+        logger.warning(f"{path} has no pooler; pooled_output is random until it is trained")
     elif not getattr(model, "uses_pooler", True):
-        warn(_untrained_pooler(checkpoint, path, "use sequence_output"))
+        logger.warning(_untrained_pooler(checkpoint, path, "use sequence_output"))
     max_length = max_length or _length_of_run(checkpoint).get("max_length")
     return save_hub(
         model,
@@ -232,7 +236,7 @@ def _check_weights(
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
     trained = loading.build(checkpoint, path)
     if not getattr(trained, "uses_pooler", True):
-        warn(_untrained_pooler(checkpoint, path, "choose --pooling mean or cls"))
+        logger.warning(_untrained_pooler(checkpoint, path, "choose --pooling mean or cls"))
 
 
 def _untrained_pooler(checkpoint: Checkpoint, path: str | os.PathLike, instead: str) -> str:

@@ -26,9 +26,9 @@ from typing import TextIO
 import pytest
 
 from bert_tf.cli.command import module_parser, run
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.progress import say
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> None:
             path = FOLDER / f"{row.name}.json"
             result = json.loads(path.read_text()) if path.exists() else {}
             if arguments.again or result.get("state") != state or not result.get("passed"):
-                say(f"== {row.name}")
+                logger.info(f"== {row.name}")
                 result = _try_row(row, wheel) | {"state": state}
                 write_text(path, json.dumps(result, indent=2) + "\n")
             results.append(result)

@@ -40,9 +40,9 @@ from benchmarks.allocation import KEEPS_MEMORY, environment
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf.checkout import commit
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.progress import say
 from bert_tf.report import machine
 
 # Each with the libraries that it computes with.
@@ -91,7 +91,7 @@ def _work(arguments: argparse.Namespace) -> None:
         read = {"checkpoint": checkpoint, "data": data[name]}
         done = _result(name, table[name], side, seed, read, arguments)
         results[name, side, seed] = done
-        say(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
+        logger.info(f"{name}, {side}, seed {seed}: {done['score']:.4f}, {done['seconds']:.0f} s")
     _print(names, table, arguments.seeds, results)
 
 

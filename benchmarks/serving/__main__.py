@@ -32,8 +32,8 @@ from benchmarks.speed.results import reached
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.works import ways
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 
 PRECISIONS = ("float32", "bfloat16")
 # Answers a second with the best size of batch, ours over theirs: must and aim.
@@ -119,7 +119,7 @@ def _compare(
         ):
             rates[name][rate] = batch
             shown.add_row(name, str(batch), f"{rate:.1f}", *cells)
-        say(f"{title}, batch {batch}: done")
+        logger.info(f"{title}, batch {batch}: done")
     best = _best(rates, GOALS[task, precision])
     best.title = f"{title}, the best size of batch"
     cold = Table("contestant", "process to answer, s", "load to answer, s", title=f"{title}, cold")

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking.texts import Text, encoded
+from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
-from bert_tf.progress import Progress
 
 # A string, or a list of strings, by the name of the input.
 Row = Mapping[str, Text | Sequence[Text]]

@@ -10,8 +10,8 @@ from typing import Any, Self
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row, tensors_of
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 
 _FILE = "saved_model.pb"
 _DAMAGE = (tf.errors.OpError, OSError, ValueError, KeyError)
@@ -109,5 +109,5 @@ def _find(path: str) -> str:
     if (Path(path) / _FILE).is_file():
         return path
     newest = max(_versions(Path(path)), key=lambda version: int(version.name))
-    say(f"{path}: asking version {newest.name}, the newest")
+    logger.info(f"{path}: asking version {newest.name}, the newest")
     return str(newest)

@@ -14,9 +14,9 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, listed
 from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import is_lower_case
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.progress import say, warn
 from bert_tf.text import Tokenizer
 
 _FORMATS: dict[str, ModuleType] = {
@@ -63,10 +63,10 @@ def convert(
     said = [f"{source}: {len(weights)} weights read"]
     said += [f"it has no {listed(report.new)}"] if report.new else []
     said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
-    say("; ".join((*said, *report.notes)))
+    logger.info("; ".join((*said, *report.notes)))
     vocabulary, description = checkpoint.read_vocabulary(), checkpoint.description
     if vocabulary is None:
-        warn(f"{source} has no vocabulary, and so {destination} has none")
+        logger.warning(f"{source} has no vocabulary, and so {destination} has none")
     elif description.lower_case is None:
         # Readers of other formats would take it for uncased.
         description = dataclasses.replace(description, lower_case=is_lower_case(vocabulary))
@@ -133,12 +133,12 @@ def _supplement(
         plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: unsaid})
     for name in _ARITHMETIC:
         if name in unsaid.get("encoder", {}):
-            warn(
+            logger.warning(
                 f"{form.READER} will compute with {name} {getattr(said.encoder, name)}, "
                 f"where the model has {unsaid['encoder'][name]}; only bert_tf reads that back"
             )
     if said.encoder.attention == "left_to_right" and _pools(description):
-        warn(
+        logger.warning(
             f"{form.READER} will pool the first token, where a left-to-right model pools the last; "
             "only bert_tf computes the same from it"
         )
@@ -146,7 +146,9 @@ def _supplement(
     layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})
     if own:
-        warn(f"{form.READER} has no place for {', '.join(own)}; only bert_tf reads it back")
+        logger.warning(
+            f"{form.READER} has no place for {', '.join(own)}; only bert_tf reads it back"
+        )
 
 
 def _pools(description: Description) -> bool:

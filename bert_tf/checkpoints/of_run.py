@@ -8,8 +8,8 @@ from bert_tf import config as configuration
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.state import KEPT, STATE_FILE, damage, read_state
 from bert_tf.config import RunConfig
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import warn
 
 # What a run folder has from its start.
 RUN_FILE = "config.yaml"
@@ -50,7 +50,7 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
         found = problem(folder)
         if found is None:
             return folder
-        warn(f"checkpoint {folder} is damaged ({found}); using the one before")
+        logger.warning(f"checkpoint {folder} is damaged ({found}); using the one before")
     if steps:
         raise UserError(f"all checkpoints in {checkpoints} are damaged; start a new run")
     return None

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from bert_tf.console import news
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory
-from bert_tf.progress import news
 
 _EXIT_CODES = """\
 exit codes:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf import config
+from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.progress import print_metrics, stages
 from bert_tf.quiet import prepare_to_serve
 
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bert_tf.console import logger, stages
 from bert_tf.demo.ask import ASK
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.progress import say, stages
 
 VOCABULARY_SIZE = 4000
 
@@ -114,7 +114,7 @@ def _read_documentation(folder: Path) -> dict:
         found = docstrings.harvest(on_progress=lambda done, of: progress("reading files", done, of))
     written = passages.write(passages.build(found), folder)
     prose = written["prose"]
-    say(f"{prose['words']:,} words of prose in {prose['documents']:,} documents")
+    logger.info(f"{prose['words']:,} words of prose in {prose['documents']:,} documents")
     return written
 
 
@@ -127,7 +127,7 @@ def _learn_vocabulary(out: Path) -> None:
     with stages() as progress:
         learned = learn_vocabulary([out / "data" / "prose.txt"], VOCABULARY_SIZE, progress=progress)
     learned.write(out / "vocab.txt")
-    say(coverage_report(learned).rstrip())
+    logger.info(coverage_report(learned).rstrip())
 
 
 def _export(out: Path) -> None:
@@ -149,7 +149,7 @@ def _ask(out: Path) -> None:
     asked = subprocess.run([sys.executable, "-P", out / "ask.py", out / "saved_model", *texts])
     if asked.returncode:
         raise UserError(f"{out / 'ask.py'} failed; what it says above tells why")
-    say("right: " + ", ".join(line.split("\t")[1] for line in lines))
+    logger.info("right: " + ", ".join(line.split("\t")[1] for line in lines))
 
 
 def _summarize(
@@ -182,4 +182,4 @@ Next:
 
 
 def _title(text: str) -> None:
-    say(f"\n== {text}")
+    logger.info(f"\n== {text}")

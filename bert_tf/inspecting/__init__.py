@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.given import check_rows
@@ -14,7 +15,6 @@ from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject
 from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
-from bert_tf.progress import Progress, say
 from bert_tf.tasks.task_model import TaskModel
 
 _PAGE = "inspect.html"
@@ -63,7 +63,7 @@ def inspect(
     marks = [mark for look in looks for mark in look.marks]
     title = Path(path).resolve().name
     write_text(out, page(title, [_intro(subject)], looks, _dev(pictures, dev_rows, marks)))
-    say(f"{out}: open it in a browser")
+    logger.info(f"{out}: open it in a browser")
     return out
 
 

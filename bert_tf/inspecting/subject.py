@@ -11,12 +11,12 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config import FinetuningRun, RunConfig
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.inspecting.attention import attention_maps, shown_places
 from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
 from bert_tf.models import Encoder
-from bert_tf.progress import say
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.task import Task
@@ -66,7 +66,7 @@ class Subject:
             model = loading.load_model(path, dtype="float32")
             return cls(str(path), run, None, model, model.encoder, model.tokenizer)
         tokenizer, encoder = tokenizer_of(checkpoint), Encoder(checkpoint.encoder)
-        say(f"{path}: {checkpoint.fill(encoder)}")
+        logger.info(f"{path}: {checkpoint.fill(encoder)}")
         return cls(str(path), run, None, encoder, encoder, tokenizer)
 
     @property

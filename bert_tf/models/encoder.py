@@ -313,11 +313,11 @@ class Encoder(Extensible, keras.Model):
         """
         # The formats build on the models, so that they can only be imported here.
         from bert_tf.checkpoints import reading
-        from bert_tf.progress import say
+        from bert_tf.console import logger
 
         checkpoint = reading.find(path)
         encoder = cls(checkpoint.encoder, **options)
-        say(f"{path}: {checkpoint.fill(encoder)}")
+        logger.info(f"{path}: {checkpoint.fill(encoder)}")
         return encoder
 
     def get_config(self) -> dict[str, Any]:

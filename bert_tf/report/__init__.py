@@ -12,9 +12,9 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkout import commit
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.progress import say, warn
 from bert_tf.report import machine
 from bert_tf.report.ablations import find_ablations
 from bert_tf.report.benchmark_table import benchmark_section
@@ -74,7 +74,7 @@ def report(
                 with atomic_path(pictures / picture_name(number)) as new:
                     new.write_bytes(section.picture)
         write_text(out, to_markdown(_TITLE, _intro(), sections, pictures.name))
-    say(f"{out}: {len(facts)} runs, {len(sections)} tables")
+    logger.info(f"{out}: {len(facts)} runs, {len(sections)} tables")
 
 
 def _read(
@@ -89,12 +89,14 @@ def _read(
         files = (CONFIG_FILE, METRICS_FILE)
         missing = [name for name in files if not os.path.isfile(Path(run, name))]
         if missing:
-            warn(f"{run} is left out: it is not the folder of a finished run, without {missing[0]}")
+            logger.warning(
+                f"{run} is left out: it is not the folder of a finished run, without {missing[0]}"
+            )
             continue
         try:
             facts[run] = RunFacts.read(run, stand_ins.get(run))
         except UserError as error:
-            warn(f"{run} is left out: {error}")
+            logger.warning(f"{run} is left out: {error}")
     if not facts:
         raise UserError("none of the folders is that of a finished run")
     return facts

@@ -15,11 +15,11 @@ from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config.typed import plain
+from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.models import Encoder, PreTrainer
-from bert_tf.progress import say
 from bert_tf.tasks import keras_files, registry
 from bert_tf.tasks.arguments import wrong_argument
 from bert_tf.tasks.family import TaskFamily
@@ -136,7 +136,7 @@ def from_checkpoint(
     checkpoint = find(path)
     tokenizer = tokenizer_of(checkpoint)
     model = built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
-    say(f"{path}: {checkpoint.fill(model, model.labels)}")
+    logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")
     if registry.family_of(type(model).__name__) is family_at(checkpoint):
         model.origin = origin_of(checkpoint, path)
     return model

@@ -13,8 +13,8 @@ import importlib
 import importlib.metadata
 from collections.abc import Iterable
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import warn
 from bert_tf.tasks.family import TaskFamily
 
 ENTRY_POINTS = "bert_tf.families"
@@ -98,4 +98,4 @@ def _read_entry_points() -> None:
                 _add(family, known=own_families())
         # Whatever the code of another package may raise.
         except Exception as error:
-            warn(f"the task {entry.name} of the package {package} is left out: {error}")
+            logger.warning(f"the task {entry.name} of the package {package} is left out: {error}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import keras
 
-from bert_tf.progress import Progress, say
+from bert_tf.console import Progress, logger
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics, in_words
 from bert_tf.training.preemption import Preemption
@@ -128,7 +128,7 @@ class Evaluate(StepCallback):
             return False
         self._evaluations.add(self.step, metrics)
         self._scalars.write(self.step, metrics)
-        say(f"step {self.step}: " + in_words(metrics))
+        logger.info(f"step {self.step}: " + in_words(metrics))
         return True
 
 

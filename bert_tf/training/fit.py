@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.config import RunConfig
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 from bert_tf.training.callbacks import Evaluate, Log, Save
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.evaluations import Evaluations, Metrics
@@ -73,7 +73,7 @@ def train(
     prepare_fit(model, team.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
     step = _restore(checkpoints, model, evaluations, team)
     if 0 < step < total and not evaluations.over:
-        say(f"resuming {run.path} at step {step} of {total}")
+        logger.info(f"resuming {run.path} at step {step} of {total}")
     faults = run.path if team.chief else None
     curves = {name: Scalars(run.logs / name if team.chief else None) for name in ("train", "dev")}
     log = Log(step, total, settings.log_steps, _tokens(phases), curves["train"])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.progress import warn
 from bert_tf.training.callbacks import StepCallback
 from bert_tf.training.evaluations import Metrics, has_finite_loss
 
@@ -95,7 +95,7 @@ class NonFinite(StepCallback):
                 f"{what} at step {self.step}{self._write_batch()}", _ADVICE + self._other_way()
             )
         self._in_a_row += 1
-        warn(f"{what} at step {self.step}; its update is left out")
+        logger.warning(f"{what} at step {self.step}; its update is left out")
         # The means would stay what they are now.
         self.model.reset_metrics()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TypeVar
 
-from bert_tf.progress import say
+from bert_tf.console import logger
 from bert_tf.training.team import Team
 
 # What a shell reports of a process that SIGTERM has ended. Not 0: the run is not done, and what
@@ -80,7 +80,9 @@ class Preemption:
             if self._team is not None:
                 # Others would take the end of this process for a failure.
                 self._team.wait()
-            say(f"stopped by SIGTERM; step {step} is saved, start the same command again to go on")
+            logger.info(
+                f"stopped by SIGTERM; step {step} is saved, start the same command again to go on"
+            )
             raise Preempted(EXIT_CODE)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:

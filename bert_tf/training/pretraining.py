@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
 from bert_tf.config import PretrainingRun
+from bert_tf.console import logger
 from bert_tf.data.corpora.corpus import TFRECORD, TOKEN_SHARDS
 from bert_tf.data.corpora.pretraining_data import open_data, shards_folder
 from bert_tf.data.corpora.shard_data import ShardData
@@ -22,7 +23,6 @@ from bert_tf.io.atomic import remove_folder, write_text
 from bert_tf.io.files import read_text
 from bert_tf.models import PreTrainer
 from bert_tf.optimization import make_optimizer
-from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint, setup
 from bert_tf.training.checkpointing import TRAINING_DATA, Checkpoints
@@ -201,7 +201,7 @@ def _dev_batches(
     """
     dev = data.dev_dataset(_DEV_STEPS, part, parts)
     if dev is None:
-        say("no text is held out; the training's next batches are evaluated instead")
+        logger.info("no text is held out; the training's next batches are evaluated instead")
         dev = data.dataset(steps, part, parts).take(_DEV_STEPS)
     return dev.repeat()
 

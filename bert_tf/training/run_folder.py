@@ -14,11 +14,11 @@ from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
 from bert_tf.config import RunConfig
+from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
-from bert_tf.progress import say
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import Kind, settle, with_casing_of
@@ -185,7 +185,7 @@ class RunFolder(Generic[Config]):
     def finish(self, metrics: Mapping[str, float]) -> None:
         """Writes the final metrics, by which a run is known to be finished, and says them."""
         self.write_metrics(metrics)
-        say(f"{self.path}: " + in_words(metrics))
+        logger.info(f"{self.path}: " + in_words(metrics))
 
     def write_metrics(self, metrics: Mapping[str, float], of: str | None = None) -> None:
         """Writes `metrics.json`; of other data than the run's own, beside their predictions."""

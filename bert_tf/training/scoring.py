@@ -6,8 +6,8 @@ from typing import Any
 
 from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.config.kinds import POLICIES
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 from bert_tf.tasks import registry
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
@@ -38,11 +38,11 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
     metrics = score(task, model, rows, run.predictions, name)
     if data:
         said = in_words(metrics) or "no labels"
-        say(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
+        logger.info(f"{data}: {said}; predictions are in {run.predictions}, for {name}")
         if metrics:
             run.write_metrics(metrics, of=name)
     elif run.read_metrics() is None:
-        say(f"{path}, not finished yet: {in_words(metrics)}")
+        logger.info(f"{path}, not finished yet: {in_words(metrics)}")
     else:
         run.finish(metrics)
     return metrics

@@ -16,11 +16,11 @@ from pathlib import Path
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config import FinetuningRun, RunConfig
+from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
-from bert_tf.progress import say, warn
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import (
@@ -110,7 +110,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     for number, config in enumerate(configs, start=1):
         settings = {key: getattr(config.train, key) for key in run.config.search}
         name = ",".join(f"{key}={value}" for key, value in settings.items())
-        say(f"trial {number} of {len(configs)}: {name}")
+        logger.info(f"trial {number} of {len(configs)}: {name}")
         metrics = _run_once(config, run.trials / name, finetune)
         trials.append(Trial(name, config, settings, metrics))
         if metrics and not (run.logs / "trials" / name).exists():
@@ -121,7 +121,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
     if not any(trial.metrics for trial in trials):
         raise UserError(f"every trial of {run.path} diverged; lower train.learning_rate")
     best = _best(trials, best_metric)
-    say(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
+    logger.info(f"best trial: {best.name}{_spread(best, trials, best_metric)}")
     _keep(run, best)
     run.finish(best.metrics)
     return best.metrics
@@ -180,7 +180,7 @@ def _run_once(config: FinetuningRun, folder: Path, finetune: Finetune) -> dict[s
             found = error.found
             _note_divergence(run, found)
     if metrics is None:
-        warn(f"trial {folder.name} is left out: {found}")
+        logger.warning(f"trial {folder.name} is left out: {found}")
         return {}
     checkpoints = of_run.step_folders(run.checkpoints)
     # Whoever needs room may have removed them all: only those of the best trial are needed.

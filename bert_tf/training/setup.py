@@ -10,9 +10,9 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
 from bert_tf.config.kinds import POLICIES
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.models import Encoder, EncoderConfig
-from bert_tf.progress import say
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
@@ -91,7 +91,7 @@ def load_initial_weights(config: RunConfig, model: keras.Model, labels: Sequence
     """
     if config.init.checkpoint:
         report = reading.find(config.init.checkpoint).fill(model, labels)
-        say(f"{config.init.checkpoint}: {report}")
+        logger.info(f"{config.init.checkpoint}: {report}")
 
 
 def total_updates(settings: TrainConfig, rows: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import TrainConfig
+from bert_tf.console import be_silent
 from bert_tf.errors import UserError
-from bert_tf.progress import be_silent
 from bert_tf.training.strategies import make_strategy
 
 Value = TypeVar("Value")

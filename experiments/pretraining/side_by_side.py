@@ -16,10 +16,10 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import ENCODER
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.models import Encoder
-from bert_tf.progress import say
 
 WAYS = ("left_to_right", "right_to_left")
 
@@ -78,7 +78,7 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
     with atomic_path(out) as new:
         new.mkdir()
         native.write_weights(new, weights, description, vocabulary)
-    say(f"{out}: {left_to_right} and {right_to_left}, {len(weights)} weights")
+    logger.info(f"{out}: {left_to_right} and {right_to_left}, {len(weights)} weights")
 
 
 def _open(path: Path, way: str) -> Checkpoint:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say, warn
 from bert_tf.report import report
 from experiments.small import checks, process
 from experiments.small.choice import choose
@@ -81,7 +81,9 @@ def _work(arguments: argparse.Namespace) -> None:
     # What failed here because another call was at it may be done by now.
     left = [job.name for job in chosen if not job.makes.exists()]
     minutes = (time.monotonic() - began) / 60
-    say(f"{len(chosen) - len(left)} of {len(chosen)} done, {minutes:.0f} minutes in this call")
+    logger.info(
+        f"{len(chosen) - len(left)} of {len(chosen)} done, {minutes:.0f} minutes in this call"
+    )
     _write_page(known)
     if left:
         raise UserError(
@@ -97,12 +99,12 @@ def _do_all(chosen: Sequence[Job], options: Sequence[str]) -> None:
             continue
         missing = [path for path in job.needs if not path.exists()]
         if missing:
-            warn(f"{job.name} is passed over: it needs {missing[0]}, which is not there")
+            logger.warning(f"{job.name} is passed over: it needs {missing[0]}, which is not there")
             continue
-        say(f"{number} of {len(chosen)}: {job.name}")
+        logger.info(f"{number} of {len(chosen)}: {job.name}")
         problem = process.run([sys.executable, "-m", job.module, *options, *job.arguments])
         if problem is not None:
-            warn(f"{job.name} {problem}; going on with what does not need it")
+            logger.warning(f"{job.name} {problem}; going on with what does not need it")
 
 
 def _write_page(sources: Sources) -> None:

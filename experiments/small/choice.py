@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.progress import say
 from experiments.small.job import Job, Sources
 from experiments.small.plan import jobs
 
@@ -27,7 +27,7 @@ def choose(sources: Sources, wanted: Sequence[str]) -> list[Job]:
             if table in lost
         ]
         if left_out:
-            say(f"--{name} is not given; left out: {', '.join(left_out)}")
+            logger.info(f"--{name} is not given; left out: {', '.join(left_out)}")
     tables = possible & set(wanted)
     if not tables:
         options = " and ".join(f"--{name}" for name in lacking)

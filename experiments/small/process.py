@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from types import FrameType
 
-from bert_tf.progress import say
+from bert_tf.console import logger
 
 # What a shell reports of a process that the signal has ended, as commands of bert_tf do themselves.
 _TERMINATED, _INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
@@ -46,7 +46,7 @@ def run(command: Sequence[str]) -> str | None:
     finally:
         signal.signal(signal.SIGTERM, before)
     if stopped or code in (-signal.SIGTERM, _TERMINATED):
-        say("stopped by SIGTERM; start the same command again to go on")
+        logger.info("stopped by SIGTERM; start the same command again to go on")
         raise SystemExit(_TERMINATED)
     if code in (-signal.SIGINT, _INTERRUPTED):
         raise KeyboardInterrupt

@@ -14,12 +14,10 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import cli
-from bert_tf.cli.parser import _parser
-from bert_tf.cli.parser import main
+from bert_tf.cli.parser import _parser, main
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import __main__ as export_command
-from bert_tf.progress import say, warn
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = {"accuracy": 0.75, "loss": 0.5}
@@ -73,8 +71,8 @@ def training(monkeypatch):
             if fake.error:
                 raise fake.error
             fake.calls.append((name, *arguments))
-            say("half of it is done")
-            warn("half of it is missing")
+            logger.info("half of it is done")
+            logger.warning("half of it is missing")
             return METRICS
 
         return called
@@ -423,7 +421,7 @@ def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
 
     def export_run(run, out, **options):
         calls.append((run, out, options))
-        say("it is written")
+        logger.info("it is written")
 
     monkeypatch.setitem(
         sys.modules, "bert_tf.export.run", types.SimpleNamespace(export_run=export_run)

@@ -53,7 +53,7 @@ def asked(monkeypatch) -> list[list[int]]:
 def test_batches_hold_texts_of_similar_length(
     exported, loaded, texts, asked, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
+    monkeypatch.setattr("bert_tf.console._SHORT_SECONDS", 0.0)
     source, target = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
     source.write_text("\n".join(texts) + "\n")
     assert main(["predict", str(exported("classification")), "--input", str(source)]) == 0

@@ -470,7 +470,7 @@ def test_console_and_tensorboard_count_tokens(make_training, capsys, monkeypatch
 
     amounts = []
     progress = callbacks.Progress
-    monkeypatch.setattr("bert_tf.progress._LINE_SECONDS", 0.0)
+    monkeypatch.setattr("bert_tf.console._LINE_SECONDS", 0.0)
     monkeypatch.setattr(callbacks, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
     training = make_training("logged", "train.log_steps=5")
     training.start()

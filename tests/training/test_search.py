@@ -10,8 +10,8 @@ from bert_tf import Encoder, EncoderConfig, TextClassifier
 from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.console import news
 from bert_tf.errors import UserError
-from bert_tf.progress import news
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained

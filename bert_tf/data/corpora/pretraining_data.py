@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from bert_tf.config import PretrainingRun
+from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
 from bert_tf.data.corpora.shard_data import ShardData, check_objective, check_sizes
 from bert_tf.data.corpora.shard_writing import write_token_shards
@@ -11,7 +12,6 @@ from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.data import RecordData
 from bert_tf.errors import UserError
-from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
 
 
@@ -46,7 +46,7 @@ def say_counts(shards: TokenShards) -> None:
     for part, each in shards.parts.items():
         documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
         counts = f"{documents:,} documents, {tokens:,} tokens, {len(each)} shards"
-        say(f"{shards.folder}: {part} {counts}")
+        logger.info(f"{shards.folder}: {part} {counts}")
 
 
 def open_corpus(config: PretrainingRun) -> Corpus | TfdsCorpus:

@@ -11,6 +11,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.console import logger
 from bert_tf.data.corpora.every_token import EveryToken
 from bert_tf.data.corpora.examples import Examples
 from bert_tf.data.corpora.masking import Masking
@@ -18,7 +19,6 @@ from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SIN
 from bert_tf.data.corpora.steps import StepReader
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
-from bert_tf.progress import warn
 
 # A share of random next sentences of which there is hardly anything to learn.
 _MOSTLY = 0.9
@@ -103,7 +103,7 @@ class ShardData:
         self._reader = StepReader()
         self._train = self._examples(TRAIN, seed)
         if next_sentence and self._train.random_next > _MOSTLY:
-            warn(
+            logger.warning(
                 f"{self._train.random_next:.0%} of the pairs in {folder} have a random next "
                 "sentence, as nearly every document or stretch of text is a single one; end "
                 "sentences with a line break, or set data.next_sentence to false"

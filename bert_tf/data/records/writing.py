@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import PretrainingRun
+from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.pretraining_data import open_shards
 from bert_tf.data.corpora.shard_writing import check_out
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
 from bert_tf.data.records.format import LABELS, RECORDS, RecordFormat
 from bert_tf.io.atomic import atomic_path
-from bert_tf.progress import Progress, say
 from bert_tf.text import Tokenizer
 from bert_tf.text.vocabulary import file_text
 
@@ -72,7 +72,7 @@ def write_records(
         } | counts
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     for part, count in counts.items():
-        say(f"{out}: {part} {count:,} examples of {record.max_length} tokens")
+        logger.info(f"{out}: {part} {count:,} examples of {record.max_length} tokens")
 
 
 def _rows(dataset: tf.data.Dataset) -> Iterator[dict[str, np.ndarray]]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.console import logger
 from bert_tf.data.tables.json_lines import read_json_lines, whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.progress import warn
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
@@ -105,7 +105,7 @@ def _warn_of_quoting(path: Path) -> None:
     """
     quoted = [line for line, fields in read_tsv(path) if any(map(_QUOTED.fullmatch, fields))]
     if quoted:
-        warn(
+        logger.warning(
             f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
             "in CSV; TSV has no quoting, their quotation marks are read as text. If they are not, "
             "write csv or jsonl"

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.asking import BATCH, Answers, Outputs, each_answer
 from bert_tf.asking.texts import Text, encoded, plain
+from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.every_token import EveryToken
 from bert_tf.data.corpora.masking import MaskedBatch, Masking
@@ -20,7 +21,6 @@ from bert_tf.models import Encoder
 from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel
-from bert_tf.progress import Progress
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.masked_lm.filling import GapFiller

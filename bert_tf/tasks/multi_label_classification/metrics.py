@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.progress import warn
+from bert_tf.console import logger
 
 # What a label that never occurs is given with.
 DEFAULT_THRESHOLD = 0.5
@@ -35,7 +35,7 @@ def multi_label_metrics(
     occurs = np.any(truth, axis=0)
     if not occurs.all():
         absent = [name for name, there in zip(classes, occurs.tolist(), strict=True) if not there]
-        warn(
+        logger.warning(
             f"labels that never occur in the data: {', '.join(absent)}; macro_f1 and "
             "mean_average_precision are means over the others"
         )

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.models import Encoder
-from bert_tf.progress import warn
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import (
     Predictions,
@@ -123,7 +123,7 @@ class QuestionAnswering(Task):
         """The questions whose answer is found, or that have none; of the others it warns."""
         lost = [each for each in questions if each.answers and not each.answer_bytes()]
         if lost:
-            warn(
+            logger.warning(
                 f"{path}: {len(lost)} of {len(questions)} questions are left out, since no answer "
                 f"stands at its offset; the first is {lost[0].id}"
             )

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.cli import command
+from bert_tf.console import Progress, logger
 from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.data.tables.json_lines import whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.progress import Progress, say
 from bert_tf.tasks.question_answering.squad import Answer, Question, squad_json
 
 WORDS = 400
@@ -100,7 +100,9 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
             f"answer; give the folder of the documents that {questions} names"
         )
     write_text(out, squad_json([("TriviaQA", list(found.values()))]))
-    say(f"{out}: {len(found)} questions, of {documents} documents ({missing} are not there)")
+    logger.info(
+        f"{out}: {len(found)} questions, of {documents} documents ({missing} are not there)"
+    )
     return len(found)
 
 

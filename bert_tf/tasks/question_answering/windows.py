@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows
-from bert_tf.progress import Progress
 from bert_tf.tasks.question_answering.squad import Question
 from bert_tf.text import WindowPreprocessor
 from bert_tf.text.answers import find_answers

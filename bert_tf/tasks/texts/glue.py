@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf.console import logger
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
-from bert_tf.progress import warn
 from bert_tf.tasks.texts import mrpc
 from bert_tf.tasks.texts.glue_tasks import DIAGNOSTIC, GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
@@ -105,4 +105,6 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
 
 def _tell_left_out(path: Path, lines: Sequence[int], why: str) -> None:
     if lines:
-        warn(f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}")
+        logger.warning(
+            f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}"
+        )

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bert_tf.cli import command
+from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import read_text
-from bert_tf.progress import say
 
 # Number of rows of each test set, and an answer that is valid for any of them. That of WNLI is the
 # most frequent one of its training data, which the paper submits.
@@ -83,11 +83,11 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
         for name, (rows, answer) in _TEST_SETS.items():
             if name in found:
                 archive.writestr(f"{name}.tsv", _checked(found[name], rows))
-                say(f"{name}: {found[name]}")
+                logger.info(f"{name}: {found[name]}")
             else:
                 lines = [f"{i}\t{answer}\n" for i in range(rows)]
                 archive.writestr(f"{name}.tsv", f"{_HEADER}\n" + "".join(lines))
-                say(f"{name}: {answer} throughout")
+                logger.info(f"{name}: {answer} throughout")
 
 
 def _find(runs: Sequence[Path]) -> Mapping[str, Path]:

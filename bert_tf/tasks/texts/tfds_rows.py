@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.console import logger
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-from bert_tf.progress import warn
 from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
@@ -78,7 +78,7 @@ def read_tfds(
         has_labels = bool(labelled)
         if has_labels and len(labelled) < len(kept):
             left_out = len(kept) - len(labelled)
-            warn(f"{source}: rows left out, since they have no label: {left_out}")
+            logger.warning(f"{source}: rows left out, since they have no label: {left_out}")
             kept = labelled
     labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
     return LabelledTexts(

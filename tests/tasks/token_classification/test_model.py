@@ -155,7 +155,7 @@ def test_columns_are_parted_as_in_the_data(tmp_path):
 
 
 def test_the_progress_of_tagging_is_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("bert_tf.progress._SHORT_SECONDS", 0.0)
+    monkeypatch.setattr("bert_tf.console._SHORT_SECONDS", 0.0)
     task = task_of(tiny_tags.write_tagging(tmp_path))
     task.training_rows()
     model_of(task).infer(task.read(tmp_path / "dev.conll"), batch_size=4)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from bert_tf import progress
-from bert_tf.progress import Progress, be_silent, news, print_metrics, say, warn
+from bert_tf import console
+from bert_tf.console import Progress, be_silent, logger, news, print_metrics
 
 
 def tell_all():
-    say("news")
-    warn("careful")
+    logger.info("news")
+    logger.warning("careful")
     print_metrics({"accuracy": 0.5})
 
 
@@ -28,12 +28,12 @@ def test_without_news_there_are_still_warnings_and_results(capsys, clock):
     told = capsys.readouterr()
     assert (told.out, told.err) == ('{\n  "accuracy": 0.5\n}\n', "warning: careful\n")
 
-    say("news")
+    logger.info("news")
     assert capsys.readouterr().err == "news\n"
 
 
 def test_a_process_that_another_speaks_for_tells_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_silent", False)
+    monkeypatch.setattr(logger, "disabled", False)
     be_silent()
     tell_all()
     assert capsys.readouterr() == ("", "")
@@ -43,7 +43,7 @@ def test_a_process_that_another_speaks_for_tells_nothing(capsys, monkeypatch):
 def clock(monkeypatch):
     """A clock that is set by hand."""
     time = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: time[0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: time[0])
     return time
 
 
@@ -97,7 +97,7 @@ def test_the_last_line_is_said_once_and_not_of_short_work(clock, capsys):
 
 
 def test_work_that_fails_leaves_the_cursor_of_the_terminal_shown(capsys, monkeypatch):
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with pytest.raises(KeyboardInterrupt), Progress("reading", 100) as bar:
         bar.update(1)
@@ -116,3 +116,15 @@ def test_the_rate_forgets_a_slow_start(clock, capsys):
         bar.update(10 * step, line=True)
 
     assert "510/10000  10 it/s" in capsys.readouterr().err
+
+
+def test_a_program_with_a_log_of_its_own_takes_the_records(caplog):
+    logger.addHandler(caplog.handler)
+    try:
+        tell_all()
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert [(each.levelname, each.message) for each in caplog.records] == [
+        ("INFO", "news"),
+        ("WARNING", "careful"),
+    ]

@@ -1,12 +1,14 @@
-"""What is told on the console: results, warnings, news, and how far a long piece of work is.
+"""What is printed: results, warnings, news, and how far a long piece of work is.
 
-Results go to standard output, all else to standard error. Progress is a bar where there is a
+Results go to standard output. News and warnings are records of the logger `bert_tf`, which go to
+standard error. Progress is a bar where there is a
 terminal, and a line now and then elsewhere.
 """
 
 import collections
 import contextlib
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,42 +25,41 @@ _SHORT_SECONDS = 1.0
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 
 
-# Whether another process speaks for this one, and whether news is wanted.
-_silent, _news = False, True
+class _Console(logging.Handler):
+    """Writes a record as a line on standard error, wherever that leads at the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes it; a warning says that it is one."""
+        mark = "warning: " if record.levelno >= logging.WARNING else ""
+        print(f"{mark}{record.getMessage()}", file=sys.stderr, flush=True)
+
+
+# What bert_tf says. A program that keeps a log of its own replaces the handler.
+logger = logging.getLogger("bert_tf")
+logger.addHandler(_Console())
+logger.setLevel(logging.INFO)
+logger.propagate = False
 
 
 def be_silent() -> None:
-    """Tells nothing from now on: of several processes with the same work one is enough."""
-    global _silent
-    _silent = True
+    """Says nothing from now on: of several processes with the same work one is enough."""
+    logger.disabled = True
 
 
 @contextlib.contextmanager
 def news(wanted: bool) -> Iterator[None]:
-    """Tells of progress and news in the meantime or not; of results and warnings in any case."""
-    global _news
-    before, _news = _news, wanted
+    """Says news and shows progress in the meantime, or only warnings and results."""
+    before = logger.level
+    logger.setLevel(logging.INFO if wanted else logging.WARNING)
     try:
         yield
     finally:
-        _news = before
-
-
-def say(message: str) -> None:
-    """Prints a line of news."""
-    if _news and not _silent:
-        print(message, file=sys.stderr, flush=True)
-
-
-def warn(message: str) -> None:
-    """Prints what the user should know even where no news is wanted."""
-    if not _silent:
-        print(f"warning: {message}", file=sys.stderr, flush=True)
+        logger.setLevel(before)
 
 
 def print_metrics(metrics: Mapping[str, float]) -> None:
     """Prints the result of a command, for people and programs to read: JSON."""
-    if not _silent:
+    if not logger.disabled:
         print(json.dumps(dict(metrics), indent=2), flush=True)
 
 
@@ -93,7 +94,7 @@ class Progress:
         # (time, step) of the last few moments; the rate over them forgets a slow start.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar: RichProgress | None = None
-        if shown and sys.stderr.isatty() and _news and not _silent:
+        if shown and sys.stderr.isatty() and logger.isEnabledFor(logging.INFO):
             self._open_bar(start)
 
     def __enter__(self) -> "Progress":
@@ -124,7 +125,9 @@ class Progress:
         last = step == self._total and now - self._began >= _SHORT_SECONDS
         if last and not self._said_last or line and now - self._spoken >= _LINE_SECONDS:
             self._spoken, self._said_last = now, last
-            say(f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip())
+            logger.info(
+                f"{self._title}: {step}/{self._total}  {rate}  {left} left  {text}".rstrip()
+            )
 
     def close(self) -> None:
         """Ends the bar, and shows the cursor again."""
