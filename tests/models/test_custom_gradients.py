@@ -54,3 +54,21 @@ def test_what_was_traced_before_keeps_its_gradients():
         y = activated(x)
     # 1/2, and Phi(1) + phi(1).
     np.testing.assert_allclose(tape.gradient(y, x), [0.5, 1.0833155], rtol=1e-5)
+
+
+def test_gradients_of_others_stay():
+    @tf.custom_gradient
+    def doubled(x):
+        return 2 * x, lambda upstream: 3 * upstream
+
+    with gradients_forgotten():
+        activated = tf.function(lambda x: gelu(doubled(x)))
+        theirs = tf.function(lambda x: doubled(x))
+        x = tf.constant([0.0, 1.0])
+        activated(x)
+        theirs(x)
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = theirs(x)
+    np.testing.assert_array_equal(tape.gradient(y, x), [3, 3])
