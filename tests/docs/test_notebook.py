@@ -72,4 +72,4 @@ def test_it_runs_as_written(cells, tmp_path):
     (accuracy,) = re.findall(r"^accuracy on 800 passages: ([\d.]+)%$", done.stdout, re.MULTILINE)
     # Of four libraries, each as frequent as the others.
     assert float(accuracy) > 50
-    assert len(re.findall(r"^ +(?:matplotlib|pandas|python|sklearn) +\d+%", done.stdout, re.M)) == 4
+    assert len(re.findall(r"^ +(?:keras|python|scipy|sklearn) +\d+%", done.stdout, re.M)) == 4

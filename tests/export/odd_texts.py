@@ -90,6 +90,8 @@ def check(rows: Rows, answers: Mapping[str, np.ndarray], labels: Sequence[bytes]
     """
     if "label" in answers:
         _check_label(answers, labels)
+    elif "labels" in answers and "classes" in answers:
+        _check_labels(answers, labels)
     elif "choice" in answers:
         _check_choice(rows["choices"], answers)
     elif "answer" in answers:
@@ -113,6 +115,17 @@ def _check_label(answers: Mapping[str, np.ndarray], labels: Sequence[bytes]) -> 
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     for names, label, row in zip(answers["classes"], answers["label"], probabilities, strict=True):
         assert names.tolist() == list(labels) and label == names[row.argmax()]
+
+
+def _check_labels(answers: Mapping[str, np.ndarray], labels: Sequence[bytes]) -> None:
+    """Those that are given come first, the most probable before the others."""
+    columns = (answers[name] for name in ("classes", "labels", "probabilities"))
+    for names, given, row in zip(*columns, strict=True):
+        assert names.tolist() == list(labels)
+        assert ((row >= 0) & (row <= 1)).all()
+        order = [names[i] for i in np.argsort(-row, kind="stable") if row[i] >= 0.5]
+        assert sorted(order) == sorted(name for name in given if name)
+        assert all(name == b"" for name in given[len(order) :])
 
 
 def _check_choice(choices: np.ndarray, answers: Mapping[str, np.ndarray]) -> None:
