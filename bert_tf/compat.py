@@ -20,9 +20,9 @@ from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 # The two message types above are those of files: `saved_model.pb`, and the object graph in a
 # TensorFlow checkpoint. TensorFlow has no public names for them.
 
-# Attributes of functions in a graph. The first keeps a function apart from its callers; with both,
-# it is optimized only when it is called itself (grappler/optimizers/meta_optimizer.cc). TensorFlow
-# has no public way to ask for that.
+# Attributes of functions in a graph. The first keeps a function apart from its callers. With
+# both, the function is optimized only when it is called itself
+# (grappler/optimizers/meta_optimizer.cc). TensorFlow has no public API for that.
 NO_INLINE = "_noinline"
 APART_ATTRIBUTES = {NO_INLINE: True, "_tf_data_function": True}
 

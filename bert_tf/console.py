@@ -42,13 +42,13 @@ logger.propagate = False
 
 
 def be_silent() -> None:
-    """Says nothing from now on: of several processes with the same work one is enough."""
+    """Prints nothing from now on: one of several processes with the same work is enough."""
     logger.disabled = True
 
 
 @contextlib.contextmanager
 def news(wanted: bool) -> Iterator[None]:
-    """Says news and shows progress in the meantime, or only warnings and results."""
+    """Prints news and progress inside the block, or only warnings and results."""
     before = logger.level
     logger.setLevel(logging.INFO if wanted else logging.WARNING)
     try:
@@ -106,12 +106,12 @@ class Progress:
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Tells that `step` steps are done.
+        """Reports that `step` steps are done.
 
         Args:
             step: steps done, `start` included.
             metrics: values to show.
-            line: whether this is a moment for a line where there is no bar.
+            line: whether to print a line now if there is no bar.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)

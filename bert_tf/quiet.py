@@ -1,7 +1,7 @@
-"""What must be settled in the environment before TensorFlow and Keras are imported.
+"""Environment settings that must be made before TensorFlow and Keras are imported.
 
-TensorFlow tells of its CPU instructions, its missing GPU and its number formats on every start;
-Keras reads once, at its import, on which backend it runs. Both listen to environment variables.
+TensorFlow logs its CPU instructions, its missing GPU and its number formats on every start. Keras
+chooses its backend once, when it is imported. Environment variables control both.
 """
 
 import os

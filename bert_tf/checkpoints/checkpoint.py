@@ -72,10 +72,10 @@ class Checkpoint:
         folder: where its files are.
         description: what it is.
         tensors: its tensors, under the names of its table.
-        table: what those names are in ours.
-        vocabulary_there: gives the pieces of the vocabulary that is with it, None where there is
-            none; raises UserError where that is damaged.
-        notes: what a reader of it should be told.
+        table: maps those names to ours.
+        vocabulary_there: returns the pieces of the checkpoint's vocabulary, or None if it has no
+            vocabulary; raises UserError if the vocabulary is damaged.
+        notes: messages for whoever reads the checkpoint.
     """
 
     folder: Path
@@ -91,13 +91,13 @@ class Checkpoint:
         return self.description.encoder
 
     def read_vocabulary(self) -> tuple[str, ...] | None:
-        """The pieces of its vocabulary; None where there is none.
+        """The pieces of the checkpoint's vocabulary; None if it has no vocabulary.
 
         Raises:
-            UserError: the vocabulary is damaged, or not the one that the description tells of.
+            UserError: the vocabulary is damaged, or its hash is not the one in the description.
         """
-        vocabulary, told = self.vocabulary_there(), self.description.vocabulary
-        if vocabulary is None or told in (None, vocabulary_hash(vocabulary)):
+        vocabulary, expected_hash = self.vocabulary_there(), self.description.vocabulary
+        if vocabulary is None or expected_hash in (None, vocabulary_hash(vocabulary)):
             return vocabulary
         raise UserError(
             f"the vocabulary of {self.folder} is not the one that it was trained with; put its own "
@@ -105,7 +105,7 @@ class Checkpoint:
         )
 
     def check(self) -> "Checkpoint":
-        """This checkpoint, once its tensors are known to be those that its sizes ask for.
+        """Checks that the tensors fit the sizes, and returns this checkpoint.
 
         Raises:
             UserError: the encoder's tensors are missing or have other shapes.
@@ -249,7 +249,7 @@ class Checkpoint:
         return None
 
     def _check_size(self, row: Row, shape: tuple[int, ...]) -> None:
-        """Raises UserError where tensors are not as large as the sizes ask for."""
+        """Raises UserError if the tensors are not as large as the sizes require."""
         found = sum(math.prod(self.tensors.shapes[name]) for name in row.theirs)
         if found != math.prod(shape):
             theirs = list(self.tensors.shapes[row.theirs[0]])

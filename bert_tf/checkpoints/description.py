@@ -63,9 +63,11 @@ class Description:
         return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
     def unsaid(self, said: "Description") -> dict[str, Any]:
-        """The fields that differ in `said`, what another format gave back; {} if it said all.
+        """The fields that differ in `said`, the description read back from another format.
 
-        The vocabulary's hash is left out: other formats keep the vocabulary itself beside.
+        The result is {} if nothing differs.
+
+        The vocabulary's hash is left out: other formats keep the vocabulary itself alongside.
         """
         ours, theirs = self.to_dict(), said.to_dict()
         fields = {

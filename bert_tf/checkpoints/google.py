@@ -108,8 +108,8 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     path = prefix.parent / CONFIG_FILE
     if not path.is_file():
         raise UserError(
-            f"{prefix} has no {CONFIG_FILE} beside it; copy there that of the model it was trained "
-            "from"
+            f"{prefix} has no {CONFIG_FILE} next to it; copy the file of the model that it was "
+            "trained from to that folder"
         )
     fields = plain_json.read_object(path, "model configuration")
     slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]

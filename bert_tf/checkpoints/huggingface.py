@@ -90,8 +90,8 @@ _CLASSES = {
     "BertForQuestionAnswering": "QuestionAnswerer",
     "BertForMultipleChoice": "MultipleChoice",
 }
-# A tensor of each head -> the class that it is of where the configuration does not tell. Without a
-# pooler, a classifier is one of tokens.
+# A tensor of each head -> the head's class, for configurations that do not name it. Without a
+# pooler, a classifier is a token classifier.
 _HEADS = {
     "cls.predictions.bias": "PreTrainer",
     "cls.seq_relationship.bias": "NextSentence",
@@ -284,7 +284,8 @@ def _architecture(description: Description) -> str:
     ):
         causal = description.encoder.attention == "left_to_right"
         return "BertLMHeadModel" if causal else "BertForMaskedLM"
-    # Transformers has one class for all of them, and tells them apart by `problem_type`.
+    # Transformers has one class for TextClassifier and all of `_PROBLEMS`, and `problem_type`
+    # distinguishes them.
     model = "TextClassifier" if description.model in _PROBLEMS else description.model
     return next((c for c, ours in _CLASSES.items() if ours == model), "BertModel")
 

@@ -91,10 +91,10 @@ _NAME = re.compile(
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
     r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
 )
-# The dense layer of three heads is called this; which of them it is, the objects around it tell.
+# The dense layer of three heads has this name; the objects around it show which head it is.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
-# What stands beside the weights: counters, and how the tokenizer of a TF Hub encoder is set.
+# Variables that are not weights: counters, and the tokenizer setting of a TF Hub encoder.
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
@@ -102,8 +102,8 @@ _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
 
-    The sizes are those of the tensors. What these do not tell is in bert_config.json if there is
-    one; otherwise it is what Model Garden's BERT has.
+    The sizes come from the tensors. What the tensors do not show comes from bert_config.json if
+    there is one; otherwise it is as in Model Garden's BERT.
 
     Raises:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
@@ -170,8 +170,8 @@ def described(
     for name, value in _sizes(folder, tensors).items():
         if fields.get(name, value) != value:
             raise UserError(
-                f"{path}: {name} is {fields[name]}, but the checkpoint beside it has {value}; copy "
-                "both anew from where they came"
+                f"{path}: {name} is {fields[name]}, but the checkpoint next to it has {value}; "
+                "copy both anew from where they came"
             )
     if plain_json.EXTRA_KEY in fields:
         description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
@@ -214,10 +214,10 @@ def _name(full_name: str, children: set[str]) -> str:
 
 
 def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
-    """The sizes that the shapes of the tensors tell.
+    """The sizes, read from the shapes of the tensors.
 
     Raises:
-        UserError: they are not the shapes of a BERT encoder.
+        UserError: the shapes are not those of a BERT encoder.
     """
     shapes = tensors.shapes
     layers = [re.match(r"transformer/layer_(\d+)/", name) for name in shapes]

@@ -77,7 +77,7 @@ def read_weights(folder: Path) -> Mapping[str, np.ndarray]:
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`.
 
-    Its vocabulary is beside it or, where it is one of a run's checkpoints, in the run folder.
+    Its vocabulary is in the same folder or, if it is a checkpoint of a run, in the run folder.
 
     Raises:
         UserError: a file is missing or damaged, or they do not belong together.

@@ -33,17 +33,17 @@ def newest(run: Path) -> Path:
 
 
 def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Path | None:
-    """The newest checkpoint that has no problem; those passed over are told.
+    """The newest checkpoint that has no problem; logs a warning for each one that it skips.
 
     Args:
-        checkpoints: the folder of them.
-        problem: tells what is wrong with one, in words.
+        checkpoints: the folder of the checkpoints.
+        problem: says in words what is wrong with a checkpoint; None if nothing is.
 
     Returns:
-        Its folder; None where there are no checkpoints.
+        The folder of that checkpoint; None if there are no checkpoints.
 
     Raises:
-        UserError: there are, and all have a problem.
+        UserError: there are checkpoints, and all of them have a problem.
     """
     steps = step_folders(checkpoints)
     for folder in reversed(steps):
@@ -57,13 +57,13 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
 
 
 def kept(run: Path) -> Path:
-    """The checkpoint whose weights a run ends with: the newest, or the one that this names as best.
+    """The checkpoint with a run's final weights: the newest, or the one that it names as best.
 
-    A damaged one is passed over with a warning, as it is when training goes on. One without a state
-    is not of a training, and is taken as it is.
+    A damaged checkpoint is skipped with a warning, as it is when training resumes. A checkpoint
+    without a state does not come from training and is used as it is.
 
     Raises:
-        UserError: there is none yet; all are damaged, or the best one is.
+        UserError: there is no checkpoint yet, all of them are damaged, or the best one is.
     """
     last = newest_sound(run / native.CHECKPOINTS, _problem)
     if last is None:
@@ -72,28 +72,31 @@ def kept(run: Path) -> Path:
 
 
 def run_of(checkpoint: Path) -> Path | None:
-    """The run folder that a folder is a checkpoint of; None where there is none."""
+    """The run folder that `checkpoint` belongs to; None if it belongs to no run."""
     above = checkpoint.absolute().parent
     is_ours = above.name == native.CHECKPOINTS and (checkpoint / native.DESCRIPTION_FILE).is_file()
     return above.parent if is_ours and (above.parent / RUN_FILE).is_file() else None
 
 
 def trained_with(run: Path) -> RunConfig:
-    """What the weights that a run keeps were trained with: of a search, the best trial's."""
+    """The configuration of the training that made a run's final weights.
+
+    After a search, it is that of the best trial.
+    """
     best = run / BEST_FILE
     return configuration.load(best if best.exists() else run / RUN_FILE)
 
 
 def check(checkpoint: Path) -> None:
-    """Raises UserError where a checkpoint is damaged; one without a state does not tell."""
+    """Raises UserError if a checkpoint is damaged. A checkpoint without a state is not checked."""
     problem = _problem(checkpoint)
     if problem is not None:
         raise UserError(f"checkpoint is damaged: {checkpoint} ({problem}); copy it again")
 
 
 def step_folders(checkpoints: Path) -> list[Path]:
-    """Those of all checkpoints, the oldest first."""
-    # A copy that somebody keeps there under another name is none of the run's.
+    """The folders of all checkpoints, the oldest first."""
+    # A copy that somebody keeps there under another name is not one of the run's checkpoints.
     return sorted(folder for folder in checkpoints.glob("step-*") if _STEP.fullmatch(folder.name))
 
 
@@ -103,7 +106,7 @@ def step_folder(checkpoints: Path, step: int) -> Path:
 
 
 def without_checkpoint(run: Path) -> UserError:
-    """Tells that a run has none, and what to do."""
+    """The error for a run without a checkpoint; it says what to do."""
     if (run / _TRIALS).is_dir():
         return UserError(
             f"{run} has no checkpoint yet; finish its search, or name one of the trials under "
@@ -131,7 +134,7 @@ def _named_by(last: Path) -> Path:
 
 
 def _problem(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint for those who read it; without a state it does not tell."""
+    """What is wrong with a checkpoint for its readers; None if nothing is or it has no state."""
     return damage(checkpoint, _READ) if _has_state(checkpoint) else None
 
 

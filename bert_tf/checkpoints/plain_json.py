@@ -1,4 +1,4 @@
-"""JSON files of unknown origin: read as plain data, their mistakes told in one line."""
+"""JSON files of unknown origin: read as plain data, with mistakes reported in one line."""
 
 import json
 import math

@@ -1,7 +1,8 @@
-"""An encoder's sizes as a file tells them, and the shapes that its weights must have then.
+"""An encoder's sizes as given in a file, and the shapes that its weights must then have.
 
-A checkpoint's configuration and its tensors come from elsewhere and need not agree. Checked before
-anything is built, a configuration that asks for more than the files hold cannot fill the memory.
+A checkpoint's configuration and its tensors come from elsewhere and need not agree. They are
+checked before anything is built, so that a configuration that claims more than the files hold
+cannot fill the memory.
 """
 
 import dataclasses

@@ -32,18 +32,18 @@ def open_prefix(prefix: Path) -> Tensors:
     """
     data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
     if not data:
-        raise UserError(f"{prefix}.index has no {prefix.name}.data-… beside it; copy that too")
+        raise UserError(f"{prefix}.index has no {prefix.name}.data-… next to it; copy that too")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes = {n: tuple(s) for n, s in reader.get_variable_to_shape_map().items()}
         dtypes = reader.get_variable_to_dtype_map()
     except _DAMAGE as error:
         raise damaged(prefix, error) from None
-    # A tensor that claims more than there is would be given its memory first, and read then.
+    # A tensor gets its memory before it is read, even if it claims more than there is.
     claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     there = sum(file.stat().st_size for file in data)
     if claimed > there:
-        raise damaged(prefix, f"its index tells of {claimed} bytes, there are {there}")
+        raise damaged(prefix, f"its index lists {claimed} bytes, but there are {there}")
 
     def read(name: str) -> np.ndarray:
         try:
@@ -91,5 +91,5 @@ def _step(prefix: Path) -> int:
 
 
 def damaged(prefix: Path, error: object) -> UserError:
-    """Tells what is wrong with the checkpoint `prefix`."""
+    """The error that says what is wrong with the checkpoint `prefix`."""
     return UserError(f"checkpoint is damaged: {prefix} ({error}); copy it again")

@@ -1,8 +1,9 @@
-"""Text encoders of TF Hub, read as data: SavedModels that Model Garden exported, or bert_tf.
+"""Text encoders of TF Hub, read as data: SavedModels that Model Garden or bert_tf exported.
 
-The variables file is an object-based checkpoint. Nothing of the SavedModel is loaded or run: its
-graph is only looked through for the form of GELU, which no configuration tells in Model Garden's.
-Ours have the names of the weights in their objects, and `bert_tf.json` among the assets.
+The variables file is an object-based checkpoint. Nothing of the SavedModel is loaded or run. Its
+graph is only searched for the form of GELU, since Model Garden's exports have no configuration
+that gives it. Ours have the names of the weights in their objects, and `bert_tf.json` among the
+assets.
 Source: `official/nlp/tools/export_tfhub_lib.py` in tf-models-official.
 """
 

@@ -20,11 +20,12 @@ def read_tokenizer(path: str | os.PathLike) -> Tokenizer:
 def tokenizer_of(checkpoint: reading.Checkpoint) -> Tokenizer:
     """The tokenizer of a checkpoint.
 
-    A checkpoint that does not tell its casing is cased if a piece of its vocabulary has a capital
+    A checkpoint that does not record its casing is cased if a piece of its vocabulary has a capital
     letter.
 
     Raises:
-        UserError: it has no vocabulary, a damaged one or another one than it was trained with.
+        UserError: the checkpoint has no vocabulary, a damaged one, or not the one that it was
+            trained with.
     """
     vocabulary = checkpoint.read_vocabulary()
     if vocabulary is None:

@@ -30,7 +30,7 @@ def open_folder(folder: Path) -> Tensors:
 
 
 def _shards(index: Path) -> list[str]:
-    """The names of the files that an index tells of, all in its own folder."""
+    """The names of the files that an index lists, all in its own folder."""
     weight_map = plain_json.read_object(index, "index of the weights").get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise UserError(f"index of the weights has no weight_map: {index}; copy it again")

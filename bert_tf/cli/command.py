@@ -14,7 +14,7 @@ from bert_tf.io.refusals import is_disk_full, is_out_of_memory
 _EXIT_CODES = """\
 exit codes:
   0    done
-  2    a mistake, such as a missing file, told in one line on standard error
+  2    a mistake, such as a missing file, reported in one line on standard error
   130  stopped by Ctrl-C
   143  stopped by SIGTERM; training has saved its last step
   any other is a bug"""
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
             action="store_true",
             # A default would undo what was given before the name of a command.
             default=argparse.SUPPRESS,
-            help="tell neither progress nor news, only results, warnings and errors",
+            help="print only results, warnings and errors, no progress or news",
         )
 
     def error(self, message: str) -> NoReturn:
@@ -70,14 +70,14 @@ def run(
     """Does the work of a command.
 
     Args:
-        program: the command's name, which begins the line that tells a mistake.
+        program: the command's name, which begins each error line.
         parser: reads the arguments.
-        argv: the command line without the program's name; None is that of the process.
-        work: does what the arguments say, those of `parser` but `--quiet`.
-        stopped: what to tell after Ctrl-C.
+        argv: the command line without the program's name; None takes that of the process.
+        work: does what the arguments say. It gets the arguments of `parser` without `--quiet`.
+        stopped: the message to print after Ctrl-C.
 
     Returns:
-        The exit code of the process, as the help lists them.
+        The exit code of the process, one of those that the help lists.
     """
 
     def say(message: str) -> None:
@@ -98,8 +98,8 @@ def run(
         say(stopped)
         return 130
     except BrokenPipeError:
-        # Whoever read the output has enough of it, as `head` does. What Python still wants to
-        # write at its exit goes nowhere.
+        # The reader of the output has stopped reading, as `head` does. What Python still writes
+        # at exit is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.

@@ -35,7 +35,7 @@ def vocab(arguments: argparse.Namespace) -> None:
     )
 
     size, lower_case = arguments.size, not arguments.cased
-    # The path comes first, so that one that cannot be written is told before the work.
+    # The path comes first, so that a path that cannot be written is reported before the work.
     with atomic_path(arguments.out, is_file=True) as new, stages() as progress:
         if arguments.format is None:
             learned = learn_vocabulary(arguments.input, size, lower_case, progress)
@@ -47,7 +47,7 @@ def vocab(arguments: argparse.Namespace) -> None:
 
 
 def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterator[str]:
-    """Each document as one text, a sentence a line; tells how much of the corpus is done."""
+    """Each document as one text, one sentence per line; reports how much of the corpus is done."""
     for document in corpus:
         progress("counting words", corpus.position, corpus.size)
         yield "\n".join(document)

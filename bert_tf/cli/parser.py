@@ -27,7 +27,7 @@ from text to answers:
 or see all of it happen in a few minutes, on text that is on every machine:
   bert-tf demo
 
-`bert-tf COMMAND --help` tells more of each, with examples."""
+`bert-tf COMMAND --help` describes each in detail, with examples."""
 
 _STOPPED = "stopped; start the same command again: training goes on from its last checkpoint"
 _PRETRAINING_CONFIG = "a configuration of task pretraining"
@@ -352,7 +352,7 @@ def _add_report(subparsers: argparse._SubParsersAction) -> None:
         subparsers,
         commands.report,
         "report",
-        "write a page with the results of runs beside the paper's",
+        "write a page with the results of runs next to the paper's",
         "  bert-tf report runs/* --out results.html\n"
         "  bert-tf report runs/cola runs/squad --out results.md",
     )

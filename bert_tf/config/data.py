@@ -44,18 +44,18 @@ class PretrainingData:
     # Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
     # folder or glob `path`, if any.
     dev_path: FilePath | tuple[FilePath, ...] | None = None
-    # Share of the tokens to predict (paper, section 3.1). Where model.attention goes one way every
-    # token is predicted and none masked: this key and the others of masking, inherited from the
-    # model to compare with, then do nothing.
+    # Share of the tokens to predict (paper, section 3.1). If model.attention goes one way, every
+    # token is predicted and none is masked. This key and the other masking keys, inherited from
+    # the model to compare with, then have no effect.
     masked_lm_prob: Share = 0.15
-    # Most predictions in a sequence; null is what masked_lm_prob asks for at full length. The
-    # reference's 20 is that for 128 tokens, and has to be changed by hand for others.
+    # Most predictions in a sequence; null is the number that masked_lm_prob gives at full length.
+    # The reference's 20 is that number for 128 tokens; other lengths need a change by hand.
     max_predictions_per_seq: Count | None = None
-    # Of the tokens to predict, the share that is hidden by [MASK], and the share that a random
-    # token takes the place of; the rest stay as they are (paper, section 3.1).
+    # Share of the tokens to predict that [MASK] replaces, and share that a random token replaces.
+    # The rest stay as they are (paper, section 3.1).
     mask_share: Share = 0.8
     random_share: Share = 0.1
-    # Share of the sequences that are shorter, so that fine-tuning on short texts finds them known.
+    # Share of the sequences that are shorter, so that the model knows short texts in fine-tuning.
     short_seq_prob: Share = 0.1
     # Predict whether the second segment follows the first (paper, section 3.1).
     next_sentence: bool = True
@@ -102,7 +102,7 @@ class FinetuningData:
 
     # The folder; with format tfds, a name such as glue/mnli.
     path: FilePath
-    # How the files are written; each task family tells what it reads.
+    # The format of the files; each task family says which formats it reads.
     format: str
     # Names of the files in the folder; null is the format's own, such as train.tsv.
     train: str | None = None

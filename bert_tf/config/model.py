@@ -31,10 +31,10 @@ class TokenizerConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """A published model's sizes, or one's own; null is what the preset says.
+    """The sizes of a published model or of your own; null takes the preset's value.
 
-    The names are those of bert_config.json, and `bert_tf.EncoderConfig` tells what they mean. The
-    size of the vocabulary is not among them: the vocabulary file decides it.
+    The names are those of bert_config.json; `bert_tf.EncoderConfig` says what they mean. The size
+    of the vocabulary is not among them: the vocabulary file decides it.
     """
 
     # For example bert-base-uncased, bert-mini-uncased.

@@ -11,13 +11,13 @@ from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
 from bert_tf.config.typed import NOT_A_KEY, plain
 from bert_tf.errors import UserError
 
-# The only task that no family has: what all of them start from.
+# The only task outside the task families: all of them start from it.
 PRETRAINING = "pretraining"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that decides a run; the subclasses say what their task asks for."""
+    """Everything that decides a run; the subclasses say what their task needs."""
 
     task: str
     data: PretrainingData | FinetuningData

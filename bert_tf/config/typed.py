@@ -2,8 +2,8 @@
 
 Any dataclass of these hints can be built: bool, int, float, str, Literal, `X | None`,
 `tuple[X, ...]`, `dict[str, X]`, another dataclass (a section), and Annotated with a range below or
-`PATH`. What does not fit is the user's mistake, told in one line with the key and the place where
-it was set.
+`PATH`. A value that does not fit is the user's mistake. It is reported in one line with the key
+and the place where it was set.
 """
 
 import contextlib
@@ -65,7 +65,10 @@ class Above:
 
 
 PATH = "path"
-"""Marks a text as a path, glob or name: made absolute if it is found beside its file or here."""
+"""Marks a string as a path, glob or name.
+
+It is made absolute if it exists in the folder of the file that names it or in the current folder.
+"""
 
 NOT_A_KEY = {"key": False}
 """Metadata of a field that no file sets."""
@@ -76,7 +79,7 @@ _NAME_SHOWN = 60
 
 
 class _Misfit(Exception):
-    """The value is not what the hint asks for; the caller knows the key and the place."""
+    """The value does not fit the type hint; the caller knows the key and the place."""
 
 
 def build(section: type[Section], tree: Tree) -> Section:
@@ -91,7 +94,7 @@ def build(section: type[Section], tree: Tree) -> Section:
 
 
 def fit(value: object, hint: Any, keys: Keys, place: Place) -> Any:
-    """`value` as the type `hint` asks for. Raises UserError if it is of another type or range."""
+    """`value` as the type of `hint`. Raises UserError if it is of another type or range."""
     try:
         return _fit(value, hint, place.folder)
     except (_Misfit, OverflowError):
@@ -213,7 +216,10 @@ def _fit(value: Any, hint: Any, folder: Path) -> Any:
 
 
 def _found(path: str, folder: Path) -> str:
-    """`path` made absolute, beside the file that names it or here; as it is if in neither place."""
+    """`path` made absolute if it exists in `folder` or in the current folder; otherwise unchanged.
+
+    `folder` is that of the file that names the path.
+    """
     if not path:
         raise _Misfit
     path = os.path.expanduser(path)

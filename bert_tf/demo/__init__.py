@@ -85,7 +85,7 @@ def run(out: str | os.PathLike) -> None:
     pretrained = training.pretrain(
         config.load_for("pretrain", out / "pretraining.yaml"), out / "pretraining"
     )
-    _title("Fine-tuning it to tell the library of a passage")
+    _title("Fine-tuning it to predict the library of a passage")
     training.finetune(config.load_for("finetune", out / "finetuning.yaml"), out / "finetuning")
     _title("The same from random weights, without pre-training")
     training.finetune(config.load_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
@@ -148,7 +148,7 @@ def _ask(out: Path) -> None:
     # -P: nothing is imported from the folder of the script.
     asked = subprocess.run([sys.executable, "-P", out / "ask.py", out / "saved_model", *texts])
     if asked.returncode:
-        raise UserError(f"{out / 'ask.py'} failed; what it says above tells why")
+        raise UserError(f"{out / 'ask.py'} failed; its output above says why")
     logger.info("right: " + ", ".join(line.split("\t")[1] for line in lines))
 
 
@@ -168,7 +168,7 @@ Done in {minutes} min {seconds} s. Accuracy on held-out passages:
   with pre-training                  {scores["finetuning"]:6.1%}
 
 Pre-training: masked words guessed {pretrained["masked_lm_accuracy"]:.1%}, \
-next sentences told {pretrained["next_sentence_accuracy"]:.1%}.
+next sentences recognized {pretrained["next_sentence_accuracy"]:.1%}.
 
   {out}/vocab.txt        the vocabulary
   {out}/pretraining      run folder of the pre-training: metrics, checkpoints, TensorBoard logs

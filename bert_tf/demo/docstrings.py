@@ -135,7 +135,7 @@ def source_files(library: str, folder: Path) -> list[Path]:
             and not name.endswith("_test.py")
         )
     if library == STANDARD_LIBRARY:
-        # Distributions of Python put files of their own beside it.
+        # Python distributions put files of their own next to the standard library.
         known = sys.stdlib_module_names
         found = [path for path in found if path.parts[0].removesuffix(".py") in known]
     return [folder / path for path in sorted(found, key=Path.as_posix)]

@@ -100,8 +100,8 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
                         "is it installed with its .py files?"
                     )
                 module = modules.pop(0)
-                wanted = min(MOST_PER_MODULE, sizes[split] - len(drawn))
-                drawn.extend(_draw(by_module[library][module], wanted, used_runs))
+                number = min(MOST_PER_MODULE, sizes[split] - len(drawn))
+                drawn.extend(_draw(by_module[library][module], number, used_runs))
                 if split != "train":
                     held_out_modules.add(module)
             splits[split].extend(drawn)
@@ -173,7 +173,7 @@ def _draw(passages: Sequence[Passage], wanted: int, used_runs: set[str]) -> Iter
 
 
 def _excerpt(sentences: Sequence[str]) -> list[str]:
-    """The first sentences, as many as fit; none if they are too short to tell anything."""
+    """The first sentences, as many as fit; none if they are too short to be informative."""
     excerpt: list[str] = []
     words = 0
     for sentence in sentences:

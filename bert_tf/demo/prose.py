@@ -67,8 +67,7 @@ def sentences(docstring: str) -> tuple[str, ...]:
             continue
         text = _without_markup(paragraph)
         if number == 0 and text[-1:].isalnum():
-            # Half of all summary lines go without their full stop; whether they do tells nothing
-            # but who wrote them.
+            # Half of all summary lines have no full stop, which shows nothing but who wrote them.
             text += "."
         found.extend(sentence for sentence in _split(text) if reads_as_english(sentence))
     return tuple(found)

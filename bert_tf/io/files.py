@@ -53,10 +53,10 @@ def open_maybe_gzipped(
     """Opens a file, plain or gzipped whatever its name; `what` names its role in error messages.
 
     Yields:
-        Its content, unpacked, and the file itself, whose `tell` is how much of it has been read.
+        The unpacked content, and the file itself, whose position shows how much has been read.
 
     Raises:
-        UserError: the file is missing, unreadable or broken gzip, even if reading finds it out.
+        UserError: the file is missing, unreadable or broken gzip, even if only reading shows it.
     """
     try:
         with open(path, "rb") as file:

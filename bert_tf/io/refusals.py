@@ -1,4 +1,4 @@
-"""What the system refuses, told to the user: a place to write, space on the disk, memory."""
+"""Error messages for what the system refuses: a place to write, space on the disk, memory."""
 
 import contextlib
 import errno
@@ -58,13 +58,13 @@ def _is_about(error: OSError, path: Path) -> bool:
 
 
 def cannot_write(path: str | os.PathLike, error: OSError) -> UserError:
-    """What is told where the system lets nothing be written at `path`."""
+    """The error to report if the system does not allow writing at `path`."""
     return UserError(f"cannot write {path} ({error.strerror}); choose another place for the output")
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory was asked for that is not there: of the machine, or of a GPU."""
-    # TensorFlow's error is known by its name: what asks need not import TensorFlow.
+    """Whether the error means that the machine or a GPU has too little memory."""
+    # TensorFlow's error is recognized by its name, so that callers need not import TensorFlow.
     return isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
 
 

@@ -95,7 +95,7 @@ class SelfAttention(keras.layers.Layer):
             layout: where each token stands.
             bias: float32, broadcastable to [batch, heads, row_len or n, row_len].
             training: whether dropout acts.
-            positions: int32 [batch, n], the tokens whose output is wanted; None for all.
+            positions: int32 [batch, n], the tokens whose output is needed; None for all.
 
         Returns:
             [tokens, hidden]; with `positions` [batch * n, hidden].

@@ -24,16 +24,16 @@ def accumulated(
 ) -> Gradients:
     """The sums of `gradients_of` over `parts` parts of the batch, one after the other.
 
-    Rows are dealt out in turn, so that every part is a fair sample of the batch. Where their
-    number is no multiple of `parts`, some parts have a row more than others.
+    Rows are dealt out in turn, so that every part is a fair sample of the batch. If the number of
+    rows is not a multiple of `parts`, some parts have one row more than others.
 
     Args:
-        gradients_of: takes what `batch` is, with fewer rows.
+        gradients_of: takes the same structure as `batch`, with fewer rows.
         batch: tensors [batch, ...] in any structure.
-        parts: how many.
-        weights: the variables that the gradients are of.
-        unrolled: whether the graph has every part once. In a loop XLA cannot tell the size of a
-            part where the batch's is not known beforehand.
+        parts: the number of parts.
+        weights: the variables of the gradients.
+        unrolled: whether the graph contains each part separately instead of a loop. In a loop, XLA
+            cannot determine the size of a part if the batch size is not known in advance.
     """
 
     def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:

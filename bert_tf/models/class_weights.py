@@ -18,13 +18,13 @@ def class_weights(
     So the loss stays a mean over rows, and its gradient as large as without weights.
 
     Args:
-        wanted: "balanced", which gives all classes together the same weight, or a weight for some
-            labels; others have 1.
+        wanted: "balanced", which gives every class the same total weight, or weights for some
+            labels; other labels have weight 1.
         labels: names of the classes.
         counts: int [classes], rows of each in the training data.
 
     Raises:
-        UserError: a weight for what is no label.
+        UserError: a weight is given for a name that is not a label.
     """
     if isinstance(wanted, str):
         weights = 1 / np.maximum(counts, 1)

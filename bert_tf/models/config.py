@@ -128,7 +128,7 @@ class EncoderConfig:
         return cls(**published | changes)
 
     def check_length(self, name: str, length: int) -> None:
-        """Raises UserError where a setting asks for more tokens than there are positions.
+        """Raises UserError if a setting needs more tokens than there are positions.
 
         Args:
             name: what the message calls the setting.

@@ -158,7 +158,7 @@ class EncoderModel(Extensible, keras.Model):
         """One update from one batch.
 
         Raises:
-            UserError: TensorFlow was told that weights do not change.
+            UserError: TensorFlow is set up for weights that do not change.
         """
         check_weights_may_change()
         batch = keras.utils.unpack_x_y_sample_weight(data)

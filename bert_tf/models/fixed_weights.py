@@ -7,7 +7,7 @@ from bert_tf.quiet import FIXED_WEIGHTS
 
 
 def check_weights_may_change() -> None:
-    """Raises UserError where TensorFlow was told that no weight ever changes."""
+    """Raises UserError if TensorFlow is set up for weights that never change."""
     if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
         raise UserError(
             f"{FIXED_WEIGHTS} is set, which is for processes that only serve: training would go on "

@@ -55,15 +55,15 @@ def _in_characters(answer: dict[str, Any], row: Row) -> dict[str, Any]:
 def _unpadded(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[str, Any]:
     """Cuts padding off the ends of one row's lists.
 
-    Outputs of one length belong together: an entry is padding where it is "" in texts, -1 in whole
-    numbers and 0 in others. Numbers alone do not tell: a vector may end in zeros.
+    Outputs of the same length belong together: an entry is padding if it is "" in texts, -1 in
+    integers and 0 in other numbers. Numbers alone do not show padding: a vector may end in zeros.
 
     Args:
         answer: the row's outputs.
         own: width of a padded input -> the number of entries that this row has in it.
     """
     lists = {name: value for name, value in answer.items() if np.ndim(value)}
-    # Of all classes some are given as labels: these have a padding of their own.
+    # The labels are some of the classes, and have padding of their own.
     if {"labels", "classes"} <= lists.keys():
         labels = lists.pop("labels")
         answer = {**answer, "labels": labels[: np.count_nonzero(labels != b"")]}

@@ -52,7 +52,7 @@ def character_pieces(word_counts: Mapping[str, int], size: int) -> tuple[str, ..
     if size < smallest:
         raise UserError(
             f"vocabulary size {size} is too small: the {len(SPECIAL_TOKENS)} special tokens and "
-            f"the characters of this text need {smallest}; ask for that or more"
+            f"the characters of this text need {smallest}; choose that size or more"
         )
     kept = 0
     taken = len(SPECIAL_TOKENS)

@@ -1,8 +1,8 @@
-"""Which tokens of a window an answer is, as question answering learns it.
+"""Which tokens of a window form an answer, as question answering learns it.
 
-Source: google-research/bert, `run_squad.convert_examples_to_features`. It finds the pieces of an
-answer by their text, in the words that hold it, and takes these words whole where it does not find
-them. Here the bytes tell: an answer is the pieces that hold any of it.
+Source: google-research/bert, `run_squad.convert_examples_to_features`. That function finds the
+pieces of an answer by their text, in the words that hold the answer. If it does not find them, it
+takes the whole words. Here the bytes decide: an answer is the pieces that hold any byte of it.
 """
 
 import tensorflow as tf

@@ -202,22 +202,22 @@ def decomposition_table() -> CharacterTable:
 
 
 def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, ...]:
-    """`character` so written that the op splits words there exactly if the reference does."""
+    """`character` rewritten so that the op splits words there exactly if the reference does."""
     code_point = ord(character)
     if character.isspace():
-        wanted = SPACE
+        kind = SPACE
     elif is_cjk or _is_punctuation(character):
-        wanted = ALONE
+        kind = ALONE
     else:
-        wanted = IN_WORD
-    if kinds[code_point] == wanted:
+        kind = IN_WORD
+    if kinds[code_point] == kind:
         return (code_point,)
-    if wanted == SPACE:
+    if kind == SPACE:
         return (ord(" "),)
-    if wanted == ALONE and kinds[code_point] == IN_WORD:
+    if kind == ALONE and kinds[code_point] == IN_WORD:
         return (ord(" "), code_point, ord(" "))
-    # The op would split here. What the reference has is a word with a character so new that the op
-    # knows it and Python does not, and so is no piece of any vocabulary: [UNK].
+    # The op would split here. The reference has a word here, with a character so new that the op
+    # knows it and Python does not. Such a word is in no vocabulary: it is [UNK].
     return (UNKNOWN,)
 
 

@@ -141,8 +141,8 @@ def _with_final_sigmas(
 
     def some_are_final() -> tuple[tf.Tensor, ...]:
         counts = found.is_seen() & ~found.has(characters.CASE_IGNORABLE)
-        # The characters that count, between two that stand for the ends of the batch. A sigma
-        # counts itself, so that its neighbours are beside its own place in the list.
+        # The characters that count, between two entries that stand for the ends of the batch. A
+        # sigma itself counts, so that its neighbours come before and after it in the list.
         listed = tf.concat([[-1], positions(counts), [-1]], axis=0)
         sigmas = positions(capital)
         place = tf.gather(tf.cumsum(tf.cast(counts, tf.int32)), sigmas)
@@ -174,13 +174,13 @@ def _with_marks_in_order(
 ) -> tuple[_Characters, Lookup]:
     """Sorts runs of combining marks by their class, the second half of Unicode's NFD.
 
-    The order matters only where two marks stay that cleaning does not drop, which is very rare:
-    this is done only if there is such a mark at all. The marks of a run can no longer be told apart
-    in the original text and share the range of the run.
+    The order matters only where two marks remain that cleaning does not drop. This is very rare, so
+    the sorting is done only if there is such a mark at all. After it, the marks of a run no longer
+    have places of their own in the original text: they share the range of the run.
     """
 
     def sort() -> tuple[tf.Tensor, ...]:
-        # Characters that cleaning deletes would part a run.
+        # Characters that cleaning deletes would split a run.
         seen = found.is_seen()
         present = text.take(positions(seen), _split_again(text.splits, tf.cast(seen, tf.int32)))
         decomposition = characters.decomposition_table()

@@ -81,7 +81,7 @@ def map_in_parts(
     ]
 
     def is_more(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tf.Tensor:
-        # No rows are a part too, which tells what the other axes are.
+        # A part of no rows also counts; its output gives the other axes.
         return (start < rows) | (arrays[0].size() == 0)
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:

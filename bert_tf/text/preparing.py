@@ -1,8 +1,9 @@
-"""Texts made ready for WordPiece: clean ones stay, and of others only those words are cleaned that
-need it.
+"""Prepares texts for WordPiece.
 
-Whether a text is clean, two regular expressions tell at a small part of the cost of cleaning. A
-text that is not is cut at its spaces, since no step of cleaning looks across a space.
+Clean texts stay as they are. In other texts, only the words that need it are cleaned.
+
+Two regular expressions decide whether a text is clean, at a small part of the cost of cleaning. A
+text that is not clean is cut at its spaces, since no step of cleaning looks across a space.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import tensorflow as tf
 from bert_tf.text import characters, cleaning
 from bert_tf.text.rows import owners, positions, splits_of
 
-# So many characters, none of which surely ends a word, that there may be a word too long.
+# A run of characters without a certain end of a word, so long that a word in it may be too long.
 _LONG_RUN = rf"(?s).*[^\t\n\r ]{{{cleaning.MAX_WORD_CHARACTERS + 1}}}.*"
 
 

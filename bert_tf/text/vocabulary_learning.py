@@ -7,11 +7,11 @@ tokenizer: pair merging leaves pieces that were steps on the way to longer ones 
 text is ever cut into.
 
 Why not a ready-made trainer: measured on 20 novels (15.7 MB), two more held out, 8,000 pieces,
-2 cores (benchmarks/vocabulary.py). That of tensorflow-text takes 82 s, returns 7,839 pieces, and
-the held-out text takes 1.6% more of them than with that of Hugging Face tokenizers 0.23. The latter
-takes 2.5 s, but numbers the pieces differently on every run, draws lots among equally rare
-characters, and brings ten more packages. This one takes 8 s of processor time and 200 MiB beside
-TensorFlow's own 700, and the held-out text takes 1.2% fewer pieces.
+2 cores (benchmarks/vocabulary.py). The trainer of tensorflow-text takes 82 s and returns 7,839
+pieces; the held-out text takes 1.6% more pieces than with the trainer of Hugging Face tokenizers
+0.23. The latter takes 2.5 s, but it numbers the pieces differently on every run, chooses at random
+among equally rare characters, and brings ten more packages. This one takes 8 s of processor time
+and 200 MiB in addition to TensorFlow's own 700, and the held-out text takes 1.2% fewer pieces.
 """
 
 import math
@@ -113,7 +113,7 @@ def learn_from_texts(
     """As `learn_vocabulary`, from texts that are taken one by one.
 
     Args:
-        texts: their words are counted first; `progress` is not told of that.
+        texts: their words are counted first, without calls of `progress`.
         size, lower_case, progress: as for `learn_vocabulary`.
 
     Raises:
@@ -144,7 +144,7 @@ def _learned(
 
 
 def coverage_report(vocabulary: LearnedVocabulary) -> str:
-    """What a user wants to know of a new vocabulary, as lines of text."""
+    """A summary of a new vocabulary for the user, as lines of text."""
     pieces = vocabulary.pieces[len(SPECIAL_TOKENS) :]
     single = [piece for piece in pieces if len(piece.removeprefix(CONTINUATION)) == 1]
     left_out = vocabulary.characters_left_out
@@ -163,7 +163,7 @@ def coverage_report(vocabulary: LearnedVocabulary) -> str:
     if len(vocabulary.pieces) < vocabulary.size:
         lines.append(
             f"{vocabulary.size:,} pieces were asked for: the text has no more pairs of pieces "
-            "that occur twice; give it more text, or ask for fewer"
+            "that occur twice; give it more text, or choose fewer"
         )
     return "\n".join(lines) + "\n"
 

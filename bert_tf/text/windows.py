@@ -62,7 +62,7 @@ def slide(
         max_length: tokens in a window, special ones included.
         stride: pieces from the start of a window to that of the next; at most a window's worth.
         short: pieces that go before each window, RaggedTensor int32 [batch, (pieces)], or None for
-            [CLS] window [SEP]. There must be room beside it for at least one more.
+            [CLS] window [SEP]. There must be room for at least one piece more.
     """
     starts = tf.cast(long.row_starts(), tf.int32)
     lengths = tf.cast(long.row_lengths(), tf.int32)
@@ -155,7 +155,7 @@ class WindowPreprocessor:
             max_question_length: pieces to keep of a question.
 
         Raises:
-            UserError: a window has no room for context beside the longest question, or `stride` or
+            UserError: a window has no room for context next to the longest question, or `stride` or
                 `max_question_length` is not positive.
         """
         if stride < 1 or max_question_length < 1:

@@ -34,13 +34,13 @@ def count_words(
 ) -> Counter[str]:
     """How often each word occurs in `files`, which are UTF-8 text, plain or gzipped.
 
-    Words are cleaned. Those that the tokenizer gives up on whatever its vocabulary, over 200
-    characters long, are counted together as UNSPELLABLE.
+    Words are cleaned. Words of over 200 characters, which the tokenizer gives up on with any
+    vocabulary, are counted together as UNSPELLABLE.
 
     Args:
         files: where to read, in any order: the counts do not depend on it.
         lower_case: as for the `Tokenizer`.
-        progress: told the bytes read, as they lie on the disk.
+        progress: called with the bytes read, counted as they are stored on the disk.
 
     Raises:
         UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).

@@ -1,4 +1,4 @@
-"""What happens beside the updates: checkpoints, evaluation, logs and the console."""
+"""What happens in addition to the updates: checkpoints, evaluation, logs and the console."""
 
 import math
 import time

@@ -2,9 +2,9 @@
 
 A checkpoint is a folder `step-00001000/` with the model in our format (readable by itself), the
 optimizer's variables and the state of the random generators, and a `state.json` (see
-`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what tells the run's data
-from others. It appears by one rename. The position in the data is the step: batch k is a function
-of the seed and k.
+`bert_tf.checkpoints.state`) with the step, the evaluations so far, and what identifies the
+run's data. A checkpoint appears by one rename. The position in the data is the step: batch k is a
+function of the seed and k.
 """
 
 from collections.abc import Mapping
@@ -137,7 +137,7 @@ class Checkpoints:
             raise _of_another_model(folder)
 
     def _check_data(self, state: dict[str, Any]) -> None:
-        """Raises UserError where the state is of other data; older ones do not tell."""
+        """Raises UserError if the state is of other data; older states do not record their data."""
         for key, found in self._data.items():
             if state.get(key, found) != found:
                 raise UserError(

@@ -51,7 +51,7 @@ def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float
 
 
 def _ways(encoder: Encoder) -> dict[str, Encoder]:
-    """The encoder by the path of its weights, and where there is one beside it that one too."""
+    """The encoder, and its right-to-left encoder if it has one, by the path of their weights."""
     ways = {encoder.name: encoder}
     if encoder.right_to_left is not None:
         ways[f"{encoder.name}/{encoder.right_to_left.name}"] = encoder.right_to_left

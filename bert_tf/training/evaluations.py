@@ -8,14 +8,14 @@ Metrics = Mapping[str, float]
 
 
 def has_finite_loss(metrics: Metrics) -> bool:
-    """Whether the loss is a number; metrics without one do not tell otherwise."""
+    """Whether the loss is a finite number; True for metrics without a loss."""
     return math.isfinite(metrics.get("loss", 0.0))
 
 
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
-    """What metrics are compared by: the greater, the better. Among equals the lower loss wins.
+    """The key that metrics are compared by: greater is better. Among equals the lower loss wins.
 
-    Those of a model whose loss is no number, which may be right by chance, come last.
+    Metrics of a model whose loss is not a finite number come last; they may be right by chance.
     """
     value = metrics[best_metric]
     if math.isnan(value) or not has_finite_loss(metrics):

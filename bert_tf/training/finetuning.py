@@ -58,7 +58,10 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
 
 
 def _search(run: RunFolder[FinetuningRun], team: Team) -> dict[str, float]:
-    """The best of all trials; what is wrong with one is told before the first, if no data tell."""
+    """The metrics of the best trial.
+
+    Mistakes in any trial that show without the data are reported before the first trial starts.
+    """
     config, tokenizer = run.config, setup.make_tokenizer(run)
     sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
     for trial in trials:
@@ -66,14 +69,14 @@ def _search(run: RunFolder[FinetuningRun], team: Team) -> dict[str, float]:
         task.check_settings(tokenizer)
         setup.check_lengths(trial.train, sizes)
         depth.check(sizes.num_hidden_layers, trial.train)
-    # Data and metric are the same of all.
+    # All trials have the same data and metric.
     check_sources(run, _sources(task))
     run_trial = functools.partial(_run_trial, team=team, trials=trials)
     return search(run, run_trial, task.best_metric)
 
 
 def _sources(task: Task) -> dict[str, str]:
-    """What the trials of a search have to have in common, with its fingerprint."""
+    """What all trials of a search must have in common, with fingerprints."""
     vocabulary, start = task.config.tokenizer.vocab, task.config.init.checkpoint
     return {
         "init.checkpoint": of_files(_files_of(start)) if start else "",
@@ -84,10 +87,10 @@ def _sources(task: Task) -> dict[str, str]:
 
 
 def _files_of(checkpoint: str) -> list[Path]:
-    """The files that the weights at `checkpoint` are read from, and those beside them."""
+    """The files that the weights at `checkpoint` are read from, and the files next to them."""
     folder = reading.find(checkpoint).folder
-    beside = (*folder.glob("*"), *folder.glob("variables/*"))
-    return sorted(path for path in beside if path.is_file())
+    paths = (*folder.glob("*"), *folder.glob("variables/*"))
+    return sorted(path for path in paths if path.is_file())
 
 
 def _run_trial(

@@ -16,14 +16,14 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import checksum
 from bert_tf.text import Tokenizer
 
-# Rows that are laid side by side, and padded, at a time.
+# Number of rows that are stacked and padded at a time.
 _CHUNK = 1024
-# Characters that are enough to tell data apart that nobody made to look alike.
+# Enough characters to distinguish data, as long as nobody makes them collide on purpose.
 _LENGTH = 16
 
 
 def fingerprint(examples: TrainingRows) -> str:
-    """Of rows to train on: their inputs, their targets and their order."""
+    """The fingerprint of training rows: their inputs, their targets and their order."""
     digest = hashlib.sha256()
     count = len(examples.lengths)
     for start in range(0, count, _CHUNK):

@@ -42,11 +42,11 @@ def check_dev_loss(metrics: Metrics) -> None:
 
 
 class NonFinite(StepCallback):
-    """Ends training when the loss or the gradient is not finite, or warns of what was left out.
+    """Ends training when the loss or the gradient is not finite, or warns of updates left out.
 
-    The weights are looked at after the last update, which no loss follows that would tell.
+    After the last update the weights are checked, because no further loss would show the problem.
 
-    The batch is written down as `nonfinite-step-00001000.npz`, its inputs and targets under their
+    The batch is written to `nonfinite-step-00001000.npz`, with its inputs and targets under their
     own names.
 
     Args:

@@ -32,7 +32,7 @@ from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.strategies import divided
 from bert_tf.training.team import Team, assemble
 
-# Batches of the held-out text that an evaluation takes, and of the training text that tell how
+# The number of held-out batches in an evaluation, and the number of training batches that show how
 # many tokens a batch has.
 _DEV_STEPS, _SAMPLE_STEPS = 20, 8
 
@@ -170,7 +170,7 @@ def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -
 
 
 def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -> str:
-    """What tells the data from others; token shards have the checksums of all in their manifest."""
+    """What identifies the data; the manifest of token shards has the checksums of all shards."""
     if isinstance(data, RecordData):
         return fingerprint.of_sizes(data.files)
     return fingerprint.of_files([shards_folder(run.config, run.tokens) / MANIFEST])

@@ -183,12 +183,12 @@ class RunFolder(Generic[Config]):
         return of_run.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float]) -> None:
-        """Writes the final metrics, by which a run is known to be finished, and says them."""
+        """Writes the final metrics, which mark a run as finished, and logs them."""
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
 
     def write_metrics(self, metrics: Mapping[str, float], of: str | None = None) -> None:
-        """Writes `metrics.json`; of other data than the run's own, beside their predictions."""
+        """Writes `metrics.json`; for data other than the run's own, next to their predictions."""
         path = self.path / METRICS_FILE if of is None else self.predictions / f"{of}_{METRICS_FILE}"
         write_text(path, json.dumps(dict(metrics), indent=2) + "\n")
 

@@ -62,14 +62,14 @@ class Trial:
 
 
 def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> None:
-    """Makes sure that all trials of a search are run on the same, however often it is taken up.
+    """Makes sure that all trials of a search use the same sources, however often it is resumed.
 
     Args:
-        run: the search's.
-        sources: fingerprints of what they are run on, each by its name.
+        run: the run of the search.
+        sources: fingerprints of what the trials are run on, by name.
 
     Raises:
-        UserError: some trials were run on something else. Those of older versions do not tell.
+        UserError: some trials were run on other sources. Older versions did not record all sources.
     """
     file = run.path / _SOURCES_FILE
     if not (run.has_saved and file.exists()):
@@ -77,7 +77,7 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
         return
     before = json.loads(read_text(file, "sources of the search"))
     for name, found in sources.items():
-        # Older versions have noted fewer.
+        # Older versions recorded fewer sources.
         if before.get(name, found) != found:
             raise UserError(
                 f"the {name} changed since the first trials of {run.path}; put back what was "

@@ -69,7 +69,7 @@ def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.
         if here > 1:
             # The strategy gives the elements of this dataset to its devices in turn.
             mine = mine.map(lambda *batch: _dealt(batch, here)).unbatch()
-        # It asks before every step whether there is a next one unless it is told so.
+        # Without this, the strategy checks before every step whether there is a next one.
         return mine.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(of_this_process)
@@ -80,11 +80,11 @@ def prepare_fit(
 ) -> None:
     """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
 
-    Keras 3.15 asks for it in three places. Before training it averages a batch over the devices to
-    build the model from, which fails where they are in several processes; so the model is built
-    here. It reports each process's own metrics, and supposes that all parts weigh the same; so
-    metrics are read outside of the devices, where their sums are those of all. And for
-    `predict_on_batch` every device computes the whole batch, and all of it is returned; so one
+    Keras 3.15 needs this in three places. Before training, it averages a batch over the devices to
+    build the model from, which fails if the devices are in several processes; so the model is built
+    here. It reports the metrics of each process separately, and assumes that all parts have the
+    same weight; so metrics are read outside of the devices, where their sums cover all devices. For
+    `predict_on_batch`, every device computes the whole batch, and all results are returned; so one
     device computes it. To be removed when Keras does all this itself (github.com/keras-team/keras,
     issue 20585).
 

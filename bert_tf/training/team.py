@@ -83,10 +83,10 @@ class Team:
                 words = {"value": make()}
             except UserError as error:
                 words = {"error": str(error)}
-        told = json.loads(self._text_of_chief(json.dumps(words)))
-        if "error" in told:
-            raise UserError(told["error"])
-        return words["value"] if self.chief else told["value"]
+        message = json.loads(self._text_of_chief(json.dumps(words)))
+        if "error" in message:
+            raise UserError(message["error"])
+        return words["value"] if self.chief else message["value"]
 
     @contextlib.contextmanager
     def losses_told(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ def with_casing_of(before: RunConfig, config: Kind) -> Kind:
 def settle(config: Kind) -> tuple[Kind, str]:
     """The configuration with its casing decided, and the text of its vocabulary file.
 
-    Where neither configuration nor checkpoint tell the casing, the vocabulary does.
+    If neither the configuration nor the checkpoint gives the casing, the vocabulary decides it.
 
     Raises:
         UserError: there is no vocabulary where the configuration says, or no checkpoint.

@@ -138,7 +138,7 @@ def test_a_checkpoint_without_its_data_says_what_to_copy(copy_of):
     folder = copy_of("tf1")
     next(folder.glob("*.data-*")).unlink()
 
-    with pytest.raises(UserError, match=r"has no bert_model.ckpt.data-… beside it; copy that too"):
+    with pytest.raises(UserError, match=r"has no bert_model.ckpt.data-… next to it; copy that too"):
         reading.find(folder)
 
 

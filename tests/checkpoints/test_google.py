@@ -85,7 +85,7 @@ def test_a_checkpoint_without_its_configuration_tells_which_to_copy(tmp_path):
     for file in folder_of("classifier").glob("bert_model.ckpt*"):
         shutil.copy(file, tmp_path)
 
-    with pytest.raises(UserError, match=r"has no bert_config.json beside it; copy there that of"):
+    with pytest.raises(UserError, match=r"has no bert_config.json next to it; copy the file of"):
         reading.find(tmp_path)
 
 

@@ -119,7 +119,7 @@ def test_a_configuration_of_another_checkpoint_is_noticed(tmp_path):
     shutil.copytree(folder_of("encoder"), tmp_path, dirs_exist_ok=True)
     (tmp_path / "bert_config.json").write_text('{"hidden_size": 768}')
 
-    with pytest.raises(UserError, match="hidden_size is 768, but the checkpoint beside it has 8"):
+    with pytest.raises(UserError, match="hidden_size is 768, but the checkpoint next to it has 8"):
         reading.find(tmp_path)
 
 

@@ -1,9 +1,9 @@
-"""The endless sequence of pre-training examples, in which one can start anywhere.
+"""The endless sequence of pre-training examples, in which reading can start anywhere.
 
-The documents of a pool of shards make one `Plan`, in which pairs are drawn and examples shuffled. A
-shard adds to its pool a number of examples that is known from its number of tokens alone, so that
-`Order` finds example i by arithmetic, and what a start in the middle costs is the plan of a few
-pools, however large the corpus. Nothing depends on what was read before: the pools follow from
+The documents of a pool of shards make one `Plan`, in which pairs are drawn and examples shuffled.
+The number of examples that a shard adds to its pool depends on its number of tokens alone. So
+`Order` finds example i by arithmetic, and a start in the middle costs only the plans of a few
+pools, however large the corpus is. Nothing depends on what was read before: the pools follow from
 (seed, epoch), the plan from (seed, pool).
 """
 
@@ -18,7 +18,7 @@ from bert_tf.data.corpora.packing import PackedRows, pack
 from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, plan, usual_pass
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
 
-# Enough to tell how many examples a token gives.
+# Enough tokens to estimate how many examples a token gives.
 _SAMPLE_TOKENS = 4_000_000
 
 _PLAN = 2  # the first number of keys; `order` has 0 and 1
@@ -58,11 +58,11 @@ class Examples:
             The packed rows, and next_sentence_labels, int32 [rows]: 0 where B follows A, 1 where
             it is random.
         """
-        wanted = np.arange(start, stop, step)
-        ids = np.empty((len(wanted), self._rule.max_length), np.int32)
-        packed = PackedRows(ids, *np.empty((2, len(wanted)), np.int32))
-        labels = np.empty(len(wanted), np.int32)
-        for part in self._order.find(wanted):
+        numbers = np.arange(start, stop, step)
+        ids = np.empty((len(numbers), self._rule.max_length), np.int32)
+        packed = PackedRows(ids, *np.empty((2, len(numbers)), np.int32))
+        labels = np.empty(len(numbers), np.int32)
+        for part in self._order.find(numbers):
             planned = self._pools.get(part)
             here = planned.plan.take(part.places)
             found = pack(planned.tokens, here, self._rule.max_length, *self._special)

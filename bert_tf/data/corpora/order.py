@@ -124,9 +124,9 @@ class Order:
         return [np.array(units) for units in dealt]
 
     def _pools(self, units: np.ndarray) -> "_Lane":
-        wanted = max(2, _MIXED_UNITS // self.lanes)
-        # No pool of one unit, as long as there are two: it may hold a single document.
-        number = max(1, min(math.ceil(len(units) / wanted), len(units) // 2))
+        pool_size = max(2, _MIXED_UNITS // self.lanes)
+        # If there are two units or more, no pool has only one: a unit may hold a single document.
+        number = max(1, min(math.ceil(len(units) / pool_size), len(units) // 2))
         pools = np.array_split(units, number)
         return _Lane(pools, np.cumsum([self._counts[pool].sum() for pool in pools]))
 

@@ -146,8 +146,8 @@ def _pairs(
     a_start, a_end = sentences[start], sentences[a_stop]
     b_start, b_end = sentences[a_stop], sentences[stop]
     if len(documents) > 1:
-        wanted = np.maximum(targets[document] - (a_end - a_start), 1)
-        random_start, random_end = _random_passages(documents, document, wanted, rng)
+        room = np.maximum(targets[document] - (a_end - a_start), 1)
+        random_start, random_end = _random_passages(documents, document, room, rng)
         b_start = np.where(is_random_next, random_start, b_start)
         b_end = np.where(is_random_next, random_end, b_end)
 
@@ -208,10 +208,10 @@ def _chunks(
 def _random_passages(
     documents: Documents, document: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row a passage of whole sentences of a document other than `document`.
+    """Draws for each row a passage of whole sentences from a document other than `document`.
 
-    It starts at a random sentence and goes on until it has the `wanted` number of tokens or the
-    document ends.
+    The passage starts at a random sentence. It goes on until it has `wanted` tokens or the document
+    ends.
     """
     firsts, sentences = documents.documents, documents.sentences
     others = len(documents) - 1

@@ -1,14 +1,19 @@
 """Paragraph text -> sentences, by rule.
 
-A sentence ends at `.`, `!`, `?` or `…`, and at their like in other scripts (closing quotes and
-brackets go with it), where a space follows and the next word does not begin in lower case, which
-tells nothing in a paragraph without capitals; at the CJK marks `。！？．` without any space; and at
-the end of a paragraph, that is at a blank line. A single line break is only a space, since
-books are wrapped at a column. A full stop does not end a sentence after a title (`Mr.`), after an
-abbreviation that asks for more (`e.g.`) or after one initial (`J. S. Bach`).
+A sentence ends:
 
-Next sentence prediction needs pieces of running text in their order, not perfect sentences, so that
-a boundary lost or found by mistake does no harm.
+- at `.`, `!`, `?`, `…` or a similar mark of another script, if a space follows and the next word
+  does not begin in lower case. In a paragraph without capitals, the case of the next word does not
+  matter. Closing quotes and brackets belong to the sentence.
+- at the CJK marks `。！？．`, even without a space.
+- at the end of a paragraph, that is, at a blank line. A single line break counts as a space, since
+  books are wrapped at a column.
+
+A full stop does not end a sentence after a title (`Mr.`), after an abbreviation that goes on
+(`e.g.`) or after one initial (`J. S. Bach`).
+
+Next sentence prediction needs pieces of running text in order, not perfect sentences. So a boundary
+that is missed or found by mistake does no harm.
 """
 
 import re

@@ -259,7 +259,7 @@ def check_sizes(
 
 
 def check_objective(next_sentence: bool, attention: str) -> None:
-    """Raises a `UserError` if an encoder with this attention cannot tell pairs apart."""
+    """Raises a `UserError` if next sentence prediction is impossible with this attention."""
     if next_sentence and attention == "left_to_right":
         raise UserError(
             "next sentence prediction is impossible with left_to_right attention, where [CLS] sees "

@@ -78,15 +78,15 @@ class StepReader:
 
         stretches = tf.data.Dataset.counter(first // together)
         read_ones = map_until_exit(stretches, read, [tf.int64, *types])
-        # Rows are read one stretch after the other, so that a pool is planned once; two stretches
-        # at a time are finished.
+        # Stretches of rows are read one after the other, so that each pool is planned once. Two
+        # stretches are finished at a time.
         finished = read_ones.map(cut, num_parallel_calls=2, deterministic=True)
         batches = finished.unbatch().skip(first % together)
         if steps is None:
             cardinality = tf.data.INFINITE_CARDINALITY
         else:
             batches, cardinality = batches.take(steps), steps
-        # Keras wants to know beforehand where a dataset ends.
+        # Keras needs to know in advance where a dataset ends.
         counted = batches.apply(tf.data.experimental.assert_cardinality(cardinality))
         return counted.prefetch(tf.data.AUTOTUNE)
 

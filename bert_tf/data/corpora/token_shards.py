@@ -45,19 +45,19 @@ class Shard:
 
     @classmethod
     def read(cls, entry: dict) -> "Shard":
-        """The shard of an entry that anybody may have written.
+        """The shard of an entry of unknown origin.
 
         Raises:
-            TypeError: a field is missing, unknown or not of its kind.
-            ValueError: the name is none of a file in the folder.
-            KeyError: an array's file is not told of.
+            TypeError: a field is missing, unknown or of the wrong type.
+            ValueError: the name is not that of a file in the folder.
+            KeyError: an array's file is not listed.
         """
         shard = cls(**entry)
         counts = (shard.documents, shard.sentences, shard.tokens)
-        told = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
-        if not all(type(count) is int for count in (*counts, *(size for size, _ in told))):
+        sums = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
+        if not all(type(count) is int for count in (*counts, *(size for size, _ in sums))):
             raise TypeError("a number is none")
-        if not all(isinstance(text, str) for text in (shard.name, *(sha256 for _, sha256 in told))):
+        if not all(isinstance(text, str) for text in (shard.name, *(sha256 for _, sha256 in sums))):
             raise TypeError("a name or a sum is no text")
         if shard.name != os.path.basename(shard.name) or "\0" in shard.name:
             raise ValueError(f"{shard.name!r} is no name of a file")

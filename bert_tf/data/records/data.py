@@ -160,7 +160,7 @@ def _records(path: Paths) -> tuple[list[Path], list[Path]]:
 
 
 def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Compares the tokenizer with what `record_writing` left beside its files, if it did."""
+    """Compares the tokenizer with the one that `write_records` recorded in `folder`, if it did."""
     try:
         manifest = json.loads(read_text(folder / MANIFEST))
         if manifest["format"] != RECORDS:
@@ -169,7 +169,7 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         return
     if "lower_case" not in manifest:
         raise UserError(
-            f"{folder / MANIFEST} is damaged (it does not tell lower_case); make the TFRecords "
+            f"{folder / MANIFEST} is damaged (it has no lower_case); make the TFRecords "
             "again with `bert-tf pretrain-data`"
         )
     if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:

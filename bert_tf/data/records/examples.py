@@ -68,13 +68,13 @@ class RecordExamples:
 
     def rows(self, start: int, stop: int, step: int) -> list[np.ndarray]:
         """Examples start, start + step, … below stop, as the columns of `format.sizes`."""
-        wanted = np.arange(start, stop, step)
+        numbers = np.arange(start, stop, step)
         columns: list[np.ndarray] = []
-        for part in self._order.find(wanted):
+        for part in self._order.find(numbers):
             found = self._pools.get(part)
             if not columns:
                 columns = [
-                    np.empty((len(wanted), *values.shape[1:]), values.dtype)
+                    np.empty((len(numbers), *values.shape[1:]), values.dtype)
                     for values in found.values()
                 ]
             for column, values in zip(columns, found.values(), strict=True):

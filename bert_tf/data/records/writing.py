@@ -34,8 +34,8 @@ def write_records(
 ) -> None:
     """Writes `data.dupe_factor` epochs of the corpus that `config` names into the folder `out`.
 
-    Held-out documents are gone through once. Without next_sentence all labels are 0, because the
-    readers of these files ask for the feature.
+    Held-out documents are used once. Without next_sentence all labels are 0: the readers of these
+    files require the feature.
 
     Args:
         config: of task pretraining; the examples are as `data` and `train.max_length` say.
@@ -94,8 +94,7 @@ def _write(
     files = -(-count // _FILE_EXAMPLES)
     names = [f"{part}-{number:05d}-of-{files:05d}.tfrecord" for number in range(files)]
     with contextlib.ExitStack() as stack:
-        told = Progress(f"writing {part} examples", count, unit="examples")
-        progress = stack.enter_context(told)
+        progress = stack.enter_context(Progress(f"writing {part} examples", count, unit="examples"))
         writers = [stack.enter_context(tf.io.TFRecordWriter(str(folder / name))) for name in names]
         for number, row in zip(range(count), rows, strict=False):
             writers[number % files].write(record.encode(row))

@@ -60,8 +60,8 @@ def read_table(
             if column not in row:
                 there = ", ".join(map(repr, row))
                 raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
-        wanted = (*columns, *(column for column in optional if row.get(column) is not None))
-        yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in wanted}
+        present = (*columns, *(column for column in optional if row.get(column) is not None))
+        yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in present}
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,4 +1,4 @@
-"""Whole files of JSON, and values in them whose mistakes are told with their place."""
+"""Whole JSON files, and checks of values in them that report each mistake with its place."""
 
 import json
 from pathlib import Path

@@ -144,7 +144,7 @@ def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path,
     shutil.copytree(written, folder)
     manifest = folder / "manifest.json"
     manifest.write_text(json.dumps({"format": RECORDS}))
-    with pytest.raises(UserError, match="manifest.json is damaged .it does not tell lower_case"):
+    with pytest.raises(UserError, match="manifest.json is damaged .it has no lower_case"):
         RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
     for content in ("[" * 100_000, "mine", '{"format": "mine"}'):
         manifest.write_text(content)
