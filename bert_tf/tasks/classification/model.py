@@ -11,7 +11,7 @@ from bert_tf.asking import Outputs
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.models import Encoder
-from bert_tf.tasks import inputs
+from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
@@ -83,10 +83,8 @@ class TextClassifier(TextModel):
         """See `TaskModel`; with `multi_label` a classifier is a `MultiLabelClassifier`."""
         if cls is not TextClassifier or not settings.get("multi_label"):
             return cls
-        # It extends this class, so it can only be imported here.
-        from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier
-
-        return cast(type[Self], MultiLabelClassifier)
+        # It extends this class, which cannot import it.
+        return cast(type[Self], registry.family("multi_label_classification").model_class())
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """See `TaskModel`."""
