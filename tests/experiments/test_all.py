@@ -65,7 +65,7 @@ def test_the_commands_that_it_names_can_be_read(path, monkeypatch):
 
     given = []
     monkeypatch.setattr(command, "run", only_read)
-    monkeypatch.setattr(cli, "run", only_read)
+    monkeypatch.setattr(cli.parser, "run", only_read)
     monkeypatch.chdir(ROOT)
     found = list(commands(prose(path)))
     for program, arguments in found:
