@@ -2,7 +2,7 @@
 
 By default glibc gives large blocks back to the system as soon as they are freed, and every page of
 the next one is made anew. TensorFlow has a pool of its own. PyTorch has none on CPU, and its tuning
-guide advises to start it with another allocator; glibc's own, told to give nothing back, serves as
+guide advises to start it with another allocator. glibc's own, set to give nothing back, serves as
 well and is on every machine. Linux then also backs large blocks by huge pages, where it lets
 programs choose (`madvise`): each read of the weights misses fewer translations of addresses.
 """

@@ -2,10 +2,10 @@
 
     python -m benchmarks.frozen_accuracy RUN [RUN …]
 
-For runs of any task but pre-training, on the dev data that they were evaluated on; of MNLI that is
+For runs of any task but pre-training, on the dev data that they were evaluated on; for MNLI that is
 the matched part. Each run is exported plain and frozen, in float32 and bfloat16, by a process of
 its own, as TensorFlow does not give back the memory of what it has loaded. The metric is the one
-that tells the best of several such runs, in percent, beside that of the run's `metrics.json`.
+that selects the best of several such runs, in percent, next to that of the run's `metrics.json`.
 """
 
 import argparse

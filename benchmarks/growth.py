@@ -1,4 +1,4 @@
-"""How the time of encoding grows with the batch, the length and the model, beside the peers.
+"""How the time of encoding grows with the batch, the length and the model, compared with peers.
 
     python -m benchmarks.growth --out growth.png
     python -m benchmarks.growth --precisions float32 --peers pytorch --out growth.png

@@ -6,7 +6,7 @@ For finished runs of any task but pre-training. Weights are rounded to 8 bits by
 output column, activations by the largest of each call; all else is computed in bfloat16. The
 product is TensorFlow's internal op `_QuantizedMatMul`, which only builds with oneDNN have, so that
 exports do not use it. The table has the run's metric on its dev data, and the sequences a second of
-its encoder on 8 x 128 tokens, in turns, beside float32 and bfloat16; weights are always constants.
+its encoder on 8 x 128 tokens, in turns, next to float32 and bfloat16; weights are always constants.
 """
 
 import argparse

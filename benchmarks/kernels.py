@@ -25,7 +25,7 @@ from bert_tf.layers.layer_norm import LayerNorm
 
 _TOKENS = (20, 53, 424, 1696)
 _HIDDEN, _HEADS, _EPSILON = 768, 12, 1e-12
-# A call takes little more than it takes Python to ask for it: so many in one graph.
+# A call takes little longer than Python needs to start it, so a graph holds this many calls.
 _REPEATED = 24
 _ROUNDS, _STEPS = 10, 5
 

@@ -1,4 +1,4 @@
-"""The loss of pre-training, step by step, beside Hugging Face's `BertForPreTraining`.
+"""The loss of pre-training, step by step, compared with Hugging Face's `BertForPreTraining`.
 
     python -m benchmarks.loss_curve                        # tiny and mini, 50 steps
     python -m benchmarks.loss_curve --corpus books/*.txt --learning-rate 1e-3 --steps 200

@@ -3,15 +3,15 @@
     python -m benchmarks.parity                     # all sizes, 10 minutes
     python -m benchmarks.parity --sizes tiny mini
 
-Beside Hugging Face (`BertForPreTraining`; needs torch and transformers, the extra `bench`): every
-layer's output, the pooled output, both heads' logits, the loss, and all gradients relative to the
-largest element of each; and, with both in bfloat16, the error against one's own float32, ours
+"Hugging Face" compares with `BertForPreTraining` (needs torch and transformers, the extra `bench`):
+every layer's output, the pooled output, both heads' logits, the loss, and all gradients relative to
+the largest element of each; and, with both in bfloat16, the error against one's own float32, ours
 divided by theirs: the largest over all layers and the pooled output, the largest over all logits,
 and the largest ratio of root mean squares of any layer, the pooled output and the logits together.
 "An export" compares the layers and the pooled output of the form that an export computes, in both
 precisions, with Hugging Face's; there every layer must be at most as far off as theirs in bfloat16.
-Beside Model Garden (`BertEncoderV2`, tf-models-official): every layer's output and the pooled
-output.
+"Model Garden" compares with `BertEncoderV2` (tf-models-official): every layer's output and the
+pooled output.
 
 The weights are random, made by the peer and read from the checkpoint that it writes. A number is
 the largest over both forms of GELU, both token layouts, and rows of one and two segments that are
@@ -101,7 +101,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def compare(task: tuple[str, str, str, str]) -> Found:
-    """What is found for a size beside a peer, with a form of GELU and a token layout."""
+    """How a size compares with a peer, with one form of GELU and one token layout."""
     size, peer, activation, layout = task
     config = EncoderConfig.preset(
         f"bert-{size}-uncased", vocab_size=VOCABULARY, hidden_act=activation
@@ -285,8 +285,8 @@ def _our_outputs(
             loss = model.compute_loss(y=data, y_pred=heads)
         masked_lm = tf.boolean_mask(heads["masked_lm"], data["masked_lm_weights"] > 0)
         outputs = [*_layers(model.encoder, data), masked_lm, heads["next_sentence"]]
-        wanted = weights if dtype == "float32" else {}
-        return outputs, loss, tape.gradient(loss, wanted)
+        sources = weights if dtype == "float32" else {}
+        return outputs, loss, tape.gradient(loss, sources)
 
     outputs, loss, gradients = run.get_concrete_function()()
     # `numpy` would copy them.

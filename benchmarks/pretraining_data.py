@@ -1,4 +1,4 @@
-"""Pre-training data: examples per second and memory, beside google-research's builder.
+"""Pre-training data: examples per second and memory, compared with google-research's builder.
 
     python -m benchmarks.pretraining_data --text shared/data/novels --vocab vocab.txt \
         --reference PATH/TO/bert

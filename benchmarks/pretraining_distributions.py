@@ -1,4 +1,4 @@
-"""What pre-training examples are like, ours beside those of google-research's builder.
+"""What pre-training examples are like: ours compared with those of google-research's builder.
 
 Both are made of the same text, one sentence a line and a blank line between documents, with the
 same vocabulary (uncased) and the reference's defaults: 128 tokens, 20 predictions, 15% masked, 10%

@@ -1,4 +1,4 @@
-"""A published checkpoint: converted to every format and back, and beside transformers.
+"""A published checkpoint: converted to every format and back, and compared with transformers.
 
     python -m benchmarks.real_checkpoint --checkpoint FOLDER [--transformers]
 

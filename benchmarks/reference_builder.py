@@ -4,7 +4,7 @@
         --output_file=examples.tfrecord --vocab_file=vocab.txt --max_seq_length=128
 
 PATH/TO/bert is a copy of google-research/bert, whose create_pretraining_data.py was written for
-TensorFlow 1.11; the flags are its own. Every function that it asks for is still there in
+TensorFlow 1.11; the flags are its own. Every function that it uses is still there in
 `tf.compat.v1`.
 """
 

@@ -3,7 +3,7 @@
     python -m benchmarks.squad_decoding --reference bert/run_squad.py --data dev-v1.1.json \\
         --vocab vocab.txt [--run RUN]
 
-`--reference` is that repository's `run_squad.py`, with its other modules beside it (written for
+`--reference` is that repository's `run_squad.py`, with its other modules next to it (written for
 TensorFlow 1; nothing of it is part of this project). The steps are:
 
 1. the windows over every context: ids, masks, segments and the tokens with most context;
@@ -175,7 +175,7 @@ def compare_labels(ours: Sequence[Chunk], theirs: Sequence[Any], tokenizer: Toke
 
 
 def tell_gold(told: str, questions: Sequence[Question], answers: Sequence[str]) -> None:
-    """Prints the metrics of answers decoded from gold positions alone; `told` says of which."""
+    """Prints the metrics of answers decoded from gold positions alone; `told` names them."""
     by_id = {each.id: text for each, text in zip(questions, answers, strict=True)}
     metrics = answer_metrics(questions, by_id)
     scores = f"exact_match {metrics['exact_match']:.2f}, f1 {metrics['f1']:.2f}"

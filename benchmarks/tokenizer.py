@@ -1,4 +1,4 @@
-"""Speed of the tokenizer on real text beside its peers, all in one run.
+"""Speed of the tokenizer on real text compared with its peers, all in one run.
 
     python -m benchmarks.tokenizer --vocab vocab.txt --text FOLDER_OR_FILE
 

@@ -4,8 +4,8 @@
 
 `--reference` is that repository's `tokenization.py` (written for TensorFlow 1; nothing of it is
 part of this project), `--data` a folder with vocabularies in `vocab/` and, as far as they are
-there, the corpora `wikitext2/`, `novels/`, `squad/` and `wnut17/`. Beside the corpora it compares
-every code point in four surroundings, made-up text in many scripts, and bytes that are not UTF-8.
+there, the corpora `wikitext2/`, `novels/`, `squad/` and `wnut17/`. It also compares every
+code point in four surroundings, made-up text in many scripts, and bytes that are not UTF-8.
 Every text is compared cased and lower-cased with every vocabulary. The exit code is 1 if any
 differs.
 """
@@ -189,8 +189,8 @@ def text_sets(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[str | byt
     for name, around in {
         "alone": "{}",
         "inside a word": "un{}able",
-        "beside spaces": "the {} end",
-        "beside punctuation": "so,{}!",
+        "next to spaces": "the {} end",
+        "next to punctuation": "so,{}!",
     }.items():
         yield f"every code point {name}", functools.partial(_code_points, around)
     yield "pieces of the vocabularies", lambda: _pieces(data / "vocab")

@@ -1,4 +1,4 @@
-"""Vocabulary learning beside other trainers: time, memory, and how many pieces unseen text takes.
+"""Vocabulary learning compared with other trainers: time, memory, pieces that unseen text takes.
 
     python -m benchmarks.vocabulary --input books/*.txt --held-out others/*.txt [--size 8000]
 

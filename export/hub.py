@@ -23,7 +23,7 @@ from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
 
-# TF Hub's preprocessors have this length unless told otherwise.
+# The default length of TF Hub's preprocessors.
 _LENGTH = 128
 
 _IDS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}

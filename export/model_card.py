@@ -113,7 +113,7 @@ def _markdown(card: Mapping[str, Any]) -> str:
     """The card for people."""
     model = card["model"]
     lines = [f"# {card['task'] or model['class']}", ""]
-    lines += [f"- {name.replace('_', ' ')}: {_told(value)}" for name, value in model.items()]
+    lines += [f"- {name.replace('_', ' ')}: {_described(value)}" for name, value in model.items()]
     if card["source"]:
         lines += [f"- exported from: `{card['source']}`"]
     if card["labels"]:
@@ -126,8 +126,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
     for name, signature in card["signatures"].items():
         lines += ["", f"## Signature `{name}`", ""]
         for kind in ("inputs", "outputs"):
-            told = (f"`{key}` {_told(value)}" for key, value in signature[kind].items())
-            lines += [f"- {kind}: {', '.join(told)}"]
+            entries = (f"`{key}` {_described(value)}" for key, value in signature[kind].items())
+            lines += [f"- {kind}: {', '.join(entries)}"]
         shown = f"of each axis the first {_SHOWN} entries are shown"
         lines += ["", f"This request was answered when the model was exported ({shown}):", ""]
         example = signature["example"]
@@ -135,7 +135,7 @@ def _markdown(card: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(value: Any) -> str:
+def _described(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"dtype", "shape"}:
         sizes = ", ".join("any" if size is None else str(size) for size in value["shape"])
         return f"{value['dtype']} [{sizes}]"

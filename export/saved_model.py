@@ -15,13 +15,13 @@ from bert_tf.export.service import Service, Signature, Tensors, endpoint, traced
 def write(service: Service, folder: Path, origin: Origin) -> None:
     """Writes the SavedModel `folder`, which must not exist: signatures, attributes, assets, extras.
 
-    What was written is loaded again and asked the signatures' examples; their answers stand in the
-    model card. The caller makes the folder appear atomically.
+    The written model is loaded again and run on the signatures' examples; the model card holds its
+    answers. The caller makes the folder appear atomically.
 
     Args:
         service: what is served.
         folder: where.
-        origin: what the model card is to tell of the model.
+        origin: what the model card is to say about the model.
     """
     signatures = service.signatures()
     functions = {name: traced(signature) for name, signature in signatures.items()}

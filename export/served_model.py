@@ -94,7 +94,7 @@ class ServedModel:
         return self._weights.variables
 
     def facts(self) -> dict[str, Any]:
-        """What a model card tells."""
+        """What a model card says about the model."""
         return model_facts(self._model, self._form)
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
@@ -125,7 +125,7 @@ class ServedModel:
                 lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
             )
             outputs = shared.get_concrete_function(form)(inputs)
-            # What a call gives has no shape for TensorFlow's optimizer, unless it is told.
+            # TensorFlow's optimizer does not know the shape of a call's outputs unless it is set.
             return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), outputs)
 
         return call

@@ -67,7 +67,7 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What the model card tells of the model."""
+        """What the model card says about the model."""
 
     def attributes(self) -> dict[str, Any]:
         """What a program that loads the SavedModel in Python finds besides `serve`."""

@@ -1,1 +1,4 @@
-"""Quality and training time beside Hugging Face on PyTorch: same data, seeds, hyper-parameters."""
+"""Quality and training time compared with Hugging Face on PyTorch.
+
+Both have the same data, seeds and hyper-parameters.
+"""

@@ -1,4 +1,4 @@
-"""Fine-tuning quality and time beside transformers on PyTorch, over several seeds.
+"""Fine-tuning quality and time compared with transformers on PyTorch, over several seeds.
 
     python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
     python -m benchmarks.quality --checkpoint FOLDER --data DATA --glue GLUE \
@@ -8,9 +8,9 @@ FOLDER is a Hugging Face checkpoint; DATA holds wnut17 and codah, GLUE holds SST
 sides have the same rows, seeds, hyper-parameters and optimizer, start from the same weights, the
 head's included, and draw their batches at random; each run is a process of its own, started so that
 it keeps what memory it frees (see `benchmarks.allocation`), and they take turns. The result of each
-is kept in `--out` with its settings and checksums of what it read: started again with the same, the
-rest is done. All runs of a line are of one machine with the same libraries; lines may be of
-different ones, as the whole takes some ten hours, and the table tells of which. It has mean and
+is kept in `--out` with its settings and checksums of what it read. Started again with the same, the
+script does the rest. All runs of a line are of one machine with the same libraries; lines may be of
+different ones, as the whole takes some ten hours, and the table names them. It has mean and
 standard error over the seeds, of the scores and of the differences by seed, as the two sides of a
 seed start with one head; and the ratios of the median times that a process takes from its start to
 the predictions on the held-out rows, both evaluating once: on the clock, and of the processors,
@@ -103,8 +103,8 @@ def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
             made here.
 
     Raises:
-        UserError: results are of different ones, or do not tell, or are of others than these and
-            some are missing.
+        UserError: the machines or versions of the results differ or are not known, or they are not
+            those of this machine and some results are missing.
     """
     expected: dict[str, Any] = {}
     for side in {side for side, path in files if not path.exists()}:
@@ -112,9 +112,11 @@ def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
     for path in (path for _, path in files if path.exists()):
         result = json.loads(path.read_text())
         if not {"machine", "versions"} <= result.keys():
-            raise UserError(f"{path} tells no machine; remove it or choose another --out")
-        told = result["machine"] | result["versions"]
-        kept.check(path, told, {name: expected.setdefault(name, told[name]) for name in told})
+            raise UserError(f"{path} names no machine; remove it or choose another --out")
+        recorded = result["machine"] | result["versions"]
+        kept.check(
+            path, recorded, {name: expected.setdefault(name, recorded[name]) for name in recorded}
+        )
 
 
 def _machine() -> dict[str, Any]:
@@ -162,7 +164,7 @@ def _result(
         settings |= AS_TRANSFORMERS | HEAD
     if not path.exists():
         run = _bert_tf if side == "bert_tf" else _transformers
-        # The commit is told but not compared: most change nothing here, and a run takes long.
+        # The commit is written but not compared: most change nothing here, and a run takes long.
         done = {"settings": settings, "commit": commit() or "unknown"}
         done |= {"machine": _machine(), "versions": _versions(side)}
         done = run(task, seed, arguments.runs / path.parent.name, arguments) | done
@@ -233,7 +235,7 @@ def _job(
 
 
 def _begin(job_file: Path, checkpoint: Path, start: Path) -> None:
-    """Writes the checkpoint that a run of transformers starts from, its tokenizer beside it."""
+    """Writes the checkpoint that a run of transformers starts from, with its tokenizer."""
     _timed("benchmarks.quality.huggingface", job_file, start)
     for file in checkpoint.iterdir():
         if file.name.startswith(("vocab", "tokenizer")):

@@ -76,7 +76,7 @@ class DrawnDropout:
         self._of_first_tokens = range(end - _PER_BLOCK, end) if is_classifier else range(0)
 
     def begin(self, input_mask: np.ndarray) -> None:
-        """Is told the mask of the batch that comes: int [batch, seq_len]."""
+        """Takes the mask of the next batch: int [batch, seq_len]."""
         self._layout = UnpaddedLayout(tf.constant(input_mask))
         self._tokens = self._layout.flatten(input_mask).shape[0]
 

@@ -1,4 +1,4 @@
-"""The first updates of a fine-tuning beside transformers', with all that chance decides the same.
+"""The first updates of a fine-tuning compared with transformers', with the same random choices.
 
     python -m benchmarks.quality.same_updates --checkpoint FOLDER --data DATA --glue GLUE \
         --squad SQUAD
@@ -77,7 +77,7 @@ def _work(arguments: argparse.Namespace) -> None:
 
 
 def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> None:
-    """Prints what there is to be told of a line of the table."""
+    """Prints the comparison for a line of the table."""
     import torch
     import transformers
 

@@ -1,1 +1,1 @@
-"""From strings to answers: exports beside Hugging Face on PyTorch."""
+"""From strings to answers: exports compared with Hugging Face on PyTorch."""

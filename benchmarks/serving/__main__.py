@@ -1,9 +1,10 @@
-"""Strings to answers beside Hugging Face on PyTorch: throughput, latency, cold start, memory.
+"""Strings to answers, compared with Hugging Face: throughput, latency, cold start, memory.
 
     python -m benchmarks.serving --checkpoint FOLDER --data DATA
     python -m benchmarks.serving --checkpoint FOLDER --data DATA --quick
 
-FOLDER is a Hugging Face checkpoint; DATA holds `squad/dev-v1.1.json` and `wikitext2/valid.txt`.
+FOLDER is a Hugging Face checkpoint, which Hugging Face runs on PyTorch; DATA holds
+`squad/dev-v1.1.json` and `wikitext2/valid.txt`.
 Every contestant has the same weights, with a random head where the checkpoint has none, and is
 given the same texts in the same order, in a process of its own; they take turns. Ours is the
 export, in a process as it is and with what docs/serving.md advises to set, that knows only
@@ -166,10 +167,10 @@ def _best(rates: dict[str, dict[float, int]], goal: tuple[float, float]) -> Tabl
     table = Table("contestant", "batch", "answers/s", "ratio", "goal")
     for name, (rate, batch) in best.items():
         ratio = rate / best[theirs][0]
-        told = ""
+        outcome = ""
         if name in ours:
-            told = reached(ratio, *goal)
-        table.add_row(name, str(batch), f"{rate:.1f}", f"{ratio:.2f}", told)
+            outcome = reached(ratio, *goal)
+        table.add_row(name, str(batch), f"{rate:.1f}", f"{ratio:.2f}", outcome)
     return table
 
 
@@ -186,10 +187,10 @@ def _cold(entries: list, settings: dict, times: int) -> list[tuple[str, str, str
                 check=True,
                 env=environment(own.get("environment")),
             )
-            told = json.loads(done.stdout.splitlines()[-1])
-            # What it takes to end the process is no part of it.
-            whole = time.perf_counter() - began - (time.time() - told["answered"])
-            seconds[own["name"]].append((whole, told["seconds"]))
+            answer = json.loads(done.stdout.splitlines()[-1])
+            # The time that the process takes to end does not count.
+            whole = time.perf_counter() - began - (time.time() - answer["answered"])
+            seconds[own["name"]].append((whole, answer["seconds"]))
     medians = {name: np.median(each, axis=0) for name, each in seconds.items()}
     return [(name, f"{whole:.2f}", f"{load:.2f}") for name, (whole, load) in medians.items()]
 

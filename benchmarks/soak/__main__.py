@@ -129,9 +129,9 @@ def inject(run: Run, fault: Fault, number: int, source: random.Random, result: R
     struck, before = time.monotonic(), run.saved()
     codes = run.end()
     seconds = time.monotonic() - struck
-    told = fault.aftermath(run, source)
+    damage = fault.aftermath(run, source)
     # A checkpoint that the chief was writing may have come to be.
-    sound = run.saved()[: -1 if told else None][-1]
+    sound = run.saved()[: -1 if damage else None][-1]
     late = source.uniform(0, LATEST) if fault.late else 0.0
     run.start(late)
     while run.alive() and not run.resumed_at():
@@ -145,7 +145,7 @@ def inject(run: Run, fault: Fault, number: int, source: random.Random, result: R
     result.redone = max(result.redone, max(before[-1], sound) - resumed)
     result.seconds = max(result.seconds, seconds)
     print(
-        f"{fault.title} {number + 1}: {delay:.2f} s after step {target}{told}; "
+        f"{fault.title} {number + 1}: {delay:.2f} s after step {target}{damage}; "
         f"ended with {codes} in {seconds:.1f} s; {f'started {late:.0f} s late; ' if late else ''}"
         f"went on at step {resumed}{'' if right else f', LOST ({sound} was saved)'}",
         flush=True,

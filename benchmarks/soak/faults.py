@@ -56,6 +56,7 @@ def damage(run: Run, source: random.Random) -> str:
     return f"; {newest.name}/{file.name} {done}"
 
 
+# Exit codes: of SIGKILL, of SIGTERM, and of an error that is reported in one line.
 KILLED, TERMINATED, TOLD = -signal.SIGKILL, 143, 2
 FAULTS = {
     "killed": Fault("SIGKILL of the only process", 1, send(signal.SIGKILL, 0), ({KILLED},)),

@@ -86,9 +86,9 @@ class Run:
         return all(process.poll() is None for process in self.processes)
 
     def resumed_at(self) -> int:
-        """The step that its last life began with."""
-        told = re.findall(r"resuming .* at step (\d+) of", self.log(0).read_text())
-        return int(told[-1]) if told else 0
+        """The step that the run last resumed at; 0 if it has not."""
+        steps = re.findall(r"resuming .* at step (\d+) of", self.log(0).read_text())
+        return int(steps[-1]) if steps else 0
 
 
 def same(run: Path, undisturbed: Path) -> bool:

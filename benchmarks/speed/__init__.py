@@ -1,1 +1,1 @@
-"""Speed beside the peers, on the same machine, with the same weights and in turns."""
+"""Speed compared with peers, on the same machine, with the same weights and in turns."""

@@ -1,4 +1,4 @@
-"""Tables of speed beside the peers.
+"""Tables of speed compared with peers.
 
     python -m benchmarks.speed                              # every table, some two hours
     python -m benchmarks.speed --out speed                  # the same; what is done is kept there

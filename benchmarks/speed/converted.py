@@ -38,7 +38,7 @@ def write(runtime: str, settings: dict[str, Any], out: Path) -> None:
 
 
 def job(settings: dict[str, Any], run: Run) -> Job:
-    """The job that `settings` asks for, on texts with the tokenizer that the weights lie beside.
+    """The job that `settings` names; texts are tokenized by the tokenizer next to the weights.
 
     Args:
         settings: of the contestant; the work is encode or classify.

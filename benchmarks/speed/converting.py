@@ -50,7 +50,7 @@ class Traceable(torch.nn.Module):
 
 
 def to_openvino(settings: dict[str, Any], out: Path) -> None:
-    """Writes OUT, an .xml, and its weights beside it."""
+    """Writes OUT, an .xml, and its weights next to it."""
     import openvino
 
     with torch.inference_mode():
@@ -59,7 +59,7 @@ def to_openvino(settings: dict[str, Any], out: Path) -> None:
             example_input=_example(),
             input=[(name, [-1, -1]) for name in NAMES],
         )
-    # Which precision is computed in is told when it is loaded.
+    # The precision of the computation is set when the model is loaded.
     openvino.save_model(model, out, compress_to_fp16=False)
 
 

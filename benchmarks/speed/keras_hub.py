@@ -18,7 +18,7 @@ _NAMES = {
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for: encode or finetune."""
+    """The job that `settings` names: encode or finetune."""
     tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(1)
     return {"encode": encode, "finetune": finetune}[settings["work"]](settings)

@@ -12,7 +12,7 @@ from benchmarks.speed.turns import Job, serve
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for."""
+    """The job that `settings` names."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings["threads"]
     with tempfile.TemporaryDirectory() as folder:

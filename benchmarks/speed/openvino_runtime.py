@@ -1,4 +1,4 @@
-"""OpenVINO on the weights of transformers, told which precision to compute in."""
+"""OpenVINO on the weights of transformers, in a given precision."""
 
 import tempfile
 from pathlib import Path
@@ -14,7 +14,7 @@ _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for."""
+    """The job that `settings` names."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         converted.write("openvino", settings, path)

@@ -16,7 +16,7 @@ from bert_tf.export.served_model import ServedModel
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for."""
+    """The job that `settings` names."""
     set_threads(settings)
     return _WORKS[settings["work"]](settings)
 

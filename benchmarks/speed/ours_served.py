@@ -17,7 +17,7 @@ from benchmarks.threads import set_threads
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for."""
+    """The job that `settings` names."""
     set_threads(settings)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model"

@@ -21,7 +21,7 @@ _CLASSIFIER = transformers.BertForSequenceClassification
 
 
 def prepare(settings: dict[str, Any]) -> Job:
-    """The job that `settings` asks for."""
+    """The job that `settings` names."""
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(0)
     return _WORKS[settings["work"]](settings)

@@ -76,7 +76,7 @@ class Result:
         """Reads what `save` wrote.
 
         Raises:
-            UserError: it was measured with other settings, or with code that no commit tells.
+            UserError: it was measured with other settings, or with code that no commit identifies.
         """
         fields = json.loads(path.read_text())
         kept.check(path, fields.get("settings", {}), settings)
@@ -128,7 +128,9 @@ def summary(results: Sequence[Result]) -> Table:
 
     Memory is that of our fastest.
     """
-    table = Table("work", "precision", "ours/s", "beside", "theirs/s", "ratio", "goal", "memory")
+    table = Table(
+        "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory"
+    )
     for result in results:
         work, ours = WORKS[result.work], result.ours
         number = PRECISIONS.index(result.precision)
@@ -139,7 +141,7 @@ def summary(results: Sequence[Result]) -> Table:
         memory = f"{ours.memory:.2f} GiB"
         if work.memory is not None:
             must, aim = work.memory[number]
-            memory += f" of {must} / {aim}" + _told(ours.memory <= must, ours.memory <= aim)
+            memory += f" of {must} / {aim}" + _outcome(ours.memory <= must, ours.memory <= aim)
         ratio = best.median / ours.median
         table.add_row(
             result.work,
@@ -153,19 +155,19 @@ def summary(results: Sequence[Result]) -> Table:
         )
         if result.share_of_peak is not None:
             share, goal = result.share_of_peak, SHARE_OF_PEAK[number]
-            told = "" if goal is None else f"{goal:.2f}" + _told(share >= goal, True)
+            verdict = "" if goal is None else f"{goal:.2f}" + _outcome(share >= goal, True)
             table.add_row(
-                result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", told, ""
+                result.work, result.precision, "", "matmul peak", "", f"{share:.2f}", verdict, ""
             )
     return table
 
 
 def reached(ratio: float, must: float, aim: float) -> str:
     """A goal, and how far it is met, for a table."""
-    return f"{must:.2f} / {aim:.2f}" + _told(ratio >= must, ratio >= aim)
+    return f"{must:.2f} / {aim:.2f}" + _outcome(ratio >= must, ratio >= aim)
 
 
-def _told(is_met: bool, is_aim_met: bool) -> str:
+def _outcome(is_met: bool, is_aim_met: bool) -> str:
     return " missed" if not is_met else "" if is_aim_met else " met"
 
 

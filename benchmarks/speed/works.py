@@ -79,7 +79,7 @@ def ways(threads: int) -> list[dict]:
 
 
 def entries(work: Work, precision: str, peers: list[str], threads: int) -> list[tuple[str, dict]]:
-    """The modules that do a work in a precision, ours first, and what each is told besides."""
+    """The modules that do a work in a precision, ours first, each with its own settings."""
     ours = [("ours", {"name": "bert_tf", "intra_op": threads, "inter_op": 1})]
     known = {"pytorch": ("pytorch", {"name": "PyTorch"})}
     if work.serves:

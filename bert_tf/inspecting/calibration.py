@@ -1,4 +1,4 @@
-"""How often a model is right, beside how sure it is, and what it takes for what.
+"""How often a model is right compared with how sure it is, and which classes it confuses.
 
 Source: Guo et al., "On Calibration of Modern Neural Networks" (ICML 2017, arXiv 1706.04599):
 reliability diagrams and the expected calibration error, over bins of equal width.

@@ -8,7 +8,7 @@ from bert_tf.inspecting.calibration import Calibration, Confusions
 from bert_tf.inspecting.frame import Frame, line
 from bert_tf.inspecting.markup import Html, figures, table, tag
 
-# Colours that people of any colour vision can tell apart (Okabe and Ito 2008).
+# Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
 BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
 _WIDTH, _HEIGHT, _SIDE = 620, 400, 300
@@ -40,9 +40,9 @@ def scatter(
 
     Args:
         places: float [points, 2].
-        names: what is told of each where the mouse rests on it.
-        colours: of each.
-        axes: what lies along the horizontal and the vertical one.
+        names: the tooltip of each point.
+        colours: the colour of each point.
+        axes: the labels of the horizontal and the vertical axis.
         marks: names and places, float [2], of points that stand out.
         diagonal: whether both axes have the same numbers, and the line of equal ones is drawn.
     """
@@ -107,9 +107,9 @@ def confusion_table(confusions: Confusions) -> Html:
     def cell(given: int, predicted: int) -> Html:
         share = counts[given, predicted] / max(totals[given], 1)
         colour = BLUE if given == predicted else ORANGE
-        told = f"{names[given]}, predicted as {names[predicted]}: {share:.1%}"
+        hint = f"{names[given]}, predicted as {names[predicted]}: {share:.1%}"
         strength = 0.8 * share
-        return tag("td", str(counts[given, predicted]), style=shade(colour, strength), title=told)
+        return tag("td", str(counts[given, predicted]), style=shade(colour, strength), title=hint)
 
     rows = [
         (name, *(cell(given, predicted) for predicted in range(len(names))), str(totals[given]))
@@ -128,14 +128,14 @@ def reliability(calibration: Calibration) -> Html:
     for i, accuracy in enumerate(calibration.accuracy):
         if not calibration.counts[i]:
             continue
-        told = (
+        hint = (
             f"{calibration.counts[i]} predictions: {calibration.confidence[i]:.1%} sure, "
             f"{accuracy:.1%} right"
         )
-        drawn.append(_bar(frame, i / bins, 1 / bins, counts[i], "#ccc", told))
-        drawn.append(_bar(frame, (i + 0.25) / bins, 0.5 / bins, accuracy, _COLOURS[0], told))
+        drawn.append(_bar(frame, i / bins, 1 / bins, counts[i], "#ccc", hint))
+        drawn.append(_bar(frame, (i + 0.25) / bins, 0.5 / bins, accuracy, _COLOURS[0], hint))
         x, y = frame.on_paper((calibration.confidence[i], accuracy))
-        drawn.append(tag("circle", tag("title", told), cx=x, cy=y, r=4, fill=_COLOURS[4]))
+        drawn.append(tag("circle", tag("title", hint), cx=x, cy=y, r=4, fill=_COLOURS[4]))
     return frame.drawn(
         ("probability of the prediction", "share that is right"), drawn, "reliability"
     )

@@ -81,13 +81,13 @@ def context_picture(context: bytes, shares: SpanShares, answer: tuple[int, int])
         answer: byte range of the answer; (-1, -1) where there is none.
     """
     parts: list[str] = []
-    told = 0
+    shown = 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
         # What has no bars stays plain text, in which lines break as they should.
         two = [_bar("start", start), _bar("end", end)] if max(start, end) >= _DRAWN else []
         kinds = ["answer"] * (answer[0] <= first and last <= answer[1]) + ["barred"] * bool(two)
         parts += [
-            context[told:first].decode("utf-8", "replace"),
+            context[shown:first].decode("utf-8", "replace"),
             tag(
                 "span",
                 context[first:last].decode("utf-8", "replace"),
@@ -96,8 +96,8 @@ def context_picture(context: bytes, shares: SpanShares, answer: tuple[int, int])
                 title=f"start {start:.2%}, end {end:.2%}",
             ),
         ]
-        told = last
-    return tag("p", *parts, context[told:].decode("utf-8", "replace"), class_="context")
+        shown = last
+    return tag("p", *parts, context[shown:].decode("utf-8", "replace"), class_="context")
 
 
 def _bar(kind: str, share: float) -> Html:

@@ -1,4 +1,4 @@
-"""Pictures of an encoder without a task: attention, and its texts beside each other."""
+"""Pictures of an encoder without a task: attention, and its texts in one plane."""
 
 from collections.abc import Sequence
 

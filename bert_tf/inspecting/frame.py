@@ -1,4 +1,4 @@
-"""The frame of a chart: where numbers lie on the paper, and the axes that tell it."""
+"""The frame of a chart: the scale that places numbers on the paper, and the axes."""
 
 import math
 from collections.abc import Iterator, Sequence

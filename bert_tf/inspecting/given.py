@@ -19,8 +19,8 @@ def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None
     given = {name: values for name, values in columns.items() if values is not None}
     counts = {name: len(values) for name, values in given.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{count} of {option(name)}" for name, count in counts.items())
-        raise UserError(f"texts belong together one by one, but there are {told}")
+        found = ", ".join(f"{count} of {option(name)}" for name, count in counts.items())
+        raise UserError(f"texts belong together one by one, but there are {found}")
     rows = zip(*given.values(), strict=True)
     return [_readable(dict(zip(given, row, strict=True))) for row in rows]
 

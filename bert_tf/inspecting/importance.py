@@ -3,7 +3,7 @@
 Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017,
 arXiv 1703.01365). The output's gradient is integrated along the straight way from a blank input to
 the real one, here in the vectors that leave the embeddings, and multiplied with the way. The values
-of all tokens add up to what the output changes by (their "completeness"), which tells how good the
+of all tokens add up to what the output changes by (their "completeness"), which shows how good the
 integral is. The blank input is the same one with [MASK] for every piece: what BERT has learned to
 take for "some word", where the paper's zero vector is nothing that it has ever seen.
 """

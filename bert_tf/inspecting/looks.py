@@ -30,7 +30,7 @@ class Mark(NamedTuple):
     """Something of the text among the points of the projection.
 
     Attributes:
-        name: what stands beside it.
+        name: the text next to it.
         vector: float32 [hidden].
     """
 

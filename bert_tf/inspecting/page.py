@@ -55,13 +55,13 @@ figure { margin: 1rem 0; }
 .overview button.on { border-color: #d55e00; }
 """
 _HOW_TO_READ_IMPORTANCES = (
-    "Coloured tokens tell what each adds to an output, blue for it and orange against it: "
+    "The colour of a token shows what it adds to an output, blue for it and orange against it: "
     "integrated gradients (Sundararajan, Taly and Yan 2017) on the straight way from the same "
     "input with [MASK] in place of every token. Together they make the difference between the "
     "outputs of the two."
 )
 _HOW_TO_READ_ATTENTION = (
-    "Squares tell how much of each token (columns) a token (rows) takes in one head of attention, "
+    "Squares show how much a token (rows) takes from each token (columns) in one attention head, "
     "the darker the more; a shade is the root of the share. Choose a head with a click, with the "
     "menus, or with the arrow keys."
 )

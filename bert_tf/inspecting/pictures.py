@@ -1,4 +1,4 @@
-"""What every task family tells of its texts and of its dev data."""
+"""What every task family shows of its texts and of its dev data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

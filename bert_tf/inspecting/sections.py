@@ -10,10 +10,10 @@ from bert_tf.inspecting.looks import Mark, Section
 from bert_tf.inspecting.markup import Html, figures, joined
 from bert_tf.inspecting.projection import Plane
 
-# Fewer vectors than these say nothing of directions.
+# Fewer vectors than these say nothing about directions.
 _FEWEST = 3
 MEAN_NOTE = "Each point is a text: the mean of the last layer over its tokens."
-# Characters that are told of a text.
+# Characters that are shown of a text.
 _LONGEST = 120
 
 
@@ -47,11 +47,11 @@ def by_label(
         note: what the points are.
     """
     palette = charts.colours_of(len(names))
-    told = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
+    titles = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
     colours = [palette[label] for label in labels]
     there = sorted(set(labels))
     legend = charts.legend([names[i] for i in there], [palette[i] for i in there])
-    return projection(vectors, told, colours, legend, marks, note)
+    return projection(vectors, titles, colours, legend, marks, note)
 
 
 def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
@@ -123,8 +123,9 @@ def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> Section
     found = Calibration.of(confidence, right)
     note = (
         f"Expected calibration error {figures(found.error)}, of {len(right)} {what} in "
-        f"{len(found.counts)} bins (Guo et al. 2017). Blue is the share that is right. A dot is "
-        "where it stands over the mean probability: on the dashed line the model is right as often "
-        "as it is sure. Grey tells how many predictions there are, beside the fullest bin."
+        f"{len(found.counts)} bins (Guo et al. 2017). Blue is the share that is right. A dot "
+        "shows that share over the mean probability: on the dashed line the model is right as "
+        "often as it is sure. Grey shows how many predictions there are, relative to the fullest "
+        "bin."
     )
     return Section("Calibration", charts.reliability(found), note)

@@ -24,9 +24,9 @@ def called_instead(layer: keras.layers.Layer, call: Callable[..., Any]) -> Itera
 
 
 def towers(encoder: Encoder) -> dict[str, Encoder]:
-    """The encoders whose layers run: one, or where two read side by side, those of both ways.
+    """The encoders whose layers run: one, or two where both directions are read side by side.
 
-    The keys tell them apart in names.
+    The keys distinguish them in names.
     """
     if encoder.right_to_left is None:
         return {"": encoder}

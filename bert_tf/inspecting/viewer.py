@@ -102,7 +102,7 @@ class Large {
 }
 
 function show(figure) {
-  const maps = read(figure), large = new Large(maps), told = element("output", {});
+  const maps = read(figure), large = new Large(maps), text = element("output", {});
   const layerChoice = element("select", {}, ...maps.layers.map((l, i) => new Option(l, i)));
   const heads = Array.from({length: maps.heads}, (_, i) => i);
   const headChoice = element("select", {}, ...heads.map(i => new Option(i + 1, i)));
@@ -140,7 +140,7 @@ function show(figure) {
       const share = (100 * maps.at(layer, head, from, to)).toFixed(1);
       return `${maps.tokens[from]} takes ${share} % from ${maps.tokens[to]}`;
     };
-    told.textContent = pointed ? of(pointed) : "point at a square to read it";
+    text.textContent = pointed ? of(pointed) : "point at a square to read it";
   }
 
   layerChoice.addEventListener("change", () => choose(Number(layerChoice.value), head));
@@ -158,7 +158,7 @@ function show(figure) {
   });
   figure.append(
     element("div", {className: "choices"},
-      element("label", {}, "layer ", layerChoice), element("label", {}, "head ", headChoice), told),
+      element("label", {}, "layer ", layerChoice), element("label", {}, "head ", headChoice), text),
     element("div", {className: "maps"}, grid, element("div", {className: "large"}, large.canvas)));
   choose(0, 0);
 }

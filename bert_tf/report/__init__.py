@@ -1,4 +1,4 @@
-"""`bert-tf report`: runs side by side, and beside the paper's figures."""
+"""`bert-tf report`: runs side by side, compared with the paper's figures."""
 
 import dataclasses
 import datetime
@@ -35,15 +35,15 @@ def report(
 ) -> None:
     """Writes a page on finished runs: a table for each benchmark, and the curves of training.
 
-    Runs that differ in their pre-training, their size or the activations they read are set beside
-    each other as in the paper's tables 5, 6 and 7 and its figure 4. Results over several seeds are
-    mean ± standard deviation. Everything is on dev data unless the table says otherwise.
+    Runs that differ in their pre-training, their size or the activations they read are compared as
+    in the paper's tables 5, 6 and 7 and its figure 4. Results over several seeds are mean ±
+    standard deviation. Everything is on dev data unless the table says otherwise.
 
     Args:
-        runs: run folders. What is none, or that of a run that has not finished or is damaged, is
-            left out with a warning, so that `runs/*` may be given.
-        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME beside it,
-            from which nothing is deleted: it may be that of the runs.
+        runs: run folders. Anything else, and the folder of a run that has not finished or is
+            damaged, is left out with a warning, so that `runs/*` may be given.
+        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME next to
+            it. Nothing is deleted from that folder: it may be the folder of the runs.
         stand_ins: runs on data in the place of the paper's -> key of the paper's in
             `bert_tf.report.paper.BENCHMARKS`, whose figures are then shown, as those of other data.
 
@@ -80,7 +80,7 @@ def report(
 def _read(
     runs: Sequence[str | os.PathLike], stand_ins: Mapping[str | os.PathLike, str]
 ) -> dict[str | os.PathLike, RunFacts]:
-    """Those that can be reported, each with its facts; tells of the others."""
+    """The runs that can be reported, each with its facts; warns about the others."""
     facts = {}
     for run in runs:
         # Path.exists raises an error for a name that is too long.

@@ -60,6 +60,6 @@ def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Seque
         panel.grid(alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
     if handles:
-        # Beside the panels: on them it would hide a curve of many.
+        # Outside the panels: inside, the legend of many curves would hide some of them.
         figure.legend(handles, labels, loc="outside right upper", fontsize="small")
     return to_png(figure)

@@ -73,7 +73,7 @@ def _start(facts: RunFacts) -> _Start:
 
 
 def _names(starts: Sequence[_Start]) -> list[str]:
-    """What tells each from the others: its checkpoint, and the model where that is not enough."""
+    """What distinguishes each: its checkpoint, and the model where that is not enough."""
     checkpoints = [each.checkpoint for each in starts if each.checkpoint]
     names = dict(zip(checkpoints, distinct_names(checkpoints), strict=True)) | {None: "random"}
     count = Counter(each.checkpoint for each in starts)

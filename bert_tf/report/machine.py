@@ -16,5 +16,5 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """That this process may use; of systems that do not tell, all."""
+    """The cores that this process may use; all cores where the system does not say."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Names that tell folders from each other."""
+"""Names that distinguish folders from each other."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def distinct_names(folders: Sequence[str | os.PathLike]) -> list[str]:
-    """The name of each folder, with as many of those above it as tell it from the others.
+    """The name of each folder, with as many parent folders as distinguish it from the others.
 
     >>> distinct_names(["first/bert", "second/bert", "second/tuned"])
     ['first/bert', 'second/bert', 'tuned']

@@ -15,9 +15,9 @@ LEFT_TO_RIGHT = "left-to-right, no next sentence"
 RIGHT_TO_LEFT = "right-to-left, no next sentence"
 SIDE_BY_SIDE = "both directions side by side"
 NONE = "no pre-training"
-# Behind one of these, where a BiLSTM was added for the task.
+# Appended to one of these where a BiLSTM was added for the task.
 BILSTM = " + BiLSTM"
-# In the order of the paper's table 5, with what it does not tell of behind.
+# In the order of the paper's table 5, followed by what the table does not have.
 OBJECTIVES = (
     BERT,
     NO_NSP,
@@ -73,7 +73,7 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     step = _step(path)
     try:
         run = RunFolder.open(path if step is None else path.parent.parent)
-        # A run by epochs tells its steps by the last of its checkpoints alone.
+        # The steps of a run by epochs are known from its last checkpoint alone.
         total = run.config.train.steps or _step(of_run.newest(run.path))
     except UserError:
         return None

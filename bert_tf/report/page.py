@@ -48,7 +48,7 @@ class Section:
 
 
 def to_markdown(title: str, intro: Sequence[str], sections: Sequence[Section], folder: str) -> str:
-    """The page for a repository; pictures are files `picture_name` in `folder` beside it."""
+    """The page for a repository; pictures are files `picture_name` in `folder` next to it."""
     lines = [f"# {title}", "", *_paragraphs(intro)]
     for number, section in enumerate(sections):
         lines += [f"## {section.title}", ""]

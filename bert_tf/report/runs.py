@@ -1,4 +1,4 @@
-"""What a run folder tells a report."""
+"""What a report reads from a run folder."""
 
 import dataclasses
 import os

@@ -276,7 +276,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 
 
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
-    """Raises an error where the sizes of a model ask for more than the file holds."""
+    """Raises an error where the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
         sizes = [(each.size, each.nbytes) for each in _datasets(file, set())]
     if sum(stored for _, stored in sizes) > len(weights):
@@ -295,7 +295,7 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
         least += 8 * units * (width + units) + 8 * units * 3 * units
         least += len(fields.get("labels", ())) * 2 * units
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
-        raise _Damage(f"its sizes ask for more than the {held} weights that it holds")
+        raise _Damage(f"its sizes need more than the {held} weights that it holds")
 
 
 def _datasets(group: h5py.Group, seen: set[int], depth: int = 0) -> Iterator[h5py.Dataset]:

@@ -1005,7 +1005,7 @@ def random_seed() -> int:
 
 
 def _steps_of(dataset: tf.data.Dataset) -> int:
-    """The batches of a finite dataset, counted where it does not tell."""
+    """The batches of a finite dataset, counted where their number is not known."""
     known = int(dataset.cardinality())
     return known if known >= 0 else int(dataset.reduce(0, lambda count, *_: count + 1))
 

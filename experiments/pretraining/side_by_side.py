@@ -84,7 +84,7 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
 def _open(path: Path, way: str) -> Checkpoint:
     checkpoint = reading.find(path)
     if checkpoint.encoder.attention != way:
-        raise UserError(f"{path} reads {checkpoint.encoder.attention}, where {way} is wanted")
+        raise UserError(f"{path} reads {checkpoint.encoder.attention}, where {way} is required")
     return checkpoint
 
 

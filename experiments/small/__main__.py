@@ -87,7 +87,7 @@ def _work(arguments: argparse.Namespace) -> None:
     _write_page(known)
     if left:
         raise UserError(
-            f"not done: {', '.join(left)}; mend what is told above, and start the same command "
+            f"not done: {', '.join(left)}; fix what is reported above, and start the same command "
             "again to go on"
         )
 

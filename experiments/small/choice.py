@@ -1,4 +1,4 @@
-"""Which jobs are done: those of the tables that are wanted, as far as there are data for them."""
+"""Which jobs are run: those of the requested tables, as far as there are data for them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,10 +9,10 @@ from experiments.small.plan import jobs
 
 
 def choose(sources: Sources, wanted: Sequence[str]) -> list[Job]:
-    """The jobs of the tables `wanted`; says what of these is left out, and why.
+    """The jobs of the tables `wanted`; logs what is left out, and why.
 
     Raises:
-        UserError: all of it is.
+        UserError: everything is left out.
     """
     possible = _tables(jobs(sources))
     # Any path will do: nothing is read.

@@ -4,7 +4,7 @@
         --out corpus.txt
 
 An article is one document; a novel is cut into documents of the size of a chapter, so that some of
-each are held out, and the book alone does not tell which sentence is the next. Words that WikiText
+each are held out, and the book alone does not show which sentence is the next. Words that WikiText
 has replaced by <unk> are left out.
 """
 

@@ -1,4 +1,4 @@
-"""What a folder of results was made from, so that results of other data are not laid beside."""
+"""What a folder of results was made from, so that results of other data are not added."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Splits a SQuAD file by article, where there is no training file or a small one is wanted.
+"""Splits a SQuAD file by article, where there is no training file or a small one is needed.
 
     python -m experiments.squad.split_by_article dev-v1.1.json --train 38 --out squad_by_article
 
@@ -39,7 +39,7 @@ def split(path: Path, train: int, out: Path, version: str) -> None:
     Raises:
         UserError: the file is not SQuAD's, or has too few articles.
     """
-    read_squad(path)  # tells what is wrong with the file
+    read_squad(path)  # raises an error where the file is wrong
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     articles = content["data"]
     if not 0 < train < len(articles):

@@ -235,7 +235,7 @@ def test_a_line_is_of_one_machine_and_one_version_of_each_library(tmp_path):
     with pytest.raises(UserError, match="transformers-2.json has torch 2.0, not 1.0; remove"):
         quality._check_machines([*files, other])
     other[1].write_text("{}")
-    with pytest.raises(UserError, match="transformers-2.json tells no machine"):
+    with pytest.raises(UserError, match="transformers-2.json names no machine"):
         quality._check_machines([*files, other])
 
 

@@ -111,14 +111,14 @@ def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):
 @pytest.mark.parametrize(
     ("places", "value", "told"),
     [
-        ((*SIZES, "hidden_size"), 10**9, "is damaged .its sizes ask for more than the 1[0-9]{3} w"),
-        ((*SIZES, "num_hidden_layers"), 10**9, "its sizes ask for more"),
-        ((*SIZES, "num_hidden_layers"), 3, "its sizes ask for more"),
-        ((*SIZES, "vocab_size"), 10**12, "its sizes ask for more"),
+        ((*SIZES, "hidden_size"), 10**9, "is damaged .its sizes need more than the 1[0-9]{3} w"),
+        ((*SIZES, "num_hidden_layers"), 10**9, "its sizes need more"),
+        ((*SIZES, "num_hidden_layers"), 3, "its sizes need more"),
+        ((*SIZES, "vocab_size"), 10**12, "its sizes need more"),
         ((*SIZES, "vocab_size"), -1, "vocab_size must be at least 1, not -1"),
         ((*SIZES, "vocab_size"), "x", "vocab_size must be a whole number, not 'x'"),
         ((*SIZES, "attention"), "both", "attention"),
-        (("config", "labels"), [str(each) for each in range(10**5)], "its sizes ask for more"),
+        (("config", "labels"), [str(each) for each in range(10**5)], "its sizes need more"),
         (("config", "labels"), ["a", "b"], "is damaged"),
         (("config", "labels"), [1, 2, 3], "labels is no list of texts"),
         (("config", "labels"), {"a": 1}, "labels is no list of texts"),
@@ -300,7 +300,7 @@ def test_wide_heads_on_features_are_as_large_as_they_say(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras") as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     for units, told in (
-        (10**6, "its sizes ask for more"),
+        (10**6, "its sizes need more"),
         (0, "lstm_units is 0"),
         ("x", "lstm_un"),
     ):

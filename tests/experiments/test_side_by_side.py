@@ -52,7 +52,7 @@ def test_both_are_read_back_whole(ways, tmp_path):
 
 def test_what_does_not_belong_together_is_refused(ways, tmp_path):
     left, right = (ways / way for way in side_by_side.WAYS)
-    with pytest.raises(UserError, match="reads right_to_left, where left_to_right is wanted"):
+    with pytest.raises(UserError, match="reads right_to_left, where left_to_right is required"):
         side_by_side.join(right, left, tmp_path / "both")
     with pytest.raises(UserError, match="hidden_size is 8 in .*, and 4 in"):
         side_by_side.join(left, ways / "narrow", tmp_path / "both")

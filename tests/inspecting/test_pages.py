@@ -36,7 +36,7 @@ ARGUMENTS = {
 }
 SECTIONS = {
     "classification": ["Embeddings", "Confusions", "Calibration"],
-    "regression": ["Embeddings", "Predicted beside given"],
+    "regression": ["Embeddings", "Predicted against given"],
     "token_classification": ["Embeddings", "Confusions", "Calibration"],
     "question_answering": ["Embeddings", "Calibration"],
     "unanswerable": ["Embeddings", "Calibration"],

@@ -1,4 +1,4 @@
-"""What each of the modules beside this one finds."""
+"""What each of the other modules in this package finds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Table 7: a tagger on a frozen encoder's activations, beside fine-tuning."""
+"""Table 7: a tagger on a frozen encoder's activations, compared with fine-tuning."""
 
 from collections.abc import Sequence
 

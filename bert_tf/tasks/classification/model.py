@@ -50,7 +50,7 @@ class TextClassifier(TextModel):
     answer_names = ("label", "probabilities", "classes")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A model of the class that the arguments ask for; see `class_for`."""
+        """A model of the class that the arguments select; see `class_for`."""
         return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
     def __init__(

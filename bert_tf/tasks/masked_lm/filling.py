@@ -13,8 +13,8 @@ from bert_tf.text.rows import splits_of
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26
 
-# How far from a [MASK] the token stands that predicts it: where a model reads in one direction,
-# every token has learned to tell the one that is read next (`bert_tf.data.corpora.every_token`).
+# The offset from a [MASK] to the token that predicts it. Where a model reads in one direction,
+# every token has learned to predict the one that is read next (`bert_tf.data.corpora.every_token`).
 _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 

@@ -48,13 +48,13 @@ def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) ->
     rows = []
     for i, name in enumerate(names):
         right = int((given[:, i] & predicted[:, i]).sum())
-        there, told = int(given[:, i].sum()), int(predicted[:, i].sum())
+        there, found = int(given[:, i].sum()), int(predicted[:, i].sum())
         shares = (
-            figures(right / told) if told else "–",
+            figures(right / found) if found else "–",
             figures(right / there) if there else "–",
-            figures(2 * right / (there + told)) if there + told else "–",
+            figures(2 * right / (there + found)) if there + found else "–",
         )
-        rows.append((name, str(there), str(told), *shares))
+        rows.append((name, str(there), str(found), *shares))
     heading = ("label", "rows", "predicted", "precision", "recall", "F1")
     note = f"{len(given)} rows; each label is given where its probability reaches its threshold."
     return Section("Labels", table(heading, rows), note)

@@ -30,7 +30,7 @@ class Choices(NamedTuple):
     Attributes:
         context: what the choices go on from.
         choices: the choices, of which none is empty.
-        label: the place of the right one; None where that is not told.
+        label: the place of the right one; None where it is not given.
     """
 
     context: str
@@ -51,8 +51,8 @@ def read_choices(path: Path, file_format: str) -> list[Choices]:
     rows: list[Choices] = []
     for line, context, choices, label in readers[file_format](path):
         place = f"{path}, line {line}"
-        told = None if label in _NO_LABEL else _label(place, label, choices)
-        row = Choices(context, choices, told)
+        right = None if label in _NO_LABEL else _label(place, label, choices)
+        row = Choices(context, choices, right)
         _check_none_empty(place, choices)
         if rows and len(choices) != len(rows[0].choices):
             raise UserError(

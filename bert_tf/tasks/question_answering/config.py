@@ -25,8 +25,8 @@ class QuestionAnsweringData(FinetuningData):
     stride: Count = 128
     # Pieces to keep of a question (the reference's).
     max_question_length: Count = 64
-    # Best answers that are told with their probabilities, and most pieces of an answer (the
-    # reference's).
+    # How many of the best answers are returned with their probabilities, and most pieces of an
+    # answer (the reference's).
     n_best: Count = 20
     max_answer_length: Count = 30
     # Answer nothing where the score of no answer is more than this above that of the best answer;

@@ -22,14 +22,14 @@ from bert_tf.tasks.question_answering.squad import Question
 from bert_tf.text import QuestionWindows
 from bert_tf.text.parts import map_in_chunks
 
-# Best answers that are told.
-_TOLD = 5
+# Best answers that are shown.
+_SHOWN = 5
 # Windows are long, so few share a batch.
 _BATCH = 8
 _GRADES = ("wrong", "partly right", "right")
 _NOTE = (
     "Each point is a question of the dev data with the first window of its context, seen by the "
-    "mean of the last layer; its colour tells whether the answer is one of the given ones."
+    "mean of the last layer; its colour shows whether the answer is one of the given ones."
 )
 
 
@@ -91,7 +91,7 @@ class QuestionPictures(Pictures):
         predictions = subject.model.infer(data)
         texts = predictions.texts()
         grades = [_grade(*each) for each in zip(data, texts, strict=True)]
-        told = [
+        titles = [
             f"{each.question} – {text or 'no answer'}"
             for each, text in zip(data, texts, strict=True)
         ]
@@ -109,7 +109,7 @@ class QuestionPictures(Pictures):
         )
         vectors = self._vectors(data)
         return [
-            *sections.by_label(vectors, told, grades, _GRADES, marks, _NOTE),
+            *sections.by_label(vectors, titles, grades, _GRADES, marks, _NOTE),
             sections.calibration(sure, right, "answers, by their share of the n best,"),
         ]
 
@@ -158,7 +158,7 @@ class QuestionPictures(Pictures):
             text.decode("utf-8", "replace") or "(no answer)" for text in answers.nbest_answers[0]
         ]
         best = int(np.count_nonzero(answers.nbest_scores[0]))
-        told = min(best, _TOLD)
+        shown = min(best, _SHOWN)
         parts = [
             context_picture(data, shares, span),
             tag(
@@ -167,7 +167,7 @@ class QuestionPictures(Pictures):
                 "a softmax over the pieces of the context.",
                 class_="note",
             ),
-            charts.bars(names[:told], answers.nbest_scores[0, :told].tolist()),
+            charts.bars(names[:shown], answers.nbest_scores[0, :shown].tolist()),
         ]
         if self._rules.unanswerable:
             odds, threshold = float(answers.null_odds[0]), self._rules.null_threshold

@@ -22,7 +22,7 @@ class SpanRules:
     """How answers are chosen; the defaults are the reference's.
 
     Attributes:
-        n_best: starts and ends to combine in each window, and answers to tell.
+        n_best: starts and ends to combine in each window, and answers to return.
         max_answer_length: most pieces of an answer.
         unanswerable: whether "no answer" is an answer.
         null_threshold: it is given where its score is more than this above the best answer's.
@@ -214,8 +214,8 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
     rank = tf.range(tf.size(texts))
     is_null = texts == ""
     is_best = rank == _first(~is_null)
-    told = positions((rank < rules.n_best) | is_null | is_best)
-    texts, spans = tf.gather(texts, told), spans.at(tf.gather(first, told))
+    kept = positions((rank < rules.n_best) | is_null | is_best)
+    texts, spans = tf.gather(texts, kept), spans.at(tf.gather(first, kept))
 
     probabilities = tf.cast(tf.nn.softmax(spans.scores), tf.float32)
 

@@ -29,8 +29,8 @@ class Question(NamedTuple):
         id: its name, unique in a file.
         question: the question itself.
         context: the text to find the answer in.
-        answers: what people answered; () where the context holds no answer, None where it is not
-            told what the answer is or that there is none.
+        answers: what people answered; () where the context holds no answer, None where the
+            data do not say what the answer is, or that there is none.
     """
 
     id: str
@@ -60,9 +60,9 @@ class Question(NamedTuple):
 def read_squad(path: Path) -> list[Question]:
     """The questions of an official file, in its order.
 
-    An empty list of answers says that there is none, as `"is_impossible": true` does; but it says
-    nothing beside `"is_impossible": false`, nor in a file that tells no answer and no question to
-    be impossible.
+    An empty list of answers means that the context holds none, as `"is_impossible": true` does. It
+    means nothing together with `"is_impossible": false`, or in a file that gives no answer and
+    marks no question as impossible.
 
     Raises:
         UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
@@ -70,17 +70,17 @@ def read_squad(path: Path) -> list[Question]:
     """
     questions = []
     places: dict[str, str] = {}
-    is_told = False
+    is_labelled = False
     for place, context, row in _rows(path, read_json(path)):
         question = _question(path, place, row, context)
         if question.id in places:
             raise UserError(f"{path}: {places[question.id]} and {place} have the same id")
         places[question.id] = place
         questions.append(question)
-        is_told = is_told or bool(question.answers or row.get("is_impossible"))
+        is_labelled = is_labelled or bool(question.answers or row.get("is_impossible"))
     if not questions:
         raise UserError(f"{path} has no questions")
-    return questions if is_told else [each._replace(answers=None) for each in questions]
+    return questions if is_labelled else [each._replace(answers=None) for each in questions]
 
 
 def read_tfds(name: str, split: str) -> list[Question]:
@@ -96,12 +96,12 @@ def read_tfds(name: str, split: str) -> list[Question]:
             raise UserError(f"{source}: no feature {feature!r}; there are {', '.join(features)}")
     questions = []
     for row in rows:
-        # Of TFDS's own mock data the lists are of different sizes.
+        # The lists of TFDS's own mock data have different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
         known = tuple(Answer(_text(text), int(start)) for text, start in answers)
         id, question, context = (_text(row[key]) for key in ("id", "question", "context"))
-        told = () if row.get("is_impossible") else known
-        questions.append(Question(id, question, context, told))
+        given = () if row.get("is_impossible") else known
+        questions.append(Question(id, question, context, given))
     if not questions:
         raise UserError(f"{source} has no questions")
     return questions

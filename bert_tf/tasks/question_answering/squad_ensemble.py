@@ -3,8 +3,8 @@
 Works on the n best answers that `bert-tf finetune` and `bert-tf evaluate` leave in the folders
 `predictions` of the runs, which may be of different models and vocabularies. An answer's
 probability is the mean of those that the runs give it, 0 from a run that does not have it among its
-n best; whether there is none is decided by the mean of the runs' odds for that. (The paper
-ensembles seven systems and does not tell how.)
+n best. Whether there is no answer is decided by the mean of the runs' odds for no answer. (The
+paper ensembles seven systems and does not say how.)
 """
 
 import argparse
@@ -101,7 +101,7 @@ def combine(
     combined = _combined(runs, name)
     questions = read_squad(data) if data else []
     if any(each.answers is None for each in questions):
-        raise UserError(f"{data} does not tell the answers; leave --data out")
+        raise UserError(f"{data} does not give the answers; leave --data out")
     if questions and {each.id for each in questions} != combined.answers.keys():
         raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
     answers, odds = combined
@@ -129,7 +129,7 @@ def combine(
 
 
 def metrics_file(out: Path) -> Path:
-    """The file beside the answers `out` that holds their metrics."""
+    """The file next to the answers `out` that holds their metrics."""
     return out.with_suffix(".metrics.json")
 
 

@@ -1,11 +1,13 @@
-"""TriviaQA as SQuAD's JSON, to train on beside or before SQuAD.
+"""TriviaQA as SQuAD's JSON, to train on together with SQuAD or before it.
 
     python -m bert_tf.tasks.question_answering.trivia_qa --questions qa/wikipedia-train.json \\
         --evidence evidence/wikipedia --out triviaqa-train.json
 
-Made as the BERT paper says (section 4.2): of each Wikipedia document of a question the first 400
-words, where they hold one of its answers. The answer is where one of them stands first, in any
-case, as whole words. Format: https://nlp.cs.washington.edu/triviaqa.
+The data are made as the BERT paper says (section 4.2): a context is the first 400 words of a
+Wikipedia document of a question, if they hold one of the question's answers. The answer is the
+first place where one of these stands, in any case, as whole words.
+
+Format: https://nlp.cs.washington.edu/triviaqa.
 """
 
 import argparse
@@ -114,10 +116,10 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
         context="",
         answers=None,
     )
-    told = value_at(path, place, row, "Answer", dict)
-    answers = {value_at(path, f"{place}.Answer", told, "Value", str)}
+    answer = value_at(path, place, row, "Answer", dict)
+    answers = {value_at(path, f"{place}.Answer", answer, "Value", str)}
     for key in ("Aliases", "NormalizedAliases"):
-        for i, alias in enumerate(value_at(path, f"{place}.Answer", told, key, list)):
+        for i, alias in enumerate(value_at(path, f"{place}.Answer", answer, key, list)):
             if not isinstance(alias, str):
                 raise UserError(f"{path}: {place}.Answer.{key}[{i}] must be a text")
             answers.add(alias)

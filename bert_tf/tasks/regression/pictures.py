@@ -27,7 +27,7 @@ class RegressionPictures(TextPictures):
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
         """See `TextPictures`."""
         outputs, targets = rows.outputs, rows.targets
-        told = [f"{given:.3g}: {text}" for given, text in zip(targets, rows.texts, strict=True)]
+        titles = [f"{given:.3g}: {text}" for given, text in zip(targets, rows.texts, strict=True)]
         low, high = float(targets.min()), float(targets.max())
         colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in targets]
         legend = charts.legend(
@@ -40,12 +40,12 @@ class RegressionPictures(TextPictures):
         )
         both = charts.scatter(
             np.stack([targets, outputs], axis=1),
-            [sections.shortened(each) for each in told],
+            [sections.shortened(each) for each in titles],
             colours,
             ("given", "predicted"),
             diagonal=True,
         )
         return [
-            *sections.projection(rows.vectors, told, colours, legend, marks, NOTE),
-            Section("Predicted beside given", both, note),
+            *sections.projection(rows.vectors, titles, colours, legend, marks, NOTE),
+            Section("Predicted against given", both, note),
         ]

@@ -2,7 +2,7 @@
 
 The server (gluebenchmark.com) takes a zip with predictions for every test set of the benchmark,
 CoLA.tsv, SST-2.tsv and so on. A run has them in its folder `predictions` if the test files were
-beside its training data; `bert-tf evaluate RUN --data test.tsv` writes them later.
+next to its training data; `bert-tf evaluate RUN --data test.tsv` writes them later.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
     missing = [name for name in _TEST_SETS if name not in found]
     if missing and not fill:
         raise UserError(
-            f"no run has predictions for {', '.join(missing)}, and the server wants all; write "
+            f"no run has predictions for {', '.join(missing)}, and the server requires all; write "
             "them with bert-tf evaluate RUN --data TEST_FILE, or let --fill answer them all alike"
         )
     with atomic_path(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -44,7 +44,7 @@ def _part(original: Path, lists: list[Path], is_dev: bool) -> Iterator[tuple[int
     if not lists:
         raise UserError(
             f"{original} holds GLUE's training and dev pairs; put {_DEV_IDS[0]}, GLUE's list of "
-            f"the latter, beside it, or set data.train to {TRAIN} and data.dev to {TEST}"
+            f"the latter, next to it, or set data.train to {TRAIN} and data.dev to {TEST}"
         )
     dev = {tuple(fields[:2]) for _, fields in read_tsv(lists[0])}
     for number, (line, fields) in enumerate(read_tsv(original)):

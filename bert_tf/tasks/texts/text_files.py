@@ -124,7 +124,7 @@ def _format_of(path: Path, data: TextData) -> str:
         return ending
     # A run on TFDS has no format of files.
     if data.format == "tfds":
-        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which tells how it is written")
+        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which names its format")
     return data.format
 
 

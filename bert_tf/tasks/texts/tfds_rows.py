@@ -16,7 +16,7 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 # What stands for a label where there is none.
 _NO_LABEL = -1
-# The feature of GLUE's sets that tells where a row stands in the official file. The rows themselves
+# The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
 # are stored in another order.
 _ROW_NUMBER = "idx"
 

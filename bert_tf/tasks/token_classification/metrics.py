@@ -13,7 +13,7 @@ def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dic
     Args:
         gold: the tags of each sentence, in IOB2.
         predicted: likewise; a word with I that continues no entity begins one.
-        types: the types to tell the F1 of.
+        types: the types to report the F1 of.
 
     Returns:
         `f1`, `precision` and `recall` over all entities; `accuracy`, the share of words with the

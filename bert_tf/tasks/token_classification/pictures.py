@@ -100,13 +100,13 @@ class TagPictures(Pictures):
         right = (given == predicted).mean()
         chosen = _some_of_each(given)
         vectors = self._vectors(data)[chosen]
-        told = [words[i] for i in chosen]
+        titles = [words[i] for i in chosen]
         note = (
             f"The types of the words of {len(data.sentences)} sentences: of {len(words)} words "
             f"{right:.1%} have the right one."
         )
         return [
-            *sections.by_label(vectors, told, given[chosen].tolist(), names, marks, _NOTE),
+            *sections.by_label(vectors, titles, given[chosen].tolist(), names, marks, _NOTE),
             sections.confusions(names, given, predicted, note),
             sections.calibration(probabilities.max(axis=1), best == given_labels, "words"),
         ]
@@ -165,13 +165,13 @@ class TagPictures(Pictures):
         ):
             name = self._labels[label]
             kind = _kind(name)
-            told = f"{name} {shares[label]:.1%}"
+            title = f"{name} {shares[label]:.1%}"
             if not kind:
-                parts += [gap, tag("span", word, title=told)]
+                parts += [gap, tag("span", word, title=title)]
                 continue
             under = tag("small", name, " ", figures(shares[label]))
             style = f"border-color:{palette[kind]}"
-            parts += [gap, tag("span", word, under, class_="word", style=style, title=told)]
+            parts += [gap, tag("span", word, under, class_="word", style=style, title=title)]
         return tag("p", *parts, words.rest, class_="words")
 
     def _vectors(self, data: TaggedTexts) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Schemes for tags of named entities: told apart, checked, and turned into IOB2.
+"""Schemes for tags of named entities: recognized, checked, and turned into IOB2.
 
 A tag is O, or a prefix and a type, as in B-PER. The schemes differ in where a prefix stands:
 
@@ -116,7 +116,7 @@ def _in_bioes(sentences: Sequence[Sequence[Tag]], ends: str) -> list[Violation]:
         for word, (before, tag) in enumerate(pairs):
             is_open, continues = before.prefix in ("B", "I"), tag.prefix in ("I", *_LAST)
             if tag.prefix in set("ESLU") - set(ends):
-                why = f"{_name(tag)} beside tags with {ends[0]} or {ends[1]}"
+                why = f"{_name(tag)} among tags with {ends[0]} or {ends[1]}"
             elif is_open != continues or is_open and before.type != tag.type:
                 at_end = f"{_name(before)} at the end of a sentence"
                 why = at_end if word == len(tags) else f"{_name(tag)} after {_name(before)}"

@@ -12,11 +12,11 @@ class Sentence(NamedTuple):
 
     Attributes:
         words: its words.
-        tags: their tags, in IOB2; None where they are not told.
+        tags: their tags, in IOB2; None where they are not given.
         row: its number among all sentences, counted from 1.
         line: the line of the first word in a file of one word a line, else None; the other words
             are on the lines after it.
-        document: the number of the document that it is of.
+        document: the number of its document.
     """
 
     words: tuple[str, ...]

@@ -13,7 +13,7 @@ _TAGS = ("ner", "ner_tags", "tags")
 
 
 def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> list[Sentence]:
-    """The sentences of a split; they tell nothing of documents.
+    """The sentences of a split; the data say nothing about documents.
 
     Args:
         name, split: as for `load_split`.

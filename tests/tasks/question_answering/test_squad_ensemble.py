@@ -101,6 +101,6 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
         combine(always, out, data=data)
     untold = [{"context": "sea", "qas": [{"id": each, "question": "?"} for each in "01"]}]
     data = tiny_questions.write_squad(tmp_path / "test.json", untold)
-    with pytest.raises(UserError, match="test.json does not tell the answers; leave --data out"):
+    with pytest.raises(UserError, match="test.json does not give the answers; leave --data out"):
         combine(always, out, data=data)
     assert not out.exists()

@@ -41,7 +41,7 @@ def test_a_type_may_have_hyphens_and_what_is_no_tag_is_none():
         (["B-A E-A", "B-A O"], (1, 1), "O after B-A, though the tags are BIOES"),
         (["B-A E-A", "O E-A"], (1, 1), "E-A after O, though the tags are BIOES"),
         (["B-A E-B"], (0, 1), "E-B after B-A, though the tags are BIOES"),
-        (["S-A", "U-A"], (1, 0), "U-A beside tags with E or S, though the tags are BIOES"),
+        (["S-A", "U-A"], (1, 0), "U-A among tags with E or S, though the tags are BIOES"),
         (["B-A L-A L-A"], (0, 2), "L-A after L-A, though the tags are BILOU"),
     ],
 )
