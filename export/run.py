@@ -21,7 +21,6 @@ from bert_tf.tasks.task_model import TaskModel
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 # The families of the kinds that a checkpoint need not have been fine-tuned for.
 _FAMILIES = {"mlm": "masked_lm", "nsp": "next_sentence", "embedding": "embedding"}
-_POOLER = "encoder/pooler/"
 # Settings that are false where a checkpoint does not say how its inputs are made.
 _ASSUMED = ("pair", "unanswerable")
 
@@ -181,7 +180,7 @@ def _export_hub(
     model = loading.build(checkpoint, path)
     report = checkpoint.fill(model, getattr(model, "labels", ()))
     loading.check_head(report, model, path, uses_pooler=False)
-    if any(name.startswith(_POOLER) for name in report.new):
+    if loading.lacks_pooler(report):
         logger.warning(f"{path} has no pooler; pooled_output is random until it is trained")
     elif not getattr(model, "uses_pooler", True):
         logger.warning(_untrained_pooler(checkpoint, path, "use sequence_output"))
@@ -232,7 +231,7 @@ def _check_weights(
     """Says what the pooler of a checkpoint is worth. Raises UserError where it has none."""
     if pooling != "pooled":
         return
-    if any(name.startswith(_POOLER) for name in report.new):
+    if loading.lacks_pooler(report):
         raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
     trained = loading.build(checkpoint, path)
     if not getattr(trained, "uses_pooler", True):

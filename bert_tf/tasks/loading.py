@@ -203,15 +203,19 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
     return PreTrainer(Encoder(description.encoder, **encoder_options), **known)
 
 
+def lacks_pooler(report: LoadReport) -> bool:
+    """Whether a checkpoint has no weights of the pooler that the model has."""
+    return any(name.startswith(_POOLER) for name in report.new)
+
+
 def check_head(
     report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
 ) -> None:
     """Raises UserError where a weight that an answer depends on is not in the checkpoint."""
-    pooler = [name for name in report.new if name.startswith(_POOLER)]
-    others = tuple(name for name in report.new if name not in pooler)
+    others = tuple(name for name in report.new if not name.startswith(_POOLER))
     if others:
         raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
-    if pooler and (model.uses_pooler if uses_pooler is None else uses_pooler):
+    if lacks_pooler(report) and (model.uses_pooler if uses_pooler is None else uses_pooler):
         raise UserError(
             f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
             "a whole checkpoint"

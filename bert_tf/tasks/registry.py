@@ -40,7 +40,7 @@ def register(family: TaskFamily) -> None:
     """Makes a task family known: to YAML, `bert_tf.load`, and every command.
 
     Args:
-        family: it.
+        family: the record of its parts.
 
     Raises:
         UserError: it is no `TaskFamily`, or its name, or that of its model's class, is taken.

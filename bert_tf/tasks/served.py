@@ -57,12 +57,12 @@ class ServedTask(SavedModel):
         outputs = set(self._loaded.signatures[_DEFAULT].structured_outputs)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
-        # The rest may follow by its name: predict(questions, context=contexts).
-        more = (*(() if other is None else (other,)), *named.values())
+        # The second column may also follow by its name: predict(questions, context=contexts).
+        columns = [each for each in (x, other, *named.values()) if each is not None]
         if x is None:
             x = named
-        elif more:
-            x = (x, *more)
+        elif len(columns) > 1:
+            x = tuple(columns)
         for family in registry.families():
             cls = family.model_class()
             if outputs == set(cls.answer_names):

@@ -187,7 +187,7 @@ class TaskModel(EncoderModel):
         """Answers of a model of this class, or of a SavedModel of one, as Python values.
 
         Args:
-            model: it.
+            model: the model, or the SavedModel.
             x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.

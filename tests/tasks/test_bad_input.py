@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import bert_tf
 from tests.tasks import tiny_objects as tiny
+from tests.tasks.refusals import refusal
 from tests.tasks.tiny_objects import LABELS, TEXTS
 
 PAIRS = list(zip(TEXTS, TEXTS, strict=True))
@@ -19,16 +20,6 @@ def classifier():
 @pytest.fixture(scope="module")
 def of_pairs():
     return tiny.classifier(labels=["bad", "good"], pair=True)
-
-
-def refusal(call, *arguments, **options):
-    """The sentence of the UserError, which is a ValueError, that a call raises."""
-    with pytest.raises(bert_tf.UserError) as caught:
-        call(*arguments, **options)
-    assert isinstance(caught.value, ValueError)
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    return sentence
 
 
 def test_texts_and_labels_of_different_number(classifier):

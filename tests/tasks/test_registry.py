@@ -11,6 +11,7 @@ from bert_tf.config import FinetuningData, FinetuningRun
 from bert_tf.tasks import registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.regression.model import TextRegressor
+from tests.tasks.refusals import refusal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,14 +41,6 @@ def families(monkeypatch):
     known = registry.families()
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     return known
-
-
-def refusal(call, *arguments, **options) -> str:
-    with pytest.raises(bert_tf.UserError) as caught:
-        call(*arguments, **options)
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    return sentence
 
 
 def test_every_family_of_ours_is_whole(families):

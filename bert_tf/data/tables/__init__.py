@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,19 @@ def read_table(
                 raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
         present = (*columns, *(column for column in optional if row.get(column) is not None))
         yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in present}
+
+
+def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
+    """How a table is written: a run's own files as configured, others as their names end.
+
+    Args:
+        path: the table.
+        configured: the format of the run's own files.
+        own: these files.
+    """
+    ending = path.suffix[1:]
+    is_own = path.resolve() in {each.resolve() for each in own}
+    return ending if ending in FORMATS and not is_own else configured
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -159,7 +159,7 @@ class TextEmbedder(TaskModel):
 
     def _vectors(self, given: Any, batch_size: int | None, verbose: int | str) -> np.ndarray:
         """float32 [rows, hidden] of texts, or of vectors that were given."""
-        is_array = isinstance(given, np.ndarray) or tf.is_tensor(given) and given.dtype.is_floating
+        is_array = isinstance(given, np.ndarray) or tf.is_tensor(given)
         if is_array and np.asarray(given).dtype.kind == "f":
             vectors = np.atleast_2d(np.asarray(given, np.float32))
             if vectors.shape[1:] != (self.encoder.config.output_size,):
@@ -171,7 +171,7 @@ class TextEmbedder(TaskModel):
         return np.atleast_2d(self.predict(given, batch_size, verbose))
 
     def _cannot_be_trained(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError."""
+        """Raises UserError: an embedder has neither a loss nor metrics."""
         raise UserError(
             "a TextEmbedder is not trained on texts, and has no metrics of its own; fine-tune "
             "another task model with its encoder"

@@ -64,11 +64,12 @@ class MultiLabelTexts(Texts[tuple[str, ...]]):
         return found
 
 
-def read(path: Path, data: MultiLabelData, needs_labels: bool) -> MultiLabelTexts:
+def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool) -> MultiLabelTexts:
     """The rows of a file.
 
     Args:
-        path: the file; its ending says how it is written, where that is one of `tables.FORMATS`.
+        path: the file.
+        file_format: one of `tables.FORMATS`.
         data: its columns.
         needs_labels: whether it is a mistake if there are no labels.
 
@@ -76,8 +77,6 @@ def read(path: Path, data: MultiLabelData, needs_labels: bool) -> MultiLabelText
         UserError: what is wrong with the file and where.
     """
     texts = data.text_columns or ("text",)
-    ending = path.suffix[1:]
-    file_format = ending if ending in tables.FORMATS else data.format
     if data.label_columns is not None:
         rows = list(_of_columns(path, file_format, texts, data.label_columns, needs_labels))
     elif file_format == "jsonl":

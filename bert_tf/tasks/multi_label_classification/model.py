@@ -15,7 +15,6 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts
 from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
@@ -43,7 +42,7 @@ class Predictions:
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MultiLabelClassifier(TextClassifier):
-    """What `TextClassifier(…, multi_label=True)` makes: it gives a text any number of labels.
+    """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
     >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased", multi_label=True)
     >>> clf.fit(["late and cold", "lovely"], [["delivery", "food"], []], epochs=3)
@@ -70,6 +69,7 @@ class MultiLabelClassifier(TextClassifier):
 
     answer_names = ("labels", "probabilities", "classes")
     setting_names = ("pair", "max_length", "thresholds")
+    texts_type = MultiLabelTexts
 
     def __init__(
         self,
@@ -118,16 +118,14 @@ class MultiLabelClassifier(TextClassifier):
             self._set_thresholds(None)
         return super().fit(*args, **kwargs)
 
-    def rows(self, given: Given) -> MultiLabelTexts:
-        """See `TaskModel`."""
-        texts = super().rows(dataclasses.replace(given, targets=None))
-        labels = classes = None
-        if given.targets is not None:
-            labels, classes = _label_lists(given.targets)
-        fields = {field.name: getattr(texts, field.name) for field in dataclasses.fields(texts)}
-        return MultiLabelTexts(**fields | {"labels": labels, "classes": classes or ()})
+    # A label of a row is a tuple of names.
+    def labels_of(  # type: ignore[override]
+        self, targets: list | None
+    ) -> tuple[list[tuple[str, ...]] | None, tuple[str, ...]]:
+        """See `TextModel`; whole numbers sort as numbers, all else as text."""
+        return (None, ()) if targets is None else _label_lists(targets)
 
-    # The rows differ: a label of theirs is a tuple of names.
+    # As `labels_of`.
     def targets(self, rows: MultiLabelTexts) -> np.ndarray:  # type: ignore[override]
         """float32 [rows, classes]: 1 where a text has a label, else 0."""
         return rows.matrix(self.labels)
@@ -164,7 +162,7 @@ class MultiLabelClassifier(TextClassifier):
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
         }
 
-    # As `targets`.
+    # As `labels_of`.
     def infer(  # type: ignore[override]
         self, rows: MultiLabelTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:

@@ -29,7 +29,7 @@ class MultiLabelClassification(Task):
     def training_rows(self) -> MultiLabelTexts:
         """See `Task`. The labels are those of the whole file, whatever `train_rows` says."""
         (path,) = self.files("train").values()
-        rows = read(path, self.data, needs_labels=True)
+        rows = self._read(path)
         self.labels = rows.all_classes()
         return rows.first(self.data.train_rows)
 
@@ -50,13 +50,18 @@ class MultiLabelClassification(Task):
 
     def read(self, path: Path) -> MultiLabelTexts:
         """See `Task`."""
-        rows = read(path, self.data, self.needs_labels(path))
+        rows = self._read(path)
         if rows.labels is None:
             if self.needs_labels(path):
                 raise UserError(f"{path} has no labels")
             return rows
         rows.matrix(self.labels)
         return rows
+
+    def _read(self, path: Path) -> MultiLabelTexts:
+        own = [each for split in ("train", "dev", "test") for each in self.files(split).values()]
+        file_format = tables.format_of(path, self.data.format, own)
+        return read(path, file_format, self.data, self.needs_labels(path))
 
     def write_predictions(
         self,

@@ -66,6 +66,8 @@ class TextModel(TaskModel):
     setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
     # What the head's weights are called.
     head_name: ClassVar[str] = "classifier"
+    # The form of its rows.
+    texts_type: ClassVar[type[Texts]] = LabelledTexts
 
     def __init__(
         self,
@@ -125,12 +127,12 @@ class TextModel(TaskModel):
             inputs.texts_of(column, name) for column, name in zip(given.columns, names, strict=True)
         )
         labels, classes = self.labels_of(given.targets)
-        return LabelledTexts(
+        return self.texts_type(
             "the data", columns, labels, range(len(given)), place="row", classes=classes
         )
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
-        """Targets as text, and the classes that they are of in their order; () for numbers."""
+    def labels_of(self, targets: list | None) -> tuple[list[Any] | None, tuple[str, ...]]:
+        """The targets as labels of `texts_type`, and all classes in their order; () for numbers."""
         raise NotImplementedError
 
     def targets(self, rows: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
+_SPLITS = ("train", "dev", "test")
 
 
 def glue_task(data: TextData) -> str:
@@ -116,16 +117,12 @@ def _read_table(
 
 
 def _format_of(path: Path, data: TextData) -> str:
-    """How a table is written: the run's own files as configured, others as their names end."""
-    splits = ("train", "dev", "test")
-    own = [each.resolve() for split in splits for each in find_files(data, split).values()]
-    ending = path.suffix[1:]
-    if ending in tables.FORMATS and path.resolve() not in own:
-        return ending
-    # A run on TFDS has no format of files.
-    if data.format == "tfds":
+    """How a table is written; see `tables.format_of`."""
+    own = [each for split in _SPLITS for each in find_files(data, split).values()]
+    file_format = tables.format_of(path, data.format, own)
+    if file_format == "tfds":  # a run on TFDS has no format of files
         raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which names its format")
-    return data.format
+    return file_format
 
 
 def _tfds_splits(data: TextData, split: str) -> dict[str, str]:

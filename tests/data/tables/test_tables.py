@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.data.tables import read_table
+from bert_tf.data.tables import format_of, read_table
 from bert_tf.errors import UserError
 
 
@@ -117,3 +117,10 @@ def test_mistakes_are_told_with_their_line(tmp_path, name, text, message):
         rows(tmp_path / name, text)
     assert name in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_runs_own_files_are_read_as_configured_and_others_by_their_endings(tmp_path):
+    own = [tmp_path / "train.csv", tmp_path / "dev.tsv"]
+    assert format_of(tmp_path / "train.csv", "tsv", own) == "tsv"
+    assert format_of(tmp_path / "unseen.csv", "tsv", own) == "csv"
+    assert format_of(tmp_path / "unseen.txt", "tsv", own) == "tsv"

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import bert_tf
 from tests.tasks import tiny_objects as tiny
+from tests.tasks.refusals import refusal
 
 TEXTS = ["the cat sat", "a dog", "fish " * 40]
 
@@ -13,13 +14,6 @@ TEXTS = ["the cat sat", "a dog", "fish " * 40]
 @pytest.fixture(scope="module")
 def embedder():
     return tiny.embedder()
-
-
-def refusal(call, *arguments, **options):
-    with pytest.raises(bert_tf.UserError) as caught:
-        call(*arguments, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_vectors_are_an_array(embedder):

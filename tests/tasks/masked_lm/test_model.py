@@ -9,14 +9,8 @@ import bert_tf
 from bert_tf.checkpoints import conversion
 from bert_tf.models import PreTrainer
 from tests.tasks import tiny_objects as tiny
+from tests.tasks.refusals import refusal
 from tests.tasks.tiny_objects import TEXTS
-
-
-def refusal(call, *arguments, **options):
-    with pytest.raises(bert_tf.UserError) as caught:
-        call(*arguments, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_it_learns_from_texts_alone():

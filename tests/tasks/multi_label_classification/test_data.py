@@ -48,7 +48,7 @@ def rows_of(folder: Path, name: str, text: str, needs_labels: bool = True, **set
     path = folder / name
     path.write_text(text, encoding="utf-8")
     data = MultiLabelData(path=str(folder), format=path.suffix[1:], **settings)
-    return read(path, data, needs_labels)
+    return read(path, data.format, data, needs_labels)
 
 
 @pytest.mark.parametrize("way", WAYS)

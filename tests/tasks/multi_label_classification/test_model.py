@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf import cli
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier
 from tests.tasks import tiny_objects as tiny
+from tests.tasks.refusals import refusal
 from tests.tasks.tiny_objects import LABEL_LISTS, TEXTS
 from tests.tasks.tiny_texts import write_config
 
@@ -27,13 +28,6 @@ def trained():
         validation_data=(TEXTS, LABEL_LISTS),
     )
     return model
-
-
-def refusal(call, *arguments, **options):
-    with pytest.raises(bert_tf.UserError) as caught:
-        call(*arguments, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_it_is_a_text_classifier(trained):
