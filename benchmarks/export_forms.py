@@ -81,11 +81,12 @@ def _prepare(settings: dict[str, Any]) -> Job:
     from benchmarks.speed.inputs import full_batch
     from benchmarks.threads import set_threads
     from bert_tf.config.kinds import POLICIES
+    from bert_tf.encoder.config import EncoderConfig
+    from bert_tf.encoder.encoder import Encoder
+    from bert_tf.export.fused_norms import fuse_norms
     from bert_tf.export.precision import copied
     from bert_tf.export.served_model import Form, ServedModel
-    from bert_tf.models import Encoder, EncoderConfig
-    from bert_tf.models.fused_norms import fuse_norms
-    from bert_tf.models.sharded import ShardedEncoder
+    from bert_tf.export.sharded import sharded
 
     set_threads(settings)
     width, random = settings["width"], np.random.RandomState(0)
@@ -104,7 +105,7 @@ def _prepare(settings: dict[str, Any]) -> Job:
         encoder = copied(encoder, encoder.dtype_policy)
         fuse_norms(encoder)
     if settings["form"] == "shards":
-        encoder = ShardedEncoder(encoder)
+        encoder = sharded(encoder)
     # It changes nothing of a model that is for any device.
     served, batch = ServedModel(encoder, Form(device="any")), {}
     call = tf.function(lambda ids: served(ids)["sequence_output"])

@@ -29,9 +29,9 @@ from tensorflow.python.framework import ops
 from benchmarks.speed import inputs
 from bert_tf.cli import command
 from bert_tf.config import FinetuningRun
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.layers.linear import Linear
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import trained
 

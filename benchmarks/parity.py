@@ -35,9 +35,10 @@ from bert_tf.checkpoints import huggingface, names, reading
 from bert_tf.checkpoints.model_garden_classes import make_encoder
 from bert_tf.cli import command
 from bert_tf.console import logger
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
-from bert_tf.models.encoder import INPUTS
+from bert_tf.models.pretrainer import PreTrainer
 
 LAYOUTS = ("unpadded", "padded")
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")

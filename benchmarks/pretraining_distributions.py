@@ -59,7 +59,7 @@ def _work(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is None:
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option} is missing; only --write-text goes without")
-    from bert_tf.text.vocabulary import read_vocabulary
+    from bert_tf.io.vocabulary import read_vocabulary
 
     vocabulary = read_vocabulary(arguments.vocab)
     with tempfile.TemporaryDirectory() as place:

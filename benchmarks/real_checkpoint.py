@@ -27,11 +27,10 @@ from rich.table import Table
 from benchmarks.arguments import existing
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.cli import command
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks import loading
-from bert_tf.text import Preprocessor
+from bert_tf.text import Preprocessor, Tokenizer
 
 FORMATS = ("bert_tf", "huggingface", "tf1", "model_garden")
 SENTENCES = (
@@ -114,7 +113,7 @@ def ours(checkpoint: Path) -> Outputs:
     """What bert_tf computes from the sentences themselves."""
     with contextlib.redirect_stderr(io.StringIO()):
         encoder = Encoder.from_checkpoint(checkpoint)
-    inputs = Preprocessor(read_tokenizer(checkpoint), padding="batch")(list(SENTENCES))
+    inputs = Preprocessor(Tokenizer.from_checkpoint(checkpoint), padding="batch")(list(SENTENCES))
     tokens = encoder(inputs)["sequence_output"].numpy()
     return _outputs(inputs["input_word_ids"].numpy(), tokens, inputs["input_mask"].numpy())
 

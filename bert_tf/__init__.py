@@ -12,9 +12,9 @@ from bert_tf.errors import UserError as UserError
 from bert_tf.quiet import check_backend, is_command_starting, prepare_environment
 
 if TYPE_CHECKING:
-    from bert_tf.models import Encoder as Encoder
-    from bert_tf.models import EncoderConfig as EncoderConfig
-    from bert_tf.models import PreTrainer as PreTrainer
+    from bert_tf.encoder.config import EncoderConfig as EncoderConfig
+    from bert_tf.encoder.encoder import Encoder as Encoder
+    from bert_tf.models.pretrainer import PreTrainer as PreTrainer
     from bert_tf.optimization import LAMB as LAMB
     from bert_tf.optimization import AdamW as AdamW
     from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
@@ -36,13 +36,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdamW": "bert_tf.optimization",
-    "Encoder": "bert_tf.models",
-    "EncoderConfig": "bert_tf.models",
+    "Encoder": "bert_tf.encoder.encoder",
+    "EncoderConfig": "bert_tf.encoder.config",
     "LAMB": "bert_tf.optimization",
     "MaskedLM": "bert_tf.tasks.masked_lm.model",
     "MultipleChoice": "bert_tf.tasks.multiple_choice.model",
     "NextSentence": "bert_tf.tasks.next_sentence.model",
-    "PreTrainer": "bert_tf.models",
+    "PreTrainer": "bert_tf.models.pretrainer",
     "Preprocessor": "bert_tf.text",
     "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
     "TaskFamily": "bert_tf.tasks.family",

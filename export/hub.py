@@ -14,12 +14,12 @@ import tensorflow as tf
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, model_facts
 from bert_tf.export.service import Service, Signature, Tensors, strings
-from bert_tf.models import Encoder, PreTrainer
-from bert_tf.models.encoder import INPUTS
 from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Features, Preprocessor, Tokenizer, pack
 from bert_tf.text.rows import positions
 

@@ -4,8 +4,8 @@ import keras
 
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.kinds import POLICIES
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 
 
 def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
@@ -31,7 +31,7 @@ def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
 def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
     """A copy of a model with weights of its own, which computes as a dtype policy says."""
     encoder = getattr(model, "encoder", model)
-    copy = Encoder(encoder.config, encoder.layout, encoder.pooler is not None, dtype=policy)
+    copy = encoder.copied(dtype=policy)
     weights = weight_names(encoder)
     for name, variable in weight_names(copy).items():
         variable.assign(weights[name])

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport
-from bert_tf.checkpoints.of_run import METRICS_FILE, run_of, trained_with
-from bert_tf.checkpoints.tokenizer import tokenizer_of
+from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.config.kinds import POLICIES
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
-from bert_tf.models import PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
+from bert_tf.text import Tokenizer
 
 # What a checkpoint is served as.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")
@@ -159,9 +159,9 @@ def _export_kind(
         )
     if "max_length" not in settings and description.model != cls.__name__:
         settings |= _length_of_run(checkpoint)
-    loaded = loading.built(
-        cls, checkpoint, path, None, settings, tokenizer_of(checkpoint), dtype=POLICIES["float32"]
-    )
+    tokenizer = Tokenizer.from_checkpoint(checkpoint)
+    dtype = POLICIES["float32"]
+    loaded = loading.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
     report = checkpoint.fill(loaded)
     _check_weights(report, checkpoint, path, settings.get("pooling"))
     loading.check_head(report, loaded, path)
@@ -187,7 +187,7 @@ def _export_hub(
     max_length = max_length or _length_of_run(checkpoint).get("max_length")
     return save_hub(
         model,
-        tokenizer_of(checkpoint),
+        Tokenizer.from_checkpoint(checkpoint),
         out,
         form,
         version,
@@ -209,7 +209,7 @@ def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
     run = run_of(checkpoint.folder)
     if run is None:
         return {}
-    train = trained_with(run).train
+    train = loading.trained_with(run).train
     return {"max_length": getattr(train, "long_length", None) or train.max_length}
 
 

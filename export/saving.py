@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export import hub
 from bert_tf.export.model_card import Origin
@@ -16,7 +17,6 @@ from bert_tf.export.saved_model import write
 from bert_tf.export.served_model import Form, ServedModel
 from bert_tf.export.service import ModelService, Service, Signature
 from bert_tf.io.atomic import atomic_path
-from bert_tf.models import Encoder
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 

@@ -16,9 +16,9 @@ import tensorflow as tf
 
 from bert_tf.compat import APART_ATTRIBUTES
 from bert_tf.errors import UserError
+from bert_tf.export.fused_norms import can_fuse_norms, fuse_norms
 from bert_tf.export.precision import copied, in_precision, with_encoder
-from bert_tf.models.fused_norms import can_fuse_norms, fuse_norms
-from bert_tf.models.sharded import ShardedEncoder, can_shard
+from bert_tf.export.sharded import can_shard, sharded
 
 # Where an export computes.
 Device = Literal["cpu", "any"]
@@ -35,7 +35,7 @@ class Form:
         precision: "float32" or "bfloat16"; None is the one that the model computes in.
         freeze: whether the weights become constants of the graph.
         device: "cpu" places the model on the CPU, in the form that is fastest there
-            (`bert_tf.models.fused_norms` and `bert_tf.models.sharded`); "any" leaves the device to
+            (`bert_tf.export.fused_norms` and `bert_tf.export.sharded`); "any" leaves the device to
             the program that runs it.
     """
 
@@ -57,7 +57,7 @@ class Form:
         encoder = getattr(served, "encoder", served)
         fuse_norms(encoder)
         if can_shard(encoder.config):
-            served = with_encoder(served, ShardedEncoder(encoder))
+            served = with_encoder(served, sharded(encoder))
         return served
 
 

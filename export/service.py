@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.export.served_model import ServedModel
+from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
-from bert_tf.text.vocabulary import file_text
 
 Tensors = dict[str, tf.Tensor]
 

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from bert_tf.models import EncoderConfig
+from bert_tf.encoder.config import EncoderConfig
 
 WORDS = "the a cat dog bird fish sat ran flew swam on under over mat log tree sea good bad".split()
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "##s", *WORDS]

@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import TextClassifier
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.layout import UnpaddedLayout
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layout import UnpaddedLayout
 from bert_tf.models.encoder_model import EncoderModel
 
 # What a random number is below, and a dropout rate is a share of: see `Dropout`.

@@ -30,16 +30,16 @@ from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from benchmarks.quality.tasks import QualityTask, tasks
 from bert_tf import config
 from bert_tf.checkpoints import reading
-from bert_tf.checkpoints.tokenizer import read_tokenizer
 from bert_tf.cli import command
 from bert_tf.data.batching import training_batches
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import IGNORED
+from bert_tf.text import Tokenizer
 from bert_tf.training import setup
 from bert_tf.training.scoring import score
 
@@ -85,7 +85,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
 
     run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
     task = registry.family(run.task).task_class()(run)
-    rows, tokenizer = task.training_rows(), read_tokenizer(checkpoint)
+    rows, tokenizer = task.training_rows(), Tokenizer.from_checkpoint(checkpoint)
     ours = task.model(Encoder(reading.find(checkpoint).encoder), tokenizer)
     examples = ours.examples(rows)
     total = setup.total_updates(run.train, len(examples.lengths))

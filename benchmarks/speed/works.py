@@ -52,7 +52,7 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3), (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3), (1.3, 1.3)),
 }
-# Shards of a layer in an export: `bert_tf.models.sharded`.
+# Shards of a layer in an export: `bert_tf.export.sharded`.
 SHARDS = 2
 # What docs/serving.md advises a process to be started with that only answers: oneDNN then keeps
 # weights in the order of its kernels. A process that trains would go on with old ones.

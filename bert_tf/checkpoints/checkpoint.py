@@ -13,8 +13,8 @@ from bert_tf.checkpoints.correspondence import Row, Table
 from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.checkpoints.sizes import encoder_shapes
 from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.models import EncoderConfig
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 # Weights named in a report, before it only counts the rest.

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 
 from bert_tf.checkpoints.sizes import encoder_config
+from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig
 
-ENCODER = Encoder.__name__
+ENCODER = "Encoder"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,18 +103,17 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
     Raises:
         UserError: `model` is not one of bert_tf, or does not know its classes yet.
     """
-    if isinstance(model, Encoder):
-        head, encoder = {}, model.config
-    elif isinstance(getattr(model, "encoder", None), Encoder):
-        head, encoder = dict(model.head), model.encoder.config
-    else:
+    has_head = hasattr(model, "encoder")
+    encoder = getattr(model.encoder if has_head else model, "config", None)
+    if not isinstance(encoder, EncoderConfig):
         raise UserError(
             f"no format has a place for a {type(model).__name__}; give a model of bert_tf"
         )
+    head = dict(model.head) if has_head else {}
     if head.get("num_classes", 0) is None:
         raise UserError(f"this {type(model).__name__} has no labels yet; train it first with fit")
     return Description(
-        model=type(model).__name__,
+        model=type(model).__name__ if has_head else ENCODER,
         head=head,
         encoder=encoder,
         lower_case=None if tokenizer is None else tokenizer.lower_case,

@@ -17,8 +17,8 @@ from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, lay
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.models import EncoderConfig
 
 CONFIG_FILE = "config.json"
 # Our weights that transformers has no place for.

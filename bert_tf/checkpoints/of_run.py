@@ -4,10 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from bert_tf import config as configuration
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.state import KEPT, STATE_FILE, damage, read_state
-from bert_tf.config import RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 
@@ -76,15 +74,6 @@ def run_of(checkpoint: Path) -> Path | None:
     above = checkpoint.absolute().parent
     is_ours = above.name == native.CHECKPOINTS and (checkpoint / native.DESCRIPTION_FILE).is_file()
     return above.parent if is_ours and (above.parent / RUN_FILE).is_file() else None
-
-
-def trained_with(run: Path) -> RunConfig:
-    """The configuration of the training that made a run's final weights.
-
-    After a search, it is that of the best trial.
-    """
-    best = run / BEST_FILE
-    return configuration.load(best if best.exists() else run / RUN_FILE)
 
 
 def check(checkpoint: Path) -> None:

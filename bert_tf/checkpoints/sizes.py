@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.models import EncoderConfig
 
 _WORDS: dict[object, str] = {
     int: "a whole number",

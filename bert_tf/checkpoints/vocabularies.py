@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.text.vocabulary import file_text, read_vocabulary
+from bert_tf.io.vocabulary import file_text, read_vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
 

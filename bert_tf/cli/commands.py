@@ -27,7 +27,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 def vocab(arguments: argparse.Namespace) -> None:
     """Learns a vocabulary."""
-    from bert_tf.text.vocabulary import file_text
+    from bert_tf.io.vocabulary import file_text
     from bert_tf.text.vocabulary_learning import (
         coverage_report,
         learn_from_texts,

@@ -1,16 +1,12 @@
-"""Where each head of an encoder looks, as the layers themselves compute it."""
+"""The attention probabilities of each head, as the encoder computes them."""
 
-import contextlib
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting.stepping_in import called_instead, towers
-from bert_tf.layers.attention import SelfAttention
-from bert_tf.layers.layout import TokenLayout
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 
 # Tokens of an input that are shown; a map of more could not be read.
 MOST_TOKENS = 96
@@ -41,30 +37,17 @@ def attention_maps(
         inputs: its inputs, each int32 [1, tokens], without padding.
         places: int [shown], the tokens to show.
     """
+    towers = encoder.towers().values()
     names: list[str] = []
     maps: list[np.ndarray] = []
-    with contextlib.ExitStack() as stack:
-        for way, tower in towers(encoder).items():
-            for number, block in enumerate(tower.blocks, start=1):
-                names.append(f"{number}{way}")
-                noting = _noting(block.attention, places, maps)
-                stack.enter_context(called_instead(block.attention, noting))
-        encoder.encode(inputs, training=False)
+    for tower in towers:
+        direction = f" {tower.config.attention.replace('_', ' ')}" if len(towers) > 1 else ""
+        encoded = tower.encode(inputs, with_intermediates=True)
+        for number, intermediates in enumerate(encoded.intermediates, start=1):
+            names.append(f"{number}{direction}")
+            of_all = tf.cast(intermediates["attention_probabilities"][0], tf.float32).numpy()
+            maps.append(of_all[:, places][:, :, places])
     return AttentionMaps(tuple(names), places, np.stack(maps))
-
-
-def _noting(
-    attention: SelfAttention, places: np.ndarray, maps: list[np.ndarray]
-) -> Callable[..., tf.Tensor]:
-    """The layer's own `call`, which adds the probabilities that it computes to `maps`."""
-    usual = attention.call
-
-    def call(tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor, **options: Any) -> tf.Tensor:
-        of_all = tf.cast(attention.probabilities(tokens, layout, bias)[0], tf.float32).numpy()
-        maps.append(of_all[:, places][:, :, places])
-        return usual(tokens, layout, bias, **options)
-
-    return call
 
 
 def shown_places(type_ids: np.ndarray, focus: int = 0, most: int = MOST_TOKENS) -> np.ndarray:

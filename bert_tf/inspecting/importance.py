@@ -8,16 +8,13 @@ integral is. The blank input is the same one with [MASK] for every piece: what B
 take for "some word", where the paper's zero vector is nothing that it has ever seen.
 """
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting.stepping_in import called_instead, towers
-from bert_tf.models import Encoder
-from bert_tf.models.encoder import LAYOUTS
+from bert_tf.encoder.encoder import EMBEDDED, Encoder
 
 # Points of the way, at which Gauss-Legendre quadrature looks.
 _POINTS = 48
@@ -71,7 +68,7 @@ def importances(
         share, weight = (
             tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
         )
-        gradients = _gradients(encoder, inputs, start + share * way, score)
+        gradients = _gradients(inputs, start + share * way, score)
         integrals += tf.reduce_sum(weight * gradients, axis=1)
     values = tf.reduce_sum(way * integrals, axis=-1).numpy()
     changes = (score(inputs) - score(blank))[0].numpy().tolist()
@@ -79,33 +76,22 @@ def importances(
 
 
 def _gradients(
-    encoder: Encoder, inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
+    inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
 ) -> tf.Tensor:
     """The gradients of the outputs by the embeddings' vectors, at some of them.
 
     Args:
-        encoder, inputs, score: as for `importances`.
+        inputs, score: as for `importances`.
         vectors: float32 [rows, tokens, hidden].
 
     Returns:
         float32 [outputs, rows, tokens, hidden].
     """
     repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
-    both_ways = towers(encoder).values()
-    with (
-        tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape,
-        contextlib.ExitStack() as stack,
-    ):
+    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(vectors)
-        flat = LAYOUTS[encoder.layout](repeated["input_mask"]).flatten(vectors)
-        for tower, part in zip(both_ways, tf.split(flat, len(both_ways), axis=-1), strict=True):
-            stack.enter_context(called_instead(tower.embeddings, _giving(part)))
-        totals = tf.unstack(tf.reduce_sum(score(repeated), axis=0))
+        totals = tf.unstack(tf.reduce_sum(score({**repeated, EMBEDDED: vectors}), axis=0))
     return tf.stack([tape.gradient(total, vectors) for total in totals])
-
-
-def _giving(vectors: tf.Tensor) -> Callable[..., tf.Tensor]:
-    return lambda *_, **__: vectors
 
 
 def blanked(inputs: Inputs, mask_id: int, kept: tuple[int, ...]) -> Inputs:

@@ -6,8 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batching import batches_by_length
-from bert_tf.models import Encoder
-from bert_tf.models.encoder import INPUTS, Encoded
+from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 
 
 class Plane:
@@ -36,7 +35,7 @@ class Plane:
 
 def pooled(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:
     """[rows, hidden]: what the heads for whole texts read."""
-    return encoder.pool(encoded.select(encoder.pooled_places(mask)), mask)
+    return encoder.pool(encoded.select(encoder.pooled_positions(mask)), mask)
 
 
 def mean(encoder: Encoder, encoded: Encoded, mask: tf.Tensor) -> tf.Tensor:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.tokenizer import tokenizer_of
 from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.console import logger
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.inspecting.attention import attention_maps, shown_places
 from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
 from bert_tf.inspecting.looks import SeenInput
-from bert_tf.models import Encoder
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.task import Task
@@ -65,7 +65,7 @@ class Subject:
         if loading.family_at(checkpoint) is not None:
             model = loading.load_model(path, dtype="float32")
             return cls(str(path), run, None, model, model.encoder, model.tokenizer)
-        tokenizer, encoder = tokenizer_of(checkpoint), Encoder(checkpoint.encoder)
+        tokenizer, encoder = Tokenizer.from_checkpoint(checkpoint), encoder_for(checkpoint.encoder)
         logger.info(f"{path}: {checkpoint.fill(encoder)}")
         return cls(str(path), run, None, encoder, encoder, tokenizer)
 

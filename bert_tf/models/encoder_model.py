@@ -7,12 +7,12 @@ import keras
 import tensorflow as tf
 
 from bert_tf.compat import Extensible, layers_below
+from bert_tf.encoder.encoder import Encoder, ids_of
+from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.errors import UserError
 from bert_tf.models.accumulation import Gradients, accumulated
 from bert_tf.models.custom_gradients import gradients_forgotten
-from bert_tf.models.encoder import Encoder, ids_of
 from bert_tf.models.fixed_weights import check_weights_may_change
-from bert_tf.models.frozen import freeze, frozen_layers
 
 # Reductions of Keras's losses that are no means over rows.
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}

@@ -6,10 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
-from bert_tf.layers.linear import Linear
-from bert_tf.layers.masked_lm_head import MaskedLMHead
-from bert_tf.models.encoder import Encoder
+from bert_tf.models.masked_lm_head import MaskedLMHead
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 
 
@@ -69,7 +69,7 @@ class PreTrainer(WeightedModel):
             return {"masked_lm": masked_lm_logits(self, tokens, tf.shape(masked), training)}
         # Both heads' tokens at once, so that the last block computes nothing else.
         mask = inputs["input_mask"]
-        summary = self.encoder.pooled_places(mask)
+        summary = self.encoder.pooled_positions(mask)
         positions = tf.concat([summary, masked], axis=1)
         tokens = self.encoder.encode_at(inputs, positions, training=training)
         hidden = tokens.shape[-1]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.cross_entropy import cross_entropy
-from bert_tf.models.encoder import Encoder
 from bert_tf.models.encoder_model import EncoderModel
 
 # In the denominator, so that a batch without a prediction gives 0; google-research's value.

@@ -69,7 +69,7 @@ def _load(path: str) -> Answers:
     if is_saved_model(path):
         return SavedModel.load(path)
     # This imports Keras.
-    from bert_tf import load
+    from bert_tf.tasks.loading import load
 
     return load(path)
 

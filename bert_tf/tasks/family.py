@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"[\w.]+:\w+")
+# What each part extends, by its place, since these modules need TensorFlow.
+_BASES = {
+    "model": "bert_tf.tasks.task_model:TaskModel",
+    "task": "bert_tf.tasks.task:Task",
+    "pictures": "bert_tf.inspecting.pictures:Pictures",
+}
 # What belongs to a run: a family has all of them, or none.
 _OF_RUNS = ("config", "task", "metrics")
 
@@ -108,9 +114,8 @@ class TaskFamily:
         value = getattr(self, part)
         if isinstance(value, type):
             return value
-        module, name = value.split(":")
         try:
-            found = getattr(importlib.import_module(module), name)
+            found = _imported(value)
         except (ImportError, AttributeError) as error:
             raise UserError(
                 f"the {part} of the task family {self.name!r}, {value}, cannot be imported: {error}"
@@ -136,7 +141,7 @@ class TaskFamily:
 
     def _check_class(self, part: str, found: Any) -> None:
         """Raises UserError where a part has another base than it needs, or lacks a method."""
-        base = _base_of(part)
+        base = _imported(_BASES[part])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise UserError(
                 f"the {part} of the task family {self.name!r} does not extend {base.__name__}"
@@ -155,16 +160,7 @@ class TaskFamily:
             )
 
 
-def _base_of(part: str) -> type:
-    """What a part extends. It is imported here, as it brings TensorFlow."""
-    if part == "model":
-        from bert_tf.tasks.task_model import TaskModel
-
-        return TaskModel
-    if part == "task":
-        from bert_tf.tasks.task import Task
-
-        return Task
-    from bert_tf.inspecting.pictures import Pictures
-
-    return Pictures
+def _imported(place: str) -> Any:
+    """What "module:Name" names."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)

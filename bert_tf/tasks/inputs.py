@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking.texts import Text
+from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
-from bert_tf.models.encoder import INPUTS
 
 # Characters of a value that a message quotes.
 _SHOWN = 60

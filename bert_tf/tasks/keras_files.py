@@ -19,14 +19,16 @@ import h5py
 import keras
 
 from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
 from bert_tf.tasks.arguments import wrong_argument
-from bert_tf.tasks.task_model import FORMAT, TaskModel
 
 SUFFIX = ".keras"
+# The version of what `get_config` of a task model returns.
+FORMAT = 1
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
@@ -75,7 +77,7 @@ def read(path: Path) -> keras.Model:
         why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
         first = " ".join((why or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
-    if isinstance(model, TaskModel) and not model.has_tokenizer:
+    if not getattr(model, "has_tokenizer", True):
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     return model
 
@@ -198,7 +200,7 @@ def _check_policy(path: Path, value: Any) -> None:
 def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
     """Raises an error where an argument is not of the type that the constructor has for it."""
     own: dict[str, Any] = {"trainable": bool, "name": str}
-    if issubclass(cls, TaskModel):
+    if registry.family_of(cls.__name__) is not None:
         own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
     wrong = wrong_argument(cls, fields, **own)
     if wrong:

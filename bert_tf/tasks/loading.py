@@ -4,30 +4,34 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 
+from bert_tf import config as configuration
 from bert_tf.asking.saved_model import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.tokenizer import tokenizer_of
+from bert_tf.config import RunConfig
 from bert_tf.config.typed import plain
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
 from bert_tf.tasks.arguments import wrong_argument
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.served import ServedTask, check_no_pair
-from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-Model = TypeVar("Model", bound=TaskModel)
+if TYPE_CHECKING:
+    from bert_tf.tasks.task_model import TaskModel
+
+Model = TypeVar("Model", bound="TaskModel")
 
 # What a checkpoint of pre-training is opened as.
 _PRETRAINED = "MaskedLM"
@@ -43,7 +47,7 @@ def load(
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
     **settings: Any,
-) -> TaskModel | ServedTask:
+) -> "TaskModel | ServedTask":
     """Opens a trained model as the object of its task.
 
     >>> model = bert_tf.load("reviews.keras")
@@ -80,13 +84,13 @@ def load_model(
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
     **settings: Any,
-) -> TaskModel:
+) -> "TaskModel":
     """Like `load`, but without SavedModels."""
     check_no_pair(path)
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
     if _is_keras_file(path) and is_whole:
         model = keras_files.read(Path(path))
-        if isinstance(model, TaskModel):
+        if _has_tokenizer(model):
             # As it was saved, the compiled optimizer and frozen layers included.
             model.origin = Origin(source=str(path))
             return model
@@ -104,7 +108,7 @@ def load_model(
             f"{len(labels)} labels for {path}, a model of {classes} classes; give one for each "
             "class, in the order of the logits, or none"
         )
-    tokenizer = tokenizer_of(checkpoint)
+    tokenizer = Tokenizer.from_checkpoint(checkpoint)
     model = built(
         family.model_class(),
         checkpoint,
@@ -134,7 +138,7 @@ def from_checkpoint(
 ) -> Model:
     """See `TaskModel.from_checkpoint`."""
     checkpoint = find(path)
-    tokenizer = tokenizer_of(checkpoint)
+    tokenizer = Tokenizer.from_checkpoint(checkpoint)
     model = built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
     logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")
     if registry.family_of(type(model).__name__) is family_at(checkpoint):
@@ -162,7 +166,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
         _check_known_model(checkpoint, path)
         return checkpoint
     model = keras_files.read(Path(path))
-    tokenizer = model.tokenizer if isinstance(model, TaskModel) else None
+    tokenizer = model.tokenizer if _has_tokenizer(model) else None
     arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
     return Checkpoint(
         Path(path),
@@ -197,10 +201,10 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
         cls = family.model_class()
         return built(cls, checkpoint, path, None, {}, None, **encoder_options)
     if description.model == ENCODER:
-        return Encoder(description.encoder, **encoder_options)
+        return encoder_for(description.encoder, **encoder_options)
     _check_known_model(checkpoint, path)
     known = _known(PreTrainer, description.head, path)
-    return PreTrainer(Encoder(description.encoder, **encoder_options), **known)
+    return PreTrainer(encoder_for(description.encoder, **encoder_options), **known)
 
 
 def lacks_pooler(report: LoadReport) -> bool:
@@ -262,7 +266,7 @@ def built(
     named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
     if labels is not None and not cls.has_labels:
         raise UserError(f"labels are for classes, which a {cls.__name__} has not; leave them out")
-    encoder = Encoder(description.encoder, **encoder_options)
+    encoder = encoder_for(description.encoder, **encoder_options)
     # The constructors of subclasses take other arguments than `TaskModel`'s.
     make: Callable[..., Model] = cls
     try:
@@ -297,17 +301,31 @@ def _arguments(cls: type[object]) -> list[str]:
     return [name for name in parameters if name not in _NO_SETTINGS]
 
 
+def _has_tokenizer(model: keras.Model) -> bool:
+    """Whether a model reads strings: an encoder and a pre-trainer do not."""
+    return getattr(model, "has_tokenizer", False)
+
+
 def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
     """Where the model comes from; of a run also its configuration and its metrics."""
     run = of_run.run_of(checkpoint.folder)
     if run is None:
         return Origin(source=str(path))
-    config = of_run.trained_with(run)
+    config = trained_with(run)
     # The metrics are of the checkpoint that the run ends with.
     file = run / of_run.METRICS_FILE
     is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
     metrics = read_json(file) if is_last else None
     return Origin(str(path), config.task, plain(config), metrics)
+
+
+def trained_with(run: Path) -> RunConfig:
+    """The configuration of the training that made a run's final weights.
+
+    After a search, it is that of the best trial.
+    """
+    best = run / of_run.BEST_FILE
+    return configuration.load(best if best.exists() else run / of_run.RUN_FILE)
 
 
 def _is_keras_file(path: str | os.PathLike) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config import FinetuningData, FinetuningRun
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 

@@ -23,19 +23,20 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.config import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.frozen import freeze
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.linear import Linear
-from bert_tf.models import Encoder
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.models.frozen import freeze
 from bert_tf.optimization import make_optimizer
-from bert_tf.tasks import inputs
+from bert_tf.tasks import inputs, loading
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
 
 
@@ -54,8 +55,6 @@ class Network(Protocol):
     def __getattr__(self, name: str) -> Any: ...
 
 
-# The version of what `get_config` returns.
-FORMAT = 1
 # The seed that TensorFlow reports where none was set.
 _NO_SEED = 87654321
 
@@ -262,9 +261,6 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: there is no checkpoint at `path`, it is damaged, or a setting is unknown.
         """
-        # Loading knows all task models, so it can only be imported here.
-        from bert_tf.tasks import loading
-
         return loading.from_checkpoint(
             cls, path, labels=labels, dtype=dtype, layout=layout, settings=settings
         )

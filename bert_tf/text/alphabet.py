@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import SPECIAL_TOKENS
 from bert_tf.text.pair_merging import CONTINUATION
-from bert_tf.text.vocabulary import SPECIAL_TOKENS
 
 # How much of the vocabulary the characters may take: those without which fewer than 99% of the
 # words are spelled all of it, those up to 99.95% three quarters, and the rarer ones a quarter.

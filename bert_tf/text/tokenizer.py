@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.compat import wordpiece_model
 from bert_tf.errors import UserError
-from bert_tf.text import characters, cleaning, preparing, vocabulary
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary
+from bert_tf.text import characters, cleaning, preparing
 from bert_tf.text.preparing import Prepared
 from bert_tf.text.rows import owners
 
@@ -75,31 +79,37 @@ class Tokenizer:
                 or lacks a special token.
         """
         if isinstance(vocab, str | os.PathLike):
-            self.vocabulary = vocabulary.read_vocabulary(vocab)
+            self.vocabulary = read_vocabulary(vocab)
         else:
-            self.vocabulary = vocabulary.check_vocabulary(vocab)
+            self.vocabulary = check_vocabulary(vocab)
         self.lower_case = lower_case
         self.keep_special_tokens = keep_special_tokens
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self.vocabulary.index(token) for token in vocabulary.SPECIAL_TOKENS
+            self.vocabulary.index(token) for token in SPECIAL_TOKENS
         )
-        self._whole = vocabulary.SPECIAL_TOKENS if keep_special_tokens else ()
+        self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
         self._model = _wordpiece_model(self._pieces_as_cleaned(), self.unk_id)
 
     @classmethod
-    def from_checkpoint(cls, path: str | os.PathLike) -> "Tokenizer":
+    def from_checkpoint(cls, path: str | os.PathLike | Checkpoint) -> "Tokenizer":
         """The tokenizer that belongs to a checkpoint, with its vocabulary and its casing.
 
+        A checkpoint that does not record its casing is cased if a piece of its vocabulary has a
+        capital letter.
+
         Args:
-            path: as for `Encoder.from_checkpoint`.
+            path: as for `Encoder.from_checkpoint`, or a checkpoint that is open already.
 
         Raises:
-            UserError: there is no checkpoint at `path`, or none with a vocabulary.
+            UserError: there is no checkpoint at `path`; or it has no vocabulary, a damaged one, or
+                not the one that it was trained with.
         """
-        # Checkpoints build on the tokenizer, so that they can only be imported here.
-        from bert_tf.checkpoints.tokenizer import read_tokenizer
-
-        return read_tokenizer(path)
+        checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
+        vocabulary = checkpoint.read_vocabulary()
+        if vocabulary is None:
+            raise UserError(f"{checkpoint.folder} has no vocabulary; copy its vocab.txt there")
+        lower_case = checkpoint.description.lower_case
+        return cls(vocabulary, is_lower_case(vocabulary) if lower_case is None else lower_case)
 
     @property
     def vocab_size(self) -> int:

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, file_text
 from bert_tf.text.alphabet import character_pieces
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
-from bert_tf.text.vocabulary import SPECIAL_TOKENS, file_text
 from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words, count_words_of_texts
 
 # Pieces grown for every piece kept. With more the vocabulary fits the text it was learned from ever

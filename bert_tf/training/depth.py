@@ -3,8 +3,8 @@
 import keras
 
 from bert_tf.config import FinetuningTrain
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 
 
 def check(blocks: int, settings: FinetuningTrain) -> None:
@@ -27,8 +27,8 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
     frozen = settings.frozen_layers
     if frozen is None:
         return
-    check(len(encoder.blocks), settings)
-    for each in _ways(encoder).values():
+    check(encoder.config.num_hidden_layers, settings)
+    for each in encoder.towers().values():
         layers: list[keras.layers.Layer] = [each.embeddings, *each.blocks[:frozen]]
         for layer in layers:
             layer.trainable = False
@@ -43,16 +43,8 @@ def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float
     if settings.layer_decay == 1:
         return {}
     factors = {}
-    for path, each in _ways(encoder).items():
+    for path, each in encoder.towers().items():
         layers: list[keras.layers.Layer] = [*reversed(each.blocks), each.embeddings]
         for depth, layer in enumerate(layers, start=1):
             factors[f"{path}/{layer.name}/"] = settings.layer_decay**depth
     return factors
-
-
-def _ways(encoder: Encoder) -> dict[str, Encoder]:
-    """The encoder, and its right-to-left encoder if it has one, by the path of their weights."""
-    ways = {encoder.name: encoder}
-    if encoder.right_to_left is not None:
-        ways[f"{encoder.name}/{encoder.right_to_left.name}"] = encoder.right_to_left
-    return ways

@@ -21,7 +21,7 @@ from bert_tf.data.records.data import RecordData
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import remove_folder, write_text
 from bert_tf.io.files import read_text
-from bert_tf.models import PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import make_optimizer
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint, setup

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from bert_tf import config as configuration
-from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
@@ -19,6 +18,7 @@ from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
+from bert_tf.tasks import loading
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import Kind, settle, with_casing_of
@@ -180,7 +180,7 @@ class RunFolder(Generic[Config]):
     @property
     def trained_with(self) -> RunConfig:
         """What the weights that it keeps were trained with: of a search, the best trial's."""
-        return of_run.trained_with(self.path)
+        return loading.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float]) -> None:
         """Writes the final metrics, which mark a run as finished, and logs them."""

@@ -11,8 +11,10 @@ from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
 from bert_tf.config.kinds import POLICIES
 from bert_tf.console import logger
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 
@@ -46,7 +48,7 @@ def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
     sizes = encoder_config(config, tokenizer)
     check_lengths(config.train, sizes)
     layout = "unpadded" if fixed_length(config.train) is None else "padded"
-    return Encoder(sizes, layout, dtype=POLICIES[config.train.precision])
+    return encoder_for(sizes, layout, dtype=POLICIES[config.train.precision])
 
 
 def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:

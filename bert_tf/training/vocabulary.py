@@ -8,7 +8,7 @@ from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.config import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.text.vocabulary import file_text
+from bert_tf.io.vocabulary import file_text
 
 Kind = TypeVar("Kind", bound=RunConfig)
 

@@ -17,9 +17,9 @@ from bert_tf.checkpoints.description import ENCODER
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli import command
 from bert_tf.console import logger
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.models import Encoder
 
 WAYS = ("left_to_right", "right_to_left")
 
@@ -64,7 +64,7 @@ def join(left_to_right: Path, right_to_left: Path, out: Path) -> None:
     weights = {}
     for checkpoint, place in ((left, "encoder/"), (right, "encoder/right_to_left/")):
         # Neither pooler has read what both say; a new one is learned with the task.
-        half = Encoder(checkpoint.encoder, with_pooler=False)
+        half = encoder_for(checkpoint.encoder, with_pooler=False)
         checkpoint.fill(half)
         for name, variable in weight_names(half).items():
             weights[name.replace("encoder/", place, 1)] = variable.numpy()

@@ -13,8 +13,8 @@ from bert_tf import MultipleChoice
 from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.tasks import registry
 from bert_tf.training import setup
 from bert_tf.training.run_folder import RunFolder

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from benchmarks import int8
 from bert_tf import TextClassifier
-from bert_tf.layers.linear import Linear
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.linear import Linear
 from tests import tiny
 
 

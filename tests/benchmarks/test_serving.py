@@ -10,7 +10,7 @@ from benchmarks.serving import exporting
 from benchmarks.serving.__main__ import _best
 from benchmarks.serving.texts import MAX_LENGTH, STRIDE
 from bert_tf import TextClassifier
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.text import Tokenizer
 from tests import tiny
 

@@ -15,9 +15,10 @@ from google.protobuf import json_format
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from bert_tf import UserError
-from bert_tf.checkpoints import conversion, native, reading, tensors, tf_files, tokenizer
+from bert_tf.checkpoints import conversion, native, reading, tensors, tf_files
 from bert_tf.checkpoints.description import describe
 from bert_tf.tasks import loading
+from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 HUGGINGFACE = "huggingface_heads/BertForSequenceClassification"
@@ -67,7 +68,7 @@ def test_a_file_that_is_cut_short_anywhere_is_told_in_one_line(copy_of, name):
             file.write_bytes(whole[:size])
             try:
                 tiny.load(folder)
-                tokenizer.read_tokenizer(folder)
+                Tokenizer.from_checkpoint(folder)
             except UserError as error:
                 assert "\n" not in str(error)
             else:
@@ -88,7 +89,7 @@ def test_a_changed_byte_never_raises_anything_else(copy_of, name):
             file.write_bytes(changed)
             try:
                 tiny.load(folder)
-                tokenizer.read_tokenizer(folder)
+                Tokenizer.from_checkpoint(folder)
             except UserError as error:
                 assert "\n" not in str(error)
         file.write_bytes(whole)
@@ -204,7 +205,7 @@ def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
 ):
     folder = copy_of("huggingface")
     change(folder / "config.json", **fields)
-    monkeypatch.setattr(loading, "Encoder", mock.Mock(side_effect=AssertionError("built")))
+    monkeypatch.setattr(loading, "encoder_for", mock.Mock(side_effect=AssertionError("built")))
 
     with pytest.raises(UserError, match=told) as error:
         tiny.load(folder)
@@ -335,7 +336,7 @@ def test_a_damaged_vocabulary_does_not_stand_in_the_way_of_the_weights(copy_of):
 
     tiny.load(folder)
     with pytest.raises(UserError, match="line 2 is blank"):
-        tokenizer.read_tokenizer(folder)
+        Tokenizer.from_checkpoint(folder)
 
 
 @pytest.mark.parametrize(
@@ -353,4 +354,4 @@ def test_a_tokenizer_json_of_another_kind_is_refused(copy_of, fields):
     change(folder / "tokenizer.json", **fields)
 
     with pytest.raises(UserError, match="is not a WordPiece tokenizer with an id for every piece"):
-        tokenizer.read_tokenizer(folder)
+        Tokenizer.from_checkpoint(folder)

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import UserError
-from bert_tf.checkpoints import conversion, google, reading, tf_files, tokenizer
+from bert_tf.checkpoints import conversion, google, reading, tf_files
+from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 HEADS = {
@@ -90,12 +91,12 @@ def test_a_checkpoint_without_its_configuration_tells_which_to_copy(tmp_path):
 
 
 def test_the_vocabulary_tells_the_casing(tmp_path):
-    assert tokenizer.read_tokenizer(folder_of("squad")).lower_case
+    assert Tokenizer.from_checkpoint(folder_of("squad")).lower_case
 
     shutil.copytree(folder_of("squad"), tmp_path, dirs_exist_ok=True)
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text(vocabulary.read_text().replace("##d", "##D"))
-    assert not tokenizer.read_tokenizer(tmp_path).lower_case
+    assert not Tokenizer.from_checkpoint(tmp_path).lower_case
 
 
 @pytest.mark.parametrize("kind", ["encoder", "pretrainer", "classifier", "span"])

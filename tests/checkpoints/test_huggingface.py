@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import UserError
-from bert_tf.checkpoints import conversion, reading, tensors, tokenizer
+from bert_tf.checkpoints import conversion, reading, tensors
+from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 FOLDER = tiny.FIXTURES / "huggingface_heads"
@@ -182,7 +183,7 @@ def test_a_decoder_reads_from_left_to_right():
 
 
 def test_the_tokenizer_is_read_from_tokenizer_json_where_there_is_no_vocab_txt():
-    found = tokenizer.read_tokenizer(FOLDER / "BertModel")
+    found = Tokenizer.from_checkpoint(FOLDER / "BertModel")
 
     assert found.vocabulary == tiny.PIECES
     assert not found.lower_case
@@ -260,7 +261,7 @@ def test_left_to_right_attention_is_written_as_a_decoder(tmp_path, kind, archite
 
 
 def test_labels_and_tokenizer_are_written(tmp_path):
-    given = tokenizer.Tokenizer(tiny.PIECES, lower_case=False)
+    given = Tokenizer(tiny.PIECES, lower_case=False)
     model = tiny.make("classifier")
     conversion.save(model, tmp_path / "out", "huggingface", given)
 

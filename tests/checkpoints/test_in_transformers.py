@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf import MaskedLM, MultipleChoice
 from bert_tf.checkpoints import conversion
-from bert_tf.models import PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 

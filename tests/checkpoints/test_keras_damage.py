@@ -15,7 +15,9 @@ import pytest
 
 import bert_tf
 from bert_tf import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny

@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import UserError, cli
-from bert_tf.checkpoints import conversion, model_garden_classes, reading, tokenizer
+from bert_tf.checkpoints import conversion, model_garden_classes, reading
+from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 HEADS = {
@@ -77,7 +78,7 @@ def test_an_encoder_of_tf_hub_is_read_and_computes_the_same():
 
 
 def test_an_encoder_of_tf_hub_brings_its_vocabulary_and_casing():
-    found = tokenizer.read_tokenizer(HUB)
+    found = Tokenizer.from_checkpoint(HUB)
 
     assert (found.vocabulary, found.lower_case) == (tiny.PIECES, True)
 

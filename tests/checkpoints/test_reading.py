@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import Encoder, TextClassifier, TokenClassifier, UserError, load
-from bert_tf.checkpoints import conversion, download, reading, tokenizer
+from bert_tf.checkpoints import conversion, download, reading
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.sizes import encoder_shapes
@@ -60,7 +60,7 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_refused(tmp_path, 
     vocabulary.write_text("\n".join((*tiny.PIECES[:5], *reversed(tiny.PIECES[5:]))))
 
     with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
-        tokenizer.read_tokenizer(tmp_path / "run" if of_run else ours)
+        Tokenizer.from_checkpoint(tmp_path / "run" if of_run else ours)
     tiny.load(ours)
 
 
@@ -100,7 +100,7 @@ def test_the_public_encoder_and_tokenizer_read_any_checkpoint(capsys):
 
 def test_a_checkpoint_without_vocabulary_has_no_tokenizer():
     with pytest.raises(UserError, match="has no vocabulary; copy its vocab.txt there"):
-        tokenizer.read_tokenizer(tiny.FIXTURES / "model_garden_tiny_encoder")
+        Tokenizer.from_checkpoint(tiny.FIXTURES / "model_garden_tiny_encoder")
 
 
 def test_a_model_of_another_task_takes_the_encoder_alone(ours):

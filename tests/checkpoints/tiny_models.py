@@ -19,7 +19,9 @@ from bert_tf import (
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import LoadReport
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import loading
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -58,7 +60,7 @@ def make(kind: str, **sizes) -> keras.Model:
         "intermediate_size": 12,
         "max_position_embeddings": 7,
     }
-    model = _HEADS[kind](Encoder(EncoderConfig(**fields | sizes)))
+    model = _HEADS[kind](encoder_for(EncoderConfig(**fields | sizes)))
     random = np.random.RandomState(0)
     for weight in model.weights:
         weight.assign(random.normal(scale=0.4, size=weight.shape))

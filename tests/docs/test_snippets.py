@@ -22,8 +22,9 @@ import bert_tf
 from bert_tf import cli
 from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions, tiny_tags
 

@@ -7,8 +7,8 @@ import pytest
 
 from bert_tf import TextClassifier, cli
 from bert_tf.checkpoints import conversion, reading
+from bert_tf.encoder.ablations import OneWayEncoder, encoder_for
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 from experiments.pretraining import side_by_side
 from tests.tiny import VOCABULARY, encoder_config, write_finetuning
@@ -20,9 +20,9 @@ def ways(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ways")
     tokenizer = Tokenizer(VOCABULARY)
     for way in side_by_side.WAYS:
-        encoder = Encoder(encoder_config(attention=way))
+        encoder = encoder_for(encoder_config(attention=way))
         conversion.save(encoder, folder / way, tokenizer=tokenizer)
-    narrow = Encoder(encoder_config(4, attention="right_to_left"))
+    narrow = encoder_for(encoder_config(4, attention="right_to_left"))
     conversion.save(narrow, folder / "narrow", tokenizer=tokenizer)
     return folder
 
@@ -32,13 +32,11 @@ def test_both_are_read_back_whole(ways, tmp_path):
 
     checkpoint = reading.find(tmp_path / "both")
     assert checkpoint.read_vocabulary() == tuple(VOCABULARY)
-    model = TextClassifier(Encoder(checkpoint.encoder), None, range(2))
+    model = TextClassifier(encoder_for(checkpoint.encoder), None, range(2))
     report = checkpoint.fill(model)
     assert {name.split("/")[-2] for name in report.new} == {"pooler", "classifier"}
-    for way, found in zip(
-        side_by_side.WAYS, (model.encoder, model.encoder.right_to_left), strict=True
-    ):
-        expected = Encoder.from_checkpoint(ways / way)
+    for way, found in zip(side_by_side.WAYS, model.encoder.towers().values(), strict=True):
+        expected = OneWayEncoder.from_checkpoint(ways / way)
         assert found.config.hidden_size == expected.config.hidden_size
         ours = {weight.path.split("encoder/", 1)[-1]: weight for weight in expected.weights}
         compared = 0

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from bert_tf.checkpoints import conversion
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
 from experiments.small.checks import check

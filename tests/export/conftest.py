@@ -19,9 +19,10 @@ from bert_tf import (
     TextRegressor,
     TokenClassifier,
 )
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.saving import save_hub
 from bert_tf.export.served_model import Form
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Tokenizer
 from tests import tiny
 

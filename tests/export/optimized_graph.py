@@ -22,7 +22,7 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: E402
 
 from bert_tf import TokenClassifier  # noqa: E402
-from bert_tf.models import Encoder  # noqa: E402
+from bert_tf.encoder.encoder import Encoder  # noqa: E402
 from bert_tf.text import Tokenizer  # noqa: E402
 from tests import tiny  # noqa: E402
 

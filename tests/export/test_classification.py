@@ -8,8 +8,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from bert_tf import TextClassifier, predict
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.text import Preprocessor
 from tests import tiny
 

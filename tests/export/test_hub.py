@@ -8,11 +8,11 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.encoder.encoder import INPUTS
 from bert_tf.export import served_model
 from bert_tf.export.hub import HubEncoder
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.models.encoder import INPUTS
 from bert_tf.tasks import loading
 from bert_tf.text import Preprocessor
 

@@ -7,10 +7,11 @@ import tensorflow as tf
 
 from bert_tf import MaskedLM
 from bert_tf.data.corpora.every_token import EveryToken
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
-from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 from tests import tiny
 
@@ -67,7 +68,7 @@ def test_fillings_are_the_models_own(answer, models, tokenizer):
 def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, attention):
     keras.utils.set_random_seed(7)
     config = tiny.encoder_config(16, attention=attention)
-    model = MaskedLM(Encoder(config), tokenizer)
+    model = MaskedLM(encoder_for(config), tokenizer)
     found = signature_of(model, tokenizer)(text=tf.constant(TEXTS))
 
     ids = pieces(tokenizer)

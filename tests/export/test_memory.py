@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from tests.export.conftest import FAMILIES, save
 
 SERVED = [family for family in FAMILIES if family != "hub"]

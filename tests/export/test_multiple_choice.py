@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from bert_tf import MultipleChoice
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.text import Preprocessor
 from tests import tiny
 

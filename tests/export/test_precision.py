@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf import QuestionAnswerer, TextClassifier
+from bert_tf.encoder.encoder import INPUTS, Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Form
-from bert_tf.models import Encoder
-from bert_tf.models.encoder import INPUTS
 from tests import tiny
 
 IDS = {name: np.ones([2, 5], np.int32) for name in INPUTS}

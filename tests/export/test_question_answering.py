@@ -14,9 +14,9 @@ import tensorflow_text  # noqa: F401
 
 from bert_tf import QuestionAnswerer, training
 from bert_tf import config as configuration
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
-from bert_tf.models import Encoder
 from bert_tf.tasks.question_answering.squad import read_squad
 from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions

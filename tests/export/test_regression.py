@@ -7,7 +7,7 @@ import tensorflow_text  # noqa: F401
 
 from bert_tf import TextRegressor
 from bert_tf import config as configuration
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks import registry
 from bert_tf.text import Preprocessor
 from tests import tiny

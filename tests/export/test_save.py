@@ -11,11 +11,12 @@ from bert_tf import (
     TokenClassifier,
 )
 from bert_tf.checkpoints import conversion
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.hub import HubEncoder
 from bert_tf.export.run import export_run
 from bert_tf.export.saving import save_hub
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.export.conftest import FAMILIES, save

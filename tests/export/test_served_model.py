@@ -10,7 +10,7 @@ from bert_tf.errors import UserError
 from bert_tf.export import served_model
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Form
-from bert_tf.models.sharded import SHARDS
+from bert_tf.export.sharded import SHARDS
 from tests.export.requests import assert_same, request
 
 FAMILIES = [
@@ -90,7 +90,7 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
     variables = sum(file.stat().st_size for file in (folder / "variables").iterdir())
     assert variables < 1000
     encoder = models(family).encoder
-    # The kernel is in the form for CPUs; see `bert_tf.models.fused_norms` and `sharded`.
+    # The kernel is in the form for CPUs; see `bert_tf.export.fused_norms` and `sharded`.
     kernel = encoder.blocks[1].intermediate.kernel.numpy() / 2**15
     shards = np.split(kernel, SHARDS, axis=1)
     for exact in (encoder.embeddings.word_embeddings.numpy(), *shards):

@@ -12,7 +12,7 @@ import tensorflow_text  # noqa: F401
 
 from bert_tf import TokenClassifier
 from bert_tf import config as configuration
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.run import TokenClassification

@@ -20,13 +20,15 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from bert_tf import TextClassifier, config
-from bert_tf.checkpoints import conversion, reading, tensors, tf_files, tokenizer
+from bert_tf.checkpoints import conversion, reading, tensors, tf_files
 from bert_tf.data import tables
 from bert_tf.data.corpora import corpus
 from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
 from bert_tf.data.records.data import RecordData
 from bert_tf.data.records.files import masked_crc32c
-from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.predict.rows import read_blocks
@@ -36,7 +38,6 @@ from bert_tf.tasks.question_answering import squad
 from bert_tf.tasks.texts import glue
 from bert_tf.tasks.token_classification import conll
 from bert_tf.text import Tokenizer
-from bert_tf.text.vocabulary import read_vocabulary
 from tests import tiny
 from tests.checkpoints import tiny_models
 from tests.data import counting
@@ -406,7 +407,7 @@ _HOSTILE = (
     _node("__keras_tensor__", "builtins", {"shape": [10**9], "dtype": "int8"}),
     _node("DTypePolicy", "keras", {"name": "float64"}),
     _node("DTypePolicy", "keras", {"name": {}}),
-    _node("Encoder", "bert_tf.models.encoder", {"config": _ENCODER}, "bert_tf>Encoder"),
+    _node("Encoder", "bert_tf.encoder.encoder", {"config": _ENCODER}, "bert_tf>Encoder"),
     _node("__tensor__", "x", {"config": _ENCODER}, "bert_tf>Encoder"),
     _node("AdamW", "x", {"exclude_from_weight_decay": ["(\\w+)+!"]}, "bert_tf>AdamW"),
 )
@@ -586,4 +587,4 @@ def read_checkpoint(folder: Path) -> None:
     for name in checkpoint.tensors.shapes:
         checkpoint.tensors.read(name)
     if (folder / "vocab.txt").exists():
-        tokenizer.read_tokenizer(folder)
+        Tokenizer.from_checkpoint(folder)

@@ -6,8 +6,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import TextClassifier, TokenClassifier
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.inspecting.importance import blanked, importances, log_odds
-from bert_tf.models import Encoder
 from tests import tiny
 
 MASK_ID, KEPT = tiny.VOCABULARY.index("[MASK]"), (2, 3)
@@ -70,7 +71,7 @@ def test_every_token_of_a_number_that_is_not_round_has_its_own():
 
 @pytest.mark.parametrize("attention", ["bidirectional", "side_by_side"])
 def test_they_add_up_to_what_the_output_changes_by(attention):
-    encoder = Encoder(tiny.encoder_config(attention=attention, initializer_range=0.2))
+    encoder = encoder_for(tiny.encoder_config(attention=attention, initializer_range=0.2))
     model = TextClassifier(encoder, None, range(3))
     found = explained(encoder, lambda rows: log_odds(model(rows), 1))
     expected = log_odds(model(INPUTS), 1) - log_odds(model(BLANK), 1)
@@ -81,7 +82,7 @@ def test_they_add_up_to_what_the_output_changes_by(attention):
 
 
 def test_what_cannot_be_seen_adds_nothing():
-    encoder = Encoder(tiny.encoder_config(attention="left_to_right"))
+    encoder = encoder_for(tiny.encoder_config(attention="left_to_right"))
     model = TokenClassifier(encoder, None, range(3))
     found = explained(encoder, lambda rows: log_odds(model(rows)[:, 2], 0))
     assert found.values[3:].tolist() == [0, 0, 0]

@@ -14,11 +14,12 @@ import bert_tf
 from bert_tf import cli, config, training
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.inspecting import inspect
 from bert_tf.inspecting.attention import attention_maps
 from bert_tf.inspecting.subject import Subject
 from bert_tf.inspecting.viewer import attention_figure
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Preprocessor
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny

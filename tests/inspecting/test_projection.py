@@ -4,8 +4,8 @@ import keras
 import numpy as np
 
 from bert_tf.data.batching import EncodedRows
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.inspecting.projection import Plane, mean, pooled, row_vectors
-from bert_tf.models import Encoder
 from tests import tiny
 
 

@@ -11,7 +11,7 @@ import keras
 from bert_tf import config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
-from bert_tf.models import Encoder
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 from bert_tf.training.run_folder import RunFolder
@@ -65,6 +65,6 @@ def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     task = registry.family(loaded.task).task_class()(loaded, LABELS.get(kind))
-    model = task.model(Encoder(tiny.encoder_config(**encoder)), tokenizer)
+    model = task.model(encoder_for(tiny.encoder_config(**encoder)), tokenizer)
     conversion.save(model, step_folder(run.checkpoints, 1))
     return run.path

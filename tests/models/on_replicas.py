@@ -13,8 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import TextClassifier, TextRegressor
-from bert_tf.layers.dropout import Dropout
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 
 CONFIG = EncoderConfig(

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from bert_tf.layers.activations import gelu
+from bert_tf.encoder.activations import gelu
 from bert_tf.models.custom_gradients import gradients_forgotten
 
 

@@ -9,8 +9,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import TextClassifier, TextRegressor, TokenClassifier
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW
 from bert_tf.text import Tokenizer
 from tests import tiny
@@ -149,8 +152,8 @@ def test_a_model_that_was_fitted_is_let_go():
 @pytest.mark.parametrize("layout", ["padded", "unpadded"])
 def test_float16_answers_where_attention_goes_one_way(layout):
     config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
-    exact = Encoder(config, layout)
-    encoder = Encoder(config, layout, dtype="mixed_float16")
+    exact = encoder_for(config, layout)
+    encoder = encoder_for(config, layout, dtype="mixed_float16")
     encoder.set_weights(exact.get_weights())
     found = encoder(inputs())["sequence_output"].numpy()
     real = inputs()["input_mask"].astype(bool)

@@ -6,8 +6,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import MultipleChoice, QuestionAnswerer, TextClassifier, TextRegressor, TokenClassifier
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.tasks.token_classification.model import FEATURES
 
@@ -334,7 +337,7 @@ BUILDERS = {
 @pytest.mark.parametrize("ways", [{"attention": "side_by_side"}, {"bilstm": True}])
 def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | ways)
-    model = TextClassifier(Encoder(config), None, range(3))
+    model = TextClassifier(encoder_for(config), None, range(3))
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(model(inputs()), again(inputs()))
@@ -343,10 +346,10 @@ def test_encoders_of_two_parts_come_back_from_a_keras_file(ways, tmp_path):
 @pytest.mark.slow
 def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_its_state(tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | {"attention": "side_by_side"})
-    model = TextClassifier(Encoder(config), None, range(3))
-    for encoder in (model.encoder, model.encoder.right_to_left):
+    model = TextClassifier(encoder_for(config), None, range(3))
+    for encoder in model.encoder.towers().values():
         encoder.embeddings.trainable = encoder.blocks[0].trainable = False
-    model.encoder.blocks[1].attention.trainable = model.classifier.trainable = False
+    model.encoder.left_to_right.blocks[1].attention.trainable = model.classifier.trainable = False
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(AdamW(1e-3), loss)
     model.fit(inputs(), np.array([0, 2, 1, 0]), batch_size=2, verbose=0)
@@ -362,7 +365,7 @@ def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_every_model_comes_back_from_a_keras_file(kind, dtype, tmp_path):
     config = EncoderConfig(**CONFIG.to_dict() | {"attention": "right_to_left"})
-    model = BUILDERS[kind](Encoder(config, layout="padded", dtype=dtype))
+    model = BUILDERS[kind](encoder_for(config, layout="padded", dtype=dtype))
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     assert type(again) is type(model)

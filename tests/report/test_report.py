@@ -11,8 +11,10 @@ import pytest
 from bert_tf import TextClassifier, cli, config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.report import report
 from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, to_html, to_markdown

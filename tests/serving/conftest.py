@@ -14,8 +14,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf import MultipleChoice, TextClassifier
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.text import Tokenizer
 from serving import bodies
 from tests import tiny

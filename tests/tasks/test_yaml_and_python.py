@@ -11,7 +11,8 @@ from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks.question_answering.squad import read_squad
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.text import Tokenizer

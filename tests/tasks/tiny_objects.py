@@ -3,7 +3,7 @@
 import keras
 
 import bert_tf
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.text import Tokenizer
 from tests import tiny
 

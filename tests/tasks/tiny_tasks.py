@@ -1,7 +1,7 @@
 """The tasks of runs in the tiny language: their models, and what these learn from."""
 
 from bert_tf.data.batching import TrainingRows
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer

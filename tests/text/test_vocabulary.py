@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.text.vocabulary import (
+from bert_tf.io.vocabulary import (
     SPECIAL_TOKENS,
     check_vocabulary,
     file_text,

@@ -13,8 +13,8 @@ import pytest
 from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import conversion, of_run, reading, tensors
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.report.curves import read_curves
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints

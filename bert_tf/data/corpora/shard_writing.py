@@ -24,8 +24,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import checksum, read_text
 from bert_tf.io.refusals import explained
+from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
-from bert_tf.text.vocabulary import file_text
 
 SHARD_TOKENS = 1_000_000
 # How many of the lowest hashes `dev_limit` looks at.

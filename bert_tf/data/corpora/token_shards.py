@@ -24,7 +24,7 @@ import numpy as np
 from bert_tf.data.corpora.pairing import Documents
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, read_text
-from bert_tf.text.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import read_vocabulary
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocab.txt"

@@ -20,8 +20,8 @@ from bert_tf.data.records.examples import RecordExamples
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
+from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.text import Tokenizer
-from bert_tf.text.vocabulary import read_vocabulary
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
 

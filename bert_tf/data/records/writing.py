@@ -21,8 +21,8 @@ from bert_tf.data.corpora.shard_writing import check_out
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
 from bert_tf.data.records.format import LABELS, RECORDS, RecordFormat
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
-from bert_tf.text.vocabulary import file_text
 
 # About a hundred megabytes at 128 tokens.
 _FILE_EXAMPLES = 100_000

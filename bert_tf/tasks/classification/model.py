@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.models import Encoder
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.task_model import losses_of_classes

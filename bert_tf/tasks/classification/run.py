@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier

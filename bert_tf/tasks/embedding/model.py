@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Answers, each_answer
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
-from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer

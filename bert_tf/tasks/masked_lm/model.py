@@ -14,10 +14,10 @@ from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.every_token import EveryToken
 from bert_tf.data.corpora.masking import MaskedBatch, Masking
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
-from bert_tf.models import Encoder
 from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel

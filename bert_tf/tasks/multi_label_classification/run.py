@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from bert_tf.data import tables
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.models import Encoder
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts, read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid

@@ -11,10 +11,10 @@ import tensorflow as tf
 from bert_tf.asking import Answers, batches, each_answer
 from bert_tf.asking.texts import Text, encoded, plain
 from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.metrics import classification_metrics
@@ -119,7 +119,7 @@ class MultipleChoice(TaskModel):
         """See the class."""
         shape = tf.shape(inputs["input_mask"])
         rows = {
-            name: tf.reshape(value, [shape[0] * shape[1], shape[2]])
+            name: tf.reshape(value, tf.concat([[shape[0] * shape[1]], tf.shape(value)[2:]], axis=0))
             for name, value in inputs.items()
         }
         pooled = self.encoder.pooled(rows, training=training)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.models import Encoder
 from bert_tf.tasks.multiple_choice.config import MultipleChoiceData
 from bert_tf.tasks.multiple_choice.data import FORMATS, Choices, read_choices
 from bert_tf.tasks.multiple_choice.model import MultipleChoice

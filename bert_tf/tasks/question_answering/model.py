@@ -11,10 +11,10 @@ import tensorflow as tf
 from bert_tf import asking
 from bert_tf.asking import Outputs, batches, each_answer, rows_of
 from bert_tf.asking.texts import characters, plain
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
-from bert_tf.models import Encoder
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf.console import logger
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.models import Encoder
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import (
     Predictions,

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models import Encoder
 from bert_tf.tasks.regression.model import TextRegressor
 from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts

@@ -10,10 +10,10 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Outputs, batches, each_answer, rows_of
 from bert_tf.asking.texts import Text, encoded
 from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
-from bert_tf.layers.linear import Linear
-from bert_tf.models import Encoder
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import Network, TaskModel

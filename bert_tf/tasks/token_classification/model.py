@@ -16,13 +16,12 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, batches, each_answer
 from bert_tf.asking.texts import Text, characters, plain
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.encoder import Encoded, Encoder
+from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.linear import Linear
-from bert_tf.models import Encoder
-from bert_tf.models.encoder import Encoded
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.models import Encoder
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.token_classification.config import (
     TokenClassificationData,

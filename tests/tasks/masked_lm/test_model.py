@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import conversion
-from bert_tf.models import PreTrainer
+from bert_tf.models.pretrainer import PreTrainer
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 from tests.tasks.tiny_objects import TEXTS

@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf import QuestionAnswerer
 from bert_tf.data.batching import training_batches
-from bert_tf.models import Encoder
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.question_answering.squad import Question, read_squad
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.text import Tokenizer, WindowPreprocessor

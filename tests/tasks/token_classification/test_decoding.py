@@ -6,7 +6,8 @@ import tensorflow as tf
 from seqeval.metrics.sequence_labeling import get_entities
 
 from bert_tf import TokenClassifier
-from bert_tf.models import Encoder, EncoderConfig
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words
 from tests.text.vocabularies import LOWER

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.encoder import activations
 from bert_tf.errors import UserError
-from bert_tf.layers import activations
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import huggingface, names, reading
-from bert_tf.models import Encoder, PreTrainer
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.models.pretrainer import PreTrainer
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TOLERANCE = 2e-5

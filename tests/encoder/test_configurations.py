@@ -3,16 +3,18 @@
 import keras
 import pytest
 
-from bert_tf.layers.embeddings import Embeddings
-from bert_tf.layers.linear import Linear
-from bert_tf.layers.masked_lm_head import MaskedLMHead
-from bert_tf.layers.transformer import TransformerBlock
+from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.embeddings import Embeddings
+from bert_tf.encoder.linear import Linear
+from bert_tf.models.masked_lm_head import MaskedLMHead
+from tests import tiny
 
+SIZES = tiny.encoder_config(hidden_dropout_prob=0.2, layer_norm_eps=1e-9)
 LAYERS = {
-    "embeddings": lambda **options: Embeddings(9, 4, 8, 2, 0.2, 0.05, 1e-9, **options),
+    "embeddings": lambda **options: Embeddings(SIZES, **options),
     "linear": lambda **options: Linear(3, "gelu_new", 0.05, **options),
     "head": lambda **options: MaskedLMHead("gelu", 0.05, 1e-9, **options),
-    "block": lambda **options: TransformerBlock(2, 8, "gelu", 0.2, 0.3, 0.05, 1e-9, **options),
+    "block": lambda **options: TransformerBlock(SIZES, 3, **options),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.layout import PaddedLayout, UnpaddedLayout
+from bert_tf.encoder.layout import PaddedLayout, UnpaddedLayout
 
 LAYOUTS = [PaddedLayout, UnpaddedLayout]
 MASKS = {

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# The types of `_MklLayerNorm`, and what it adds to the variance: see `bert_tf.models.fused_norms`.
+# The types of `_MklLayerNorm`, and what it adds to the variance: see `bert_tf.export.fused_norms`.
 FUSED_TYPES = ("float32", "bfloat16")
 FUSED_EPSILON = 1e-3
 
@@ -19,7 +19,7 @@ class LayerNorm(keras.layers.Layer):
             hence the float32 arithmetic.
 
     Attributes:
-        fused: whether `call` uses the form of `bert_tf.models.fused_norms`, whose epsilon is
+        fused: whether `call` uses the form of `bert_tf.export.fused_norms`, whose epsilon is
             `FUSED_EPSILON`.
     """
 

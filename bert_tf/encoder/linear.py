@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.layers import activations
+from bert_tf.encoder import activations
 
 
 @keras.saving.register_keras_serializable("bert_tf")

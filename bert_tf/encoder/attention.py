@@ -6,36 +6,31 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.layers.dropout import Dropout
-from bert_tf.layers.layout import TokenLayout
-from bert_tf.layers.linear import Linear
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layout import TokenLayout
+from bert_tf.encoder.linear import Linear
 
 # Added to the score of a key that may not be seen; its probability is then exactly zero.
 _HIDDEN_KEY = -1e9
 
 
-def attention_bias(
-    key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
-) -> tf.Tensor:
-    """What is added to the attention scores so that only permitted keys are seen.
+def padding_bias(key_mask: tf.Tensor) -> tf.Tensor:
+    """What is added to the attention scores so that no query sees padding.
+
+    >>> padding_bias(tf.constant([[True, True, False]])).numpy().tolist()
+    [[[[0.0, 0.0, -1000000000.0]]]]
 
     Args:
         key_mask: bool [batch, row_len], true at real tokens.
-        direction: "bidirectional", "left_to_right" or "right_to_left" (a token then sees itself
-            and what stands before, or after, it).
-        positions: int32 [batch, n], the tokens that look; None where all of a row do.
 
     Returns:
-        float32 [batch, 1, 1 or n, row_len] of 0 and a large negative number; n is row_len where
-        all look.
+        float32 [batch, 1, 1, row_len].
     """
-    visible = key_mask[:, tf.newaxis, tf.newaxis, :]
-    if direction != "bidirectional":
-        keys = tf.range(tf.shape(key_mask)[1])
-        queries = keys[tf.newaxis] if positions is None else positions
-        queries = queries[:, tf.newaxis, :, tf.newaxis]
-        seen = keys <= queries if direction == "left_to_right" else keys >= queries
-        visible = tf.logical_and(visible, seen)
+    return bias_of(key_mask[:, tf.newaxis, tf.newaxis, :])
+
+
+def bias_of(visible: tf.Tensor) -> tf.Tensor:
+    """float32 of the shape of `visible`, bool: 0 where it is true, else a large negative number."""
     return tf.where(visible, 0.0, _HIDDEN_KEY)
 
 
@@ -87,7 +82,7 @@ class SelfAttention(keras.layers.Layer):
         bias: tf.Tensor,
         training: bool = False,
         positions: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Mixes the tokens of each row.
 
         Args:
@@ -98,34 +93,26 @@ class SelfAttention(keras.layers.Layer):
             positions: int32 [batch, n], the tokens whose output is needed; None for all.
 
         Returns:
-            [tokens, hidden]; with `positions` [batch * n, hidden].
+            The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the attention
+            probabilities before dropout, [batch, heads, row_len or n, row_len]: the share of each
+            key (last axis) that a query takes. The row of a query at padding means nothing.
         """
         projected = self.query_key_value(tokens)
         if positions is None:
             query, key, value = layout.to_heads(projected, self.num_heads, 3)
         else:
             query, seen = tf.split(projected, [self._width, 2 * self._width], axis=-1)
-            query = self._turned(layout.select(query, positions), tf.shape(positions))
+            query = self._to_heads(layout.select(query, positions), tf.shape(positions))
             key, value = layout.to_heads(seen, self.num_heads, 2)
-        probabilities = _probabilities(query, key, bias, for_gradient=training)
-        probabilities = self.dropout(probabilities, training=training)
-        mixed = tf.matmul(probabilities, value)
+        probabilities = attention_probabilities(query, key, bias, for_gradient=training)
+        mixed = tf.matmul(self.dropout(probabilities, training=training), value)
         if positions is None:
-            return self.output_projection(layout.from_heads(mixed))
-        mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
-        return self.output_projection(mixed)
+            mixed = layout.from_heads(mixed)
+        else:
+            mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
+        return self.output_projection(mixed), probabilities
 
-    def probabilities(self, tokens: tf.Tensor, layout: TokenLayout, bias: tf.Tensor) -> tf.Tensor:
-        """What `call` weighs the values with out of training; the arguments are those of `call`.
-
-        Returns:
-            [batch, heads, row_len, row_len]: how much of each key (last axis) a query takes. A
-            row adds up to 1; that of a query at padding means nothing.
-        """
-        query, key, _ = layout.to_heads(self.query_key_value(tokens), self.num_heads, 3)
-        return _probabilities(query, key, bias, for_gradient=False)
-
-    def _turned(self, tokens: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+    def _to_heads(self, tokens: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
         """[batch * n, hidden] -> [batch, heads, n, head_size], where `shape` is [batch, n]."""
         head_size = tokens.shape[-1] // self.num_heads
         split = tf.reshape(tokens, tf.concat([shape, [self.num_heads, head_size]], axis=0))
@@ -145,10 +132,12 @@ class SelfAttention(keras.layers.Layer):
         }
 
 
-def _probabilities(
+def attention_probabilities(
     query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor, for_gradient: bool
 ) -> tf.Tensor:
-    """[batch, heads, row_len, head_size] twice -> [batch, heads, row_len, row_len].
+    """softmax(Q K^T / sqrt(head_size) + bias).
+
+    [batch, heads, n, head_size], [batch, heads, row_len, head_size] -> [batch, heads, n, row_len].
 
     In bfloat16 the answer is as exact without float32 in between, and product, scale and bias are
     one kernel; the gradient would lose up to half as much again.

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.attention import SelfAttention, attention_bias
-from bert_tf.layers.layout import PaddedLayout, UnpaddedLayout
+from bert_tf.encoder.ablations import one_way_bias
+from bert_tf.encoder.attention import SelfAttention, padding_bias
+from bert_tf.encoder.layout import PaddedLayout, UnpaddedLayout
 
 HIDDEN, HEADS = 6, 2
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1], [0, 0, 0, 0, 0]])
@@ -15,6 +16,11 @@ MAY_SEE = {
     "left_to_right": lambda query, key: key <= query,
     "right_to_left": lambda query, key: key >= query,
 }
+
+
+def attention_bias(key_mask: tf.Tensor, direction: str) -> tf.Tensor:
+    both = direction == "bidirectional"
+    return padding_bias(key_mask) if both else one_way_bias(key_mask, direction)
 
 
 def layer(dtype: str = "float32") -> SelfAttention:
@@ -51,7 +57,7 @@ def test_each_token_mixes_those_it_may_see(layout, direction):
     rows = np.random.RandomState(0).normal(size=(*MASK.shape, HIDDEN))
     placed = layout(tf.constant(MASK))
     bias = attention_bias(placed.key_mask, direction)
-    tokens = attention(placed.flatten(tf.constant(rows, tf.float32)), layout=placed, bias=bias)
+    tokens, _ = attention(placed.flatten(tf.constant(rows, tf.float32)), layout=placed, bias=bias)
     expected = one_by_one(rows, attention, direction)
     tolerance = 1e-6 * np.abs(expected).max()
     np.testing.assert_allclose(placed.restore(tokens), expected, rtol=0, atol=tolerance)
@@ -67,10 +73,10 @@ def test_in_bfloat16_answers_are_as_exact_without_float32_as_training_is_with_it
     exact = SelfAttention(4, 0.0, 0.3)
     exact.build((None, 64))
     exact.set_weights(attention.get_weights())
-    expected = exact(tf.cast(tokens, tf.float32), layout=placed, bias=bias)
+    expected, _ = exact(tf.cast(tokens, tf.float32), layout=placed, bias=bias)
 
     def error(training: bool) -> float:
-        answer = attention(tokens, layout=placed, bias=bias, training=training)
+        answer, _ = attention(tokens, layout=placed, bias=bias, training=training)
         return float(tf.norm(tf.cast(answer, tf.float32) - expected) / tf.norm(expected))
 
     assert 0 < error(training=False) < 1.1 * error(training=True) < 0.02
@@ -84,7 +90,7 @@ def test_what_may_not_be_seen_has_no_part_in_the_gradient(direction):
     rows = tf.constant(np.random.RandomState(0).normal(size=(5, HIDDEN)), tf.float32)
     with tf.GradientTape() as tape:
         tape.watch(rows)
-        third = attention(rows, layout=placed, bias=bias)[2]
+        third = attention(rows, layout=placed, bias=bias)[0][2]
     reached = np.any(tape.gradient(third, rows).numpy() != 0, axis=-1)
     assert list(reached) == [MAY_SEE[direction](2, key) for key in range(5)]
 
@@ -110,7 +116,8 @@ def given(layout):
 def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
     placed, tokens = given(layout)
     bias = attention_bias(placed.key_mask, way)
-    maps = layer().probabilities(tokens, placed, bias).numpy()
+    _, maps = layer()(tokens, layout=placed, bias=bias)
+    maps = maps.numpy()
     seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
     is_query = np.broadcast_to(SOME.astype(bool)[:, None, :, None], maps.shape)
     assert maps.shape == (3, HEADS, 5, 5)
@@ -124,16 +131,16 @@ def test_the_layers_output_is_made_with_them(layout, way):
     attention = layer()
     placed, tokens = given(layout)
     bias = attention_bias(placed.key_mask, way)
-    maps = attention.probabilities(tokens, placed, bias).numpy()
+    found, maps = attention(tokens, layout=placed, bias=bias)
     values = placed.to_rows(attention.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
     by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
     mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
     expected = attention.output_projection(placed.from_rows(tf.constant(mixed)))
-    found = attention(tokens, layout=placed, bias=bias)
     np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
 
 
 def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
     placed, tokens = given(PaddedLayout)
     bias = attention_bias(placed.key_mask, "bidirectional")
-    assert layer("mixed_bfloat16").probabilities(tokens, placed, bias).dtype == tf.bfloat16
+    _, maps = layer("mixed_bfloat16")(tokens, layout=placed, bias=bias)
+    assert maps.dtype == tf.bfloat16

@@ -10,13 +10,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.layers.attention import SelfAttention
-from bert_tf.layers.layer_norm import LayerNorm
-from bert_tf.layers.layout import TokenLayout
-from bert_tf.layers.linear import Linear
-from bert_tf.layers.transformer import TransformerBlock
-from bert_tf.models.config import EncoderConfig
-from bert_tf.models.encoder import Encoder
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.encoder.attention import SelfAttention
+from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layout import TokenLayout
+from bert_tf.encoder.linear import Linear
 
 SHARDS = 2
 
@@ -24,40 +25,37 @@ SHARDS = 2
 def can_shard(config: EncoderConfig) -> bool:
     """Whether shards would be equal, and threads have nothing else to share.
 
-    Where attention goes both ways side by side, the two towers already are independent.
+    The two towers of a side-by-side encoder already are independent.
     """
     numbers = config.num_attention_heads, config.intermediate_size
     return config.attention != "side_by_side" and not any(each % SHARDS for each in numbers)
 
 
-class ShardedEncoder(Encoder):
-    """What an encoder in the form of `bert_tf.models.fused_norms` computes, in shards.
+def sharded(encoder: Encoder) -> Encoder:
+    """What an encoder in the form of `bert_tf.export.fused_norms` computes, in shards.
 
     Args:
         encoder: what it computes the same as, with copies of its weights; see `can_shard`.
     """
-
-    def __init__(self, encoder: Encoder):
-        super().__init__(
-            encoder.config, encoder.layout, encoder.pooler is not None, dtype=encoder.dtype_policy
-        )
-        self.residual_scale = encoder.residual_scale
-        for block, whole in zip(self.blocks, encoder.blocks, strict=True):
-            block.take(whole)
-        whole_layers = {layer.name: layer for layer in encoder.layers}
-        for layer in self.layers:
-            if layer not in self.blocks:
-                layer.set_weights(whole_layers[layer.name].get_weights())
-
-    def _block(self, index: int) -> "ShardedBlock":
-        return ShardedBlock(self.config, f"layer_{index}", self.dtype_policy)
+    copy = encoder.copied(block=ShardedBlock)
+    weights = weight_names(encoder)
+    for name, variable in weight_names(copy).items():
+        if name in weights:
+            variable.assign(weights[name])
+    for tower, whole in zip(copy.towers().values(), encoder.towers().values(), strict=True):
+        tower.residual_scale = whole.residual_scale
+        for block, whole_block in zip(tower.blocks, whole.blocks, strict=True):
+            block.take(whole_block)
+    return copy
 
 
 class ShardedBlock(keras.layers.Layer):
     """A `TransformerBlock` in shards; it does not train."""
 
-    def __init__(self, config: EncoderConfig, name: str, dtype: keras.DTypePolicy):
-        super().__init__(name=name, dtype=dtype, autocast=False)  # `bias` stays in float32
+    def __init__(self, config: EncoderConfig, index: int, dtype: keras.DTypePolicy):
+        super().__init__(
+            name=f"layer_{index}", dtype=dtype, autocast=False
+        )  # `bias` stays in float32
         heads, hidden = config.num_attention_heads, config.hidden_size
         self._columns = config.intermediate_size // SHARDS
         self.attentions = [
@@ -117,10 +115,10 @@ class ShardedBlock(keras.layers.Layer):
         bias: tf.Tensor,
         training: bool = False,
         positions: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """See `TransformerBlock.call`."""
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """See `TransformerBlock.call`; there are no intermediates."""
         mixed = [
-            attention(tokens, layout=layout, bias=bias, positions=positions)
+            attention(tokens, layout=layout, bias=bias, positions=positions)[0]
             for attention in self.attentions
         ]
         if positions is not None:
@@ -128,7 +126,7 @@ class ShardedBlock(keras.layers.Layer):
         tokens = _normalized(self.attention_layer_norm, mixed, tokens)
         pairs = zip(self.intermediates, self.output_projections, strict=True)
         expanded = [project(expand(tokens)) for expand, project in pairs]
-        return _normalized(self.output_layer_norm, expanded, tokens)
+        return _normalized(self.output_layer_norm, expanded, tokens), {}
 
 
 def _normalized(norm: LayerNorm, shards: list[tf.Tensor], residual: tf.Tensor) -> tf.Tensor:

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.layers.layer_norm import LayerNorm
-from bert_tf.layers.linear import Linear
+from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.linear import Linear
 
 
 @keras.saving.register_keras_serializable("bert_tf")

@@ -16,16 +16,19 @@ from collections.abc import Iterable
 
 import keras
 
-from bert_tf.layers.layer_norm import FUSED_EPSILON, FUSED_TYPES
-from bert_tf.models.encoder import Encoder
+from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.embeddings import Embeddings
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layer_norm import FUSED_EPSILON, FUSED_TYPES
 
 # Smaller differences of epsilon are negligible, and a power of two changes only exponents.
 _SAME_EPSILON = 1e-9
 
 
 def can_fuse_norms(encoder: Encoder) -> bool:
-    """Whether `_MklLayerNorm` has the encoder's precision, and large numbers fit into it."""
-    return encoder.compute_dtype in FUSED_TYPES
+    """Whether it has BERT's blocks, and a precision of `_MklLayerNorm` that large numbers fit."""
+    has_blocks_of_bert = encoder.factories == {"embeddings": Embeddings, "block": TransformerBlock}
+    return has_blocks_of_bert and encoder.compute_dtype in FUSED_TYPES
 
 
 def fuse_norms(encoder: Encoder) -> None:
@@ -36,7 +39,11 @@ def fuse_norms(encoder: Encoder) -> None:
     Args:
         encoder: an encoder that nothing else uses.
     """
-    scale = _scale(encoder.config.layer_norm_eps)
+    for tower in encoder.towers().values():
+        _fuse_norms(tower, _scale(encoder.config.layer_norm_eps))
+
+
+def _fuse_norms(encoder: Encoder, scale: float) -> None:
     _multiply(encoder.embeddings.layer_norm.weights, scale)
     for block in encoder.blocks:
         _multiply([block.attention.query_key_value.kernel], 1 / scale)
@@ -48,8 +55,6 @@ def fuse_norms(encoder: Encoder) -> None:
             _multiply(block.output_layer_norm.weights, scale)
         block.attention_layer_norm.fused = block.output_layer_norm.fused = True
     encoder.residual_scale = scale
-    if encoder.right_to_left is not None:
-        fuse_norms(encoder.right_to_left)
 
 
 def _scale(epsilon: float) -> float:

@@ -9,7 +9,9 @@ import tensorflow as tf
 
 from bert_tf import MultipleChoice, QuestionAnswerer, TextClassifier, TokenClassifier
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.models import Encoder, EncoderConfig, PreTrainer
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW
 
 CONFIG = EncoderConfig(

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.encoder.dropout import Dropout
 from bert_tf.errors import UserError
-from bert_tf.layers.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.encoder.layer_norm import LayerNorm
 
 
 def layer(dtype: str, epsilon: float = 1e-12) -> LayerNorm:

@@ -1,0 +1,1 @@
+"""The network: ids in, vectors out. It knows neither strings nor tasks."""

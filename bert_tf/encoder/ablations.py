@@ -1,0 +1,237 @@
+"""The encoders of the paper's ablations (section 5.1), around the one of `encoder.py`.
+
+A left-to-right model, as OpenAI's GPT; one from right to left; both side by side, as ELMo joins
+them; and a bidirectional LSTM on top of any of these.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.encoder.attention import bias_of
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.encoder import EMBEDDED, Encoded, Encoder
+from bert_tf.encoder.layout import TokenLayout
+from bert_tf.errors import UserError
+
+
+def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
+    """The encoder that a configuration describes.
+
+    >>> tiny = EncoderConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1,
+    ...                      num_attention_heads=1, intermediate_size=8, bilstm=True)
+    >>> type(encoder_for(tiny)).__name__
+    'BiLSTMEncoder'
+
+    Args:
+        config: the sizes, `attention` and `bilstm`.
+        *args, **options: as for `Encoder`.
+    """
+    if config.bilstm:
+        return BiLSTMEncoder(config, *args, **options)
+    return _BY_ATTENTION[config.attention](config, *args, **options)
+
+
+def one_way_bias(
+    key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
+) -> tf.Tensor:
+    """What is added to the attention scores so that a token sees nothing on one of its sides.
+
+    >>> one_way_bias(tf.constant([[True, True]]), "left_to_right").numpy().tolist()
+    [[[[0.0, -1000000000.0], [0.0, 0.0]]]]
+
+    Args:
+        key_mask: bool [batch, row_len], true at real tokens.
+        direction: "left_to_right": a token sees itself and what stands before it; "right_to_left":
+            itself and what stands after it.
+        positions: int32 [batch, n], the queries; None for all tokens of a row.
+
+    Returns:
+        float32 [batch, 1, row_len or n, row_len].
+    """
+    keys = tf.range(tf.shape(key_mask)[1])
+    queries = keys[tf.newaxis] if positions is None else positions
+    queries = queries[:, tf.newaxis, :, tf.newaxis]
+    seen = keys <= queries if direction == "left_to_right" else keys >= queries
+    return bias_of(tf.logical_and(key_mask[:, tf.newaxis, tf.newaxis, :], seen))
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class OneWayEncoder(Encoder):
+    """An encoder in which a token sees only one side: `config.attention` is its direction."""
+
+    def _check_class(self, config: EncoderConfig) -> None:
+        _check(self, not config.bilstm and config.attention in ("left_to_right", "right_to_left"))
+
+    def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
+        """See `one_way_bias`."""
+        return one_way_bias(layout.key_mask, self.config.attention, positions)
+
+    def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
+        """int32 [batch, 1]: the one token that has seen the whole row."""
+        if self.config.attention == "left_to_right":
+            return _last_positions(input_mask)
+        return super().pooled_positions(input_mask)
+
+
+class TwoWayEncoder(Encoder):
+    """An encoder of which half of each vector has read from the left, and half from the right."""
+
+    def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
+        """int32 [batch, 2]: the tokens at which each half has read the whole row."""
+        return tf.concat(
+            [_last_positions(input_mask), super().pooled_positions(input_mask)], axis=1
+        )
+
+    def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+        """See `Encoder`; each of the two tokens [batch * 2, hidden] gives the half that read it."""
+        half = self.config.output_size // 2
+        joined = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
+        return super().pool(joined, input_mask)
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class SideBySideEncoder(TwoWayEncoder):
+    """Two encoders, from left to right and from right to left, whose vectors are concatenated."""
+
+    def _check_class(self, config: EncoderConfig) -> None:
+        _check(self, not config.bilstm and config.attention == "side_by_side")
+
+    def _make_layers(self) -> None:
+        def tower(direction: str, name: str) -> OneWayEncoder:
+            config = dataclasses.replace(self.config, attention=direction)
+            options: dict[str, Any] = {"name": name, "dtype": self.dtype_policy, **self.factories}
+            return OneWayEncoder(config, self.layout, with_pooler=False, **options)
+
+        # Its weights have the names of a left-to-right encoder's: "encoder/layer_0/...".
+        self.left_to_right = tower("left_to_right", self.name)
+        with keras.name_scope(self.name):
+            self.right_to_left = tower("right_to_left", "right_to_left")
+
+    def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
+        """Creates the pooler's weights; the towers have theirs."""
+        self._build_pooler()
+
+    def encode(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        with_intermediates: bool = False,
+    ) -> Encoded:
+        """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
+        left, right = (
+            tower.encode(part, training, with_intermediates) for tower, part in self._parts(inputs)
+        )
+        return Encoded(
+            _joined(left.embeddings, right.embeddings),
+            [_joined(*pair) for pair in zip(left.layers, right.layers, strict=True)],
+            left.layout,
+            left.intermediates + right.intermediates,
+        )
+
+    def encode_at(
+        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """See `Encoder`."""
+        return _joined(
+            *(tower.encode_at(part, positions, training) for tower, part in self._parts(inputs))
+        )
+
+    def _parts(
+        self, inputs: Mapping[str, tf.Tensor]
+    ) -> list[tuple[Encoder, Mapping[str, tf.Tensor]]]:
+        """Each tower with its inputs: both have the same, but each its own embedded vectors."""
+        towers: list[Encoder] = [self.left_to_right, self.right_to_left]
+        if EMBEDDED not in inputs:
+            return [(tower, inputs) for tower in towers]
+        halves = tf.split(inputs[EMBEDDED], 2, axis=-1)
+        return [
+            (tower, {**inputs, EMBEDDED: half}) for tower, half in zip(towers, halves, strict=True)
+        ]
+
+    def towers(self) -> dict[str, Encoder]:
+        """Both encoders."""
+        return {
+            self.name: self.left_to_right,
+            f"{self.name}/{self.right_to_left.name}": self.right_to_left,
+        }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class BiLSTMEncoder(TwoWayEncoder):
+    """Another encoder, and a bidirectional LSTM of the same width on its last layer."""
+
+    def _check_class(self, config: EncoderConfig) -> None:
+        _check(self, config.bilstm)
+
+    def _make_layers(self) -> None:
+        # Its weights have the names that they have without the BiLSTM: "encoder/layer_0/...".
+        self.below = encoder_for(
+            dataclasses.replace(self.config, bilstm=False),
+            self.layout,
+            with_pooler=False,
+            name=self.name,
+            dtype=self.dtype_policy,
+            **self.factories,
+        )
+        units, policy = self.config.output_size // 2, {"dtype": self.dtype_policy}
+        lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
+        self.bilstm = keras.layers.Bidirectional(lstm, name="bilstm", **policy)
+
+    def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
+        """Creates the weights of the LSTM and the pooler; the encoder below has its own."""
+        self.bilstm.build((None, None, self.config.output_size))
+        self._build_pooler()
+
+    def encode(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        with_intermediates: bool = False,
+    ) -> Encoded:
+        """The layers of the encoder below, and one more."""
+        encoded = self.below.encode(inputs, training, with_intermediates)
+        mask = tf.not_equal(inputs["input_mask"], 0)
+        rows = self.bilstm(encoded.restore(), mask=mask, training=training)
+        last = encoded.layout.flatten(rows)
+        return dataclasses.replace(encoded, layers=[*encoded.layers, last])
+
+    def encode_at(
+        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """See `Encoder`; an LSTM reads every token."""
+        return self.encode(inputs, training).select(positions)
+
+    def towers(self) -> dict[str, Encoder]:
+        """Those of the encoder below."""
+        return self.below.towers()
+
+
+_BY_ATTENTION: dict[str, type[Encoder]] = {
+    "bidirectional": Encoder,
+    "left_to_right": OneWayEncoder,
+    "right_to_left": OneWayEncoder,
+    "side_by_side": SideBySideEncoder,
+}
+
+
+def _check(encoder: Encoder, fits: bool) -> None:
+    if not fits:
+        raise UserError(
+            f"a {type(encoder).__name__} does not compute this configuration; encoder_for of "
+            "bert_tf.encoder.ablations chooses the class"
+        )
+
+
+def _joined(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    return tf.concat([left, right], axis=-1)
+
+
+def _last_positions(input_mask: tf.Tensor) -> tf.Tensor:
+    """int32 [batch, 1]: the last token of each row; 0 where there is none."""
+    positions = tf.range(tf.shape(input_mask)[1])
+    real = tf.where(tf.not_equal(input_mask, 0), positions, 0)
+    return tf.maximum(tf.reduce_max(real, axis=1, keepdims=True), 0)

@@ -1,0 +1,98 @@
+"""BERT's block: attention and a feed-forward layer, each followed by a sum and a LayerNorm."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.encoder.attention import SelfAttention
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.layout import TokenLayout
+from bert_tf.encoder.linear import Linear
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TransformerBlock(keras.layers.Layer):
+    """LN(x + dropout(attention(x))), then LN(x + dropout(feed_forward(x))).
+
+    Args:
+        config: the encoder's sizes.
+        index: place of the block in its encoder, from 0; only its name depends on it.
+    """
+
+    def __init__(self, config: EncoderConfig, index: int = 0, **kwargs: Any):
+        kwargs.setdefault("name", f"layer_{index}")
+        super().__init__(autocast=False, **kwargs)  # `bias` stays in float32
+        self.config = config
+        self.index = index
+        policy = {"dtype": self.dtype_policy}
+        dropout, epsilon = config.hidden_dropout_prob, config.layer_norm_eps
+        deviation = config.initializer_range
+        self.attention = SelfAttention(
+            config.num_attention_heads,
+            config.attention_probs_dropout_prob,
+            deviation,
+            name="attention",
+            **policy,
+        )
+        self.attention_dropout = Dropout(dropout, name="attention_dropout", **policy)
+        self.attention_layer_norm = LayerNorm(epsilon, name="attention_layer_norm", **policy)
+        self.intermediate = Linear(
+            config.intermediate_size, config.hidden_act, deviation, name="intermediate", **policy
+        )
+        self.output_projection = Linear(
+            config.hidden_size, None, deviation, name="output", **policy
+        )
+        self.output_dropout = Dropout(dropout, name="output_dropout", **policy)
+        self.output_layer_norm = LayerNorm(epsilon, name="output_layer_norm", **policy)
+
+    def build(self, input_shape: tuple[int | None, int]) -> None:
+        """Creates the weights for tokens [tokens, hidden]."""
+        tokens = (None, input_shape[-1])
+        self.attention.build(tokens)
+        self.attention_layer_norm.build(tokens)
+        self.intermediate.build(tokens)
+        self.output_projection.build((None, self.config.intermediate_size))
+        self.output_layer_norm.build(tokens)
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        layout: TokenLayout,
+        bias: tf.Tensor,
+        training: bool = False,
+        positions: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
+
+        Args: as for `SelfAttention`.
+
+        Returns:
+            The tokens after the block, and its intermediates: `attention_probabilities`, as from
+            `SelfAttention`.
+        """
+        mixed, probabilities = self.attention(
+            tokens, layout=layout, bias=bias, training=training, positions=positions
+        )
+        mixed = self.attention_dropout(mixed, training=training)
+        if positions is not None:
+            tokens = layout.select(tokens, positions)
+        tokens = self.attention_layer_norm(mixed, tokens)
+        expanded = self.output_projection(self.intermediate(tokens, training=training))
+        expanded = self.output_dropout(expanded, training=training)
+        return self.output_layer_norm(expanded, tokens), {"attention_probabilities": probabilities}
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {"config": self.config.to_dict(), "index": self.index}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "TransformerBlock":
+        """The block that `get_config` described, with new weights."""
+        return cls(**config | {"config": EncoderConfig(**config["config"])})

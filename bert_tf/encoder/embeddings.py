@@ -1,0 +1,79 @@
+"""The sum of word, position and segment embeddings (paper, figure 2)."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.layer_norm import LayerNorm
+from bert_tf.encoder.linear import truncated_normal
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Embeddings(keras.layers.Layer):
+    """Token ids -> vectors: word + position + segment, normalized, with dropout.
+
+    Args:
+        config: the encoder's sizes.
+    """
+
+    def __init__(self, config: EncoderConfig, **kwargs: Any):
+        kwargs.setdefault("name", "embeddings")
+        super().__init__(**kwargs)
+        self.config = config
+        policy = {"dtype": self.dtype_policy}
+        self.layer_norm = LayerNorm(config.layer_norm_eps, name="layer_norm", **policy)
+        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", **policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates the tables for ids [tokens]."""
+
+        def table(name: str, rows: int) -> keras.Variable:
+            return self.add_weight(
+                name=name,
+                shape=(rows, self.config.hidden_size),
+                initializer=truncated_normal(self.config.initializer_range),
+                autocast=False,
+            )
+
+        self.word_embeddings = table("word_embeddings", self.config.vocab_size)
+        self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
+        self.token_type_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
+        self.layer_norm.build((None, self.config.hidden_size))
+
+    def call(
+        self,
+        word_ids: tf.Tensor,
+        positions: tf.Tensor,
+        type_ids: tf.Tensor,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Three int32 [tokens] -> [tokens, hidden].
+
+        Rows are added up in float32, in whatever precision they are stored.
+        """
+        word, position, token_type = (
+            tf.cast(tf.gather(table.value, ids), tf.float32)
+            for table, ids in (
+                (self.word_embeddings, word_ids),
+                (self.position_embeddings, positions),
+                (self.token_type_embeddings, type_ids),
+            )
+        )
+        vectors = self.layer_norm(word + position + token_type)
+        return self.dropout(vectors, training=training)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The shape of the ids and the hidden axis."""
+        return (*input_shape, self.config.hidden_size)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return super().get_config() | {"config": self.config.to_dict()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Embeddings":
+        """The layer that `get_config` described, with new weights."""
+        return cls(**config | {"config": EncoderConfig(**config["config"])})

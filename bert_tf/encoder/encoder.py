@@ -1,0 +1,398 @@
+"""BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import keras
+import tensorflow as tf
+
+from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.compat import Extensible
+from bert_tf.console import logger
+from bert_tf.encoder.attention import padding_bias
+from bert_tf.encoder.block import TransformerBlock
+from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.embeddings import Embeddings
+from bert_tf.encoder.frozen import freeze, frozen_layers
+from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
+from bert_tf.encoder.linear import Linear
+from bert_tf.errors import UserError
+
+INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+# An optional input, float [batch, seq_len, hidden]: it replaces the output of the embeddings, so
+# that gradients by it can be computed.
+EMBEDDED = "input_embeddings"
+LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
+    "padded": PaddedLayout,
+    "unpadded": UnpaddedLayout,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """The tokens of a batch after each block, flat: [tokens, hidden].
+
+    Attributes:
+        embeddings: [tokens, hidden] before the first block.
+        layers: [tokens, hidden] after each block, the last one last.
+        layout: where each token stands in its row.
+        intermediates: for each block a dict of what it computed on the way, such as
+            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
+    """
+
+    embeddings: tf.Tensor
+    layers: list[tf.Tensor]
+    layout: TokenLayout
+    intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
+
+    def select(self, positions: tf.Tensor) -> tf.Tensor:
+        """Last-layer vectors at int32 [batch, n] -> [batch * n, hidden]."""
+        return self.layout.select(self.layers[-1], positions)
+
+    def restore(self, layer: int = -1) -> tf.Tensor:
+        """One layer as [batch, seq_len, hidden], zero where the mask is 0."""
+        return self.layout.restore(self.layers[layer])
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Encoder(Extensible, keras.Model):
+    """Token ids -> a vector for each token and one for the sequence.
+
+    Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask`
+    (1 at tokens, 0 at padding) and `input_type_ids` (0 for the first text, 1 for the second).
+    Returns a dict, zero wherever the mask is 0:
+
+    - `sequence_output`: [batch, seq_len, hidden], the last block's output;
+    - `pooled_output`: [batch, hidden], tanh of a linear map of the first token (for left-to-right
+      models: of the last token, the only one that has seen the whole row);
+    - `encoder_outputs`: list of [batch, seq_len, hidden], one for each block, and one for the
+      BiLSTM if there is one.
+
+    `hidden` is `config.output_size`.
+
+    Another architecture is made of other layers. `embeddings` and `block` are called with the
+    configuration, a block also with its index, and `dtype`; what they return must have the `call`
+    of `Embeddings` and of `TransformerBlock`. A pre-norm stack normalizes in its last block.
+
+    Args:
+        config: the sizes. The ablations of the paper are classes of their own, in
+            `bert_tf.encoder.ablations`; `encoder_for` there chooses the class.
+        layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
+            static shapes (XLA, TPU). The numbers are the same but for the draws of dropout.
+        with_pooler: whether there is a `pooled_output`.
+        embeddings: makes the embedding layer.
+        block: makes a block. To save a model, register both with
+            `keras.saving.register_keras_serializable`.
+
+    Raises:
+        UserError: an unknown layout, or a configuration of another class.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        layout: str = "unpadded",
+        with_pooler: bool = True,
+        embeddings: Callable[..., keras.layers.Layer] = Embeddings,
+        block: Callable[..., keras.layers.Layer] = TransformerBlock,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", "encoder")
+        trainable = kwargs.pop("trainable", True)
+        super().__init__(**kwargs)
+        if layout not in LAYOUTS:
+            raise UserError(f"unknown layout {layout!r}; choose {' or '.join(LAYOUTS)}")
+        self._check_class(config)
+        self.config = config
+        self.layout = layout
+        self.factories = {"embeddings": embeddings, "block": block}
+        # Tokens between the blocks are multiplied by this: see `bert_tf.export.fused_norms`.
+        self.residual_scale = 1.0
+        # With a GPU present Keras compiles with XLA by itself, and would do so again for every
+        # new number of tokens.
+        self.supports_jit = layout == "padded"
+        self._make_layers()
+        self.pooler: Linear | None = None
+        if with_pooler:
+            self.pooler = Linear(
+                config.output_size,
+                "tanh",
+                config.initializer_range,
+                name="pooler",
+                dtype=self.dtype_policy,
+            )
+        self.build({name: (None, None) for name in INPUTS})
+        # Only now are there layers that it can be passed on to.
+        self.trainable = trainable
+
+    def _check_class(self, config: EncoderConfig) -> None:
+        """Raises UserError if an encoder of this class does not compute what `config` describes."""
+        if config.attention != "bidirectional" or config.bilstm:
+            raise UserError(
+                "an Encoder attends in both directions and has no BiLSTM; for attention: "
+                f"{config.attention}, bilstm: {str(config.bilstm).lower()} call encoder_for of "
+                "bert_tf.encoder.ablations"
+            )
+
+    def _make_layers(self) -> None:
+        """Makes the layers below the pooler."""
+        config, policy = self.config, {"dtype": self.dtype_policy}
+        make_block = self.factories["block"]
+        self.embeddings = self.factories["embeddings"](config, **policy)
+        self.blocks = [make_block(config, i, **policy) for i in range(config.num_hidden_layers)]
+
+    def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
+        """Creates all weights; their shapes depend on the configuration alone."""
+        self.embeddings.build((None,))
+        for block in self.blocks:
+            block.build((None, self.config.hidden_size))
+        self._build_pooler()
+
+    def _build_pooler(self) -> None:
+        if self.pooler is not None:
+            self.pooler.build((None, self.config.output_size))
+        self.built = True
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Keras's; see `call`."""
+        return super().__call__(ids_of(inputs), *args, **kwargs)
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> dict[str, Any]:
+        """See the class."""
+        encoded = self.encode(inputs, training=training)
+        encoder_outputs = [encoded.restore(index) for index in range(len(encoded.layers))]
+        outputs = {"sequence_output": encoder_outputs[-1], "encoder_outputs": encoder_outputs}
+        if self.pooler is not None:
+            mask = inputs["input_mask"]
+            outputs["pooled_output"] = self.pool(encoded.select(self.pooled_positions(mask)), mask)
+        return outputs
+
+    def encode(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        with_intermediates: bool = False,
+    ) -> Encoded:
+        """What `call` computes, left flat for a head that needs only some of the tokens."""
+        layout, embedded = self.embed(inputs, training)
+        bias = self.attention_bias(layout)
+        tokens, layers, intermediates = embedded, [], []
+        for block in self.blocks:
+            tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
+            layers.append(tokens)
+            if with_intermediates:
+                intermediates.append(of_block)
+        if self.residual_scale != 1.0:
+            embedded /= self.residual_scale
+            layers[:-1] = [layer / self.residual_scale for layer in layers[:-1]]
+        return Encoded(embedded, layers, layout, intermediates)
+
+    def encode_at(
+        self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """The last layer at some tokens. The last block computes nothing for the others.
+
+        Args:
+            inputs: as for `call`.
+            positions: int32 [batch, n].
+            training: whether dropout acts.
+
+        Returns:
+            [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
+        """
+        layout, tokens = self.embed(inputs, training)
+        bias = self.attention_bias(layout)
+        *blocks, last = self.blocks
+        for block in blocks:
+            tokens, _ = block(tokens, layout=layout, bias=bias, training=training)
+        bias = self.attention_bias(layout, positions)
+        tokens, _ = last(tokens, layout=layout, bias=bias, training=training, positions=positions)
+        real = layout.is_real(positions)[:, tf.newaxis]
+        return tf.where(real, tokens, tf.zeros([], tokens.dtype))
+
+    def embed(
+        self, inputs: Mapping[str, tf.Tensor], training: bool = False
+    ) -> tuple[TokenLayout, tf.Tensor]:
+        """The layout of a batch, and its tokens before the first block, [tokens, hidden]."""
+        word_ids, mask, type_ids = (tf.cast(inputs[name], tf.int32) for name in INPUTS)
+        self._check_length(word_ids)
+        layout = LAYOUTS[self.layout](mask)
+        if EMBEDDED in inputs:
+            return layout, layout.flatten(inputs[EMBEDDED])
+        positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
+        tokens = self.embeddings(
+            layout.flatten(word_ids),
+            layout.flatten(positions),
+            layout.flatten(type_ids),
+            training=training,
+        )
+        # This gives TensorFlow's optimizer one number of tokens. The sum of three embeddings has an
+        # unknown one for each of them, and the optimizer would not fuse the first LayerNorm.
+        return layout, tf.reshape(tokens, [-1, self.config.hidden_size])
+
+    def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
+        """What is added to attention scores: every query sees all real tokens of its row.
+
+        Args:
+            layout: of the batch.
+            positions: int32 [batch, n], the queries; None for all tokens.
+
+        Returns:
+            float32, broadcastable to [batch, heads, n or row_len, row_len].
+        """
+        return padding_bias(layout.key_mask)
+
+    def pooled(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """The `pooled_output` of `call` alone: [batch, hidden]."""
+        mask = inputs["input_mask"]
+        positions = self.pooled_positions(mask)
+        return self.pool(self.encode_at(inputs, positions, training=training), mask)
+
+    def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
+        """int32 [batch, 1 or 2]: the tokens that `pool` reads; here the first, as in the paper."""
+        return tf.zeros([tf.shape(input_mask)[0], 1], tf.int32)
+
+    def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+        """[batch, hidden] from the tokens at `pooled_positions`; 0 where a row's start is masked.
+
+        Args:
+            tokens: [batch * (1 or 2), hidden], of the last layer.
+            input_mask: int [batch, seq_len].
+        """
+        if self.pooler is None:
+            raise UserError("the encoder has no pooler; make it with with_pooler=True")
+        pooled = self.pooler(tokens)
+        # A batch without rows may come without columns too.
+        real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
+        return tf.where(real, pooled, tf.zeros([], pooled.dtype))
+
+    def towers(self) -> dict[str, "Encoder"]:
+        """The stacks of blocks, by the path of their weights: this one, unless it wraps others."""
+        return {self.name: self}
+
+    def _check_length(self, word_ids: tf.Tensor) -> None:
+        """Raises UserError when these are no rows, or rows longer than there are positions."""
+        if word_ids.shape.rank not in (None, 2):
+            raise UserError(
+                f"input_word_ids must be [batch, seq_len], not of shape {word_ids.shape}"
+            )
+        length, longest = word_ids.shape[1], self.config.max_position_embeddings
+        if length is not None and length > longest:
+            raise UserError(
+                f"sequences of {length} tokens do not fit {longest} positions; "
+                f"lower max_length to {longest} or raise max_position_embeddings"
+            )
+
+    @classmethod
+    def from_checkpoint(cls, path: str | os.PathLike | Checkpoint, **options: Any) -> Self:
+        """The encoder of a checkpoint; logs what was loaded.
+
+        Args:
+            path: a run folder, or a checkpoint of bert_tf, Hugging Face, google-research, Model
+                Garden or TF Hub, or "hf://org/name"; the format is detected. Or a checkpoint that
+                is open already.
+            **options: as for the constructor, such as layout or dtype.
+
+        Raises:
+            UserError: there is no checkpoint at `path`, or it is damaged.
+        """
+        checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
+        encoder = cls(checkpoint.encoder, **options)
+        logger.info(f"{checkpoint.folder}: {checkpoint.fill(encoder)}")
+        return encoder
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Raises UserError: a SavedModel of an encoder is made of its checkpoint."""
+        raise UserError(
+            "export a checkpoint of the encoder with bert-tf export CHECKPOINT --out DIR --kind "
+            "embedding (strings to vectors) or --kind hub (preprocessor and encoder for TF Hub)"
+        )
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of `sequence_output`, which `summary` shows where the encoder is a layer."""
+        return (None, None, self.config.output_size)
+
+    def copied(self, **changes: Any) -> "Encoder":
+        """An encoder of the same class with new weights.
+
+        Args:
+            **changes: arguments of the constructor that differ, such as `dtype`.
+        """
+        options: dict[str, Any] = {
+            "layout": self.layout,
+            "with_pooler": self.pooler is not None,
+            "dtype": self.dtype_policy,
+            "name": self.name,
+            **self.factories,
+        }
+        return type(self)(self.config, **options | changes)
+
+    def get_config(self) -> dict[str, Any]:
+        """Plain data from which `from_config` builds the same encoder."""
+        return (
+            super().get_config()
+            | {name: _registered_name(each) for name, each in self.factories.items()}
+            | {
+                "config": self.config.to_dict(),
+                "layout": self.layout,
+                "with_pooler": self.pooler is not None,
+                "frozen": frozen_layers(self),
+            }
+        )
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        """The encoder that `get_config` described, with new weights."""
+        fields = dict(config)
+        frozen = fields.pop("frozen", ())
+        for name in ("embeddings", "block"):
+            if name in fields:
+                fields[name] = _registered(fields[name], custom_objects)
+        encoder = cls(EncoderConfig(**fields.pop("config")), **fields)
+        freeze(encoder, frozen)
+        return encoder
+
+
+def _registered_name(factory: Any) -> str:
+    name = keras.saving.get_registered_name(factory)
+    if keras.saving.get_registered_object(name) is not factory:
+        raise UserError(
+            f"register {factory.__name__} with keras.saving.register_keras_serializable to save "
+            "an encoder that it makes layers of"
+        )
+    return name
+
+
+def _registered(name: str, custom_objects: Any) -> Any:
+    factory = keras.saving.get_registered_object(name, custom_objects)
+    if factory is None:
+        raise UserError(f"{name} makes layers of the encoder; import its module before loading")
+    return factory
+
+
+def ids_of(inputs: Any) -> dict[str, Any]:
+    """The inputs of a model as whole numbers.
+
+    Keras would round ids that come as floating-point numbers to the precision that it computes in.
+
+    Raises:
+        UserError: they are no dict, or one of `INPUTS` is missing.
+    """
+    if not isinstance(inputs, Mapping):
+        raise UserError(
+            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor gives it, not a "
+            f"{type(inputs).__name__}"
+        )
+    missing = [name for name in INPUTS if name not in inputs]
+    if missing:
+        raise UserError(f"there is no {missing[0]}; a model takes {', '.join(INPUTS)}")
+    return {name: value if name == EMBEDDED else _whole(value) for name, value in inputs.items()}
+
+
+def _whole(value: Any) -> Any:
+    kind = keras.backend.standardize_dtype(getattr(value, "dtype", "int32"))
+    return value if "int" in kind else keras.ops.cast(value, "int32")

@@ -1,1 +1,0 @@
-"""Keras layers of BERT, working on tokens laid flat as [tokens, hidden]."""
