@@ -25,7 +25,7 @@ tokenizer: {vocab: vocab.txt}
 model:
   {hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, max_position_embeddings: 16,
    initializer_range: 0.2, hidden_dropout_prob: 0.0, attention_probs_dropout_prob: 0.0}
-train: {epochs: 80, batch_size: 20, max_length: 16, learning_rate: 1.0e-2, seed: 1}
+train: {epochs: 80, batch_size: 10, max_length: 16, learning_rate: 5.0e-3, seed: 1}
 """
 # What a user writes, with nothing imported but bert_tf.
 ASK = """
