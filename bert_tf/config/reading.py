@@ -1,21 +1,19 @@
 """Reading a configuration from a YAML file."""
 
-import dataclasses
 import os
-import typing
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
+
+from pydantic import ValidationError
 
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
+from bert_tf.config.refusals import refusal
 from bert_tf.config.run import PRETRAINING, FinetuningRun, PretrainingRun, RunConfig
-from bert_tf.config.typed import build, fit
+from bert_tf.config.train import NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
-
-# Keys of `train` that a process has one value of.
-_NOT_SEARCHED = ("deterministic", "strategy", "tpu")
 
 
 def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -35,18 +33,10 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     kind = _kind(tree)
-    tree, lists = _without_lists(tree)
-    config = build(kind, tree)
-    hints = typing.get_type_hints(type(config.train), include_extras=True)
-    search = {}
-    for key, values in lists.items():
-        keys = ("train", key)
-        place = tree.place(keys)
-        search[key] = tuple(fit(value, hints[key], keys, place) for value in values)
-        for number, value in enumerate(search[key]):
-            if value in search[key][:number]:
-                raise UserError(f"{place}: train.{key} has {as_written(value)} twice; remove one")
-    return dataclasses.replace(config, search=search)
+    try:
+        return _with_search(kind, tree)
+    except ValidationError as error:
+        raise refusal(error, kind, tree) from None
 
 
 @overload
@@ -75,33 +65,49 @@ def load_for(
     return config
 
 
+def kinds() -> dict[str, type[RunConfig]]:
+    """The class of each task that has runs, families of other packages included."""
+    families = {family.name: family.config for family in registry.families() if family.config}
+    return {PRETRAINING: PretrainingRun, **families}
+
+
 def _kind(tree: Tree) -> type[RunConfig]:
     """The class of the task that a file names."""
-    task = tree.values.get("task")
-    if task == PRETRAINING:
-        return PretrainingRun
-    known = {family.name: family.config for family in registry.families() if family.config}
+    task, known = tree.values.get("task"), kinds()
     if isinstance(task, str) and task in known:
         return known[task]
     given = "is missing" if task is None else f"{str(task)[:40]!r} is not known"
-    names = ", ".join((PRETRAINING, *known))
-    raise UserError(f"{tree.place(('task',))}: the key task {given}; it is one of {names}")
+    raise UserError(
+        f"{tree.place(('task',))}: the key task {given}; it is one of {', '.join(known)}"
+    )
 
 
-def _without_lists(tree: Tree) -> tuple[Tree, dict[str, list]]:
-    """The tree with the first value of every list under `train`, and these lists."""
+def _with_search(kind: type[RunConfig], tree: Tree) -> RunConfig:
+    """The configuration with the first value of every list under `train`, and all as its search."""
     train = tree.values.get("train")
-    if not isinstance(train, dict):
-        return tree, {}
-    lists = {key: value for key, value in train.items() if isinstance(value, list)}
+    train = train if isinstance(train, dict) else {}
+    lists = {key: values for key, values in train.items() if isinstance(values, list)}
     for key, values in lists.items():
         place = tree.place(("train", key))
         if not values:
             raise UserError(f"{place}: train.{key} is an empty list")
-        if key in _NOT_SEARCHED:
+        if key in NOT_SEARCHED:
             raise UserError(
                 f"{place}: train.{key} is a list, but all runs of a search have the same; take one "
                 "value"
             )
+
+    def checked(chosen: dict[str, Any]) -> RunConfig:
+        return kind.model_validate(tree.values | ({"train": train | chosen} if chosen else {}))
+
     firsts = {key: values[0] for key, values in lists.items()}
-    return Tree(tree.values | {"train": train | firsts}, tree.places), lists
+    config, search = checked(firsts), {}
+    for key, values in lists.items():
+        search[key] = tuple(getattr(checked(firsts | {key: each}).train, key) for each in values)
+        for number, value in enumerate(search[key]):
+            if value in search[key][:number]:
+                place = tree.place(("train", key))
+                raise UserError(f"{place}: train.{key} has {as_written(value)} twice; remove one")
+    config = config.searching(search)
+    config.trials()  # refuses values that do not go together
+    return config
