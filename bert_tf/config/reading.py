@@ -1,8 +1,9 @@
 """Reading a configuration from a YAML file."""
 
+import itertools
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from pydantic import ValidationError
 
@@ -33,10 +34,18 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     kind = _kind(tree)
+    lists, singles = _lists(tree), [tree.values]
+    if lists:
+        singles = [
+            tree.values | {"train": tree.values["train"] | dict(zip(lists, each, strict=True))}
+            for each in itertools.product(*lists.values())
+        ]
     try:
-        return _with_search(kind, tree)
+        trials = [kind.model_validate(values) for values in singles]
     except ValidationError as error:
         raise refusal(error, kind, tree) from None
+    search = {key: dict.fromkeys(getattr(trial.train, key) for trial in trials) for key in lists}
+    return trials[0].searching({key: tuple(values) for key, values in search.items()})
 
 
 @overload
@@ -82,32 +91,20 @@ def _kind(tree: Tree) -> type[RunConfig]:
     )
 
 
-def _with_search(kind: type[RunConfig], tree: Tree) -> RunConfig:
-    """The configuration with the first value of every list under `train`, and all as its search."""
+def _lists(tree: Tree) -> dict[str, list]:
+    """The keys of `train` that are lists."""
     train = tree.values.get("train")
-    train = train if isinstance(train, dict) else {}
-    lists = {key: values for key, values in train.items() if isinstance(values, list)}
+    items = train.items() if isinstance(train, dict) else ()
+    lists = {key: values for key, values in items if isinstance(values, list)}
     for key, values in lists.items():
-        place = tree.place(("train", key))
+        name = f"{tree.place(('train', key))}: train.{key}"
         if not values:
-            raise UserError(f"{place}: train.{key} is an empty list")
+            raise UserError(f"{name} is an empty list")
         if key in NOT_SEARCHED:
             raise UserError(
-                f"{place}: train.{key} is a list, but all runs of a search have the same; take one "
-                "value"
+                f"{name} is a list, but all runs of a search have the same; take one value"
             )
-
-    def checked(chosen: dict[str, Any]) -> RunConfig:
-        return kind.model_validate(tree.values | ({"train": train | chosen} if chosen else {}))
-
-    firsts = {key: values[0] for key, values in lists.items()}
-    config, search = checked(firsts), {}
-    for key, values in lists.items():
-        search[key] = tuple(getattr(checked(firsts | {key: each}).train, key) for each in values)
-        for number, value in enumerate(search[key]):
-            if value in search[key][:number]:
-                place = tree.place(("train", key))
-                raise UserError(f"{place}: train.{key} has {as_written(value)} twice; remove one")
-    config = config.searching(search)
-    config.trials()  # refuses values that do not go together
-    return config
+        for number, value in enumerate(values):
+            if value in values[:number]:
+                raise UserError(f"{name} has {as_written(value)} twice; remove one")
+    return lists

@@ -39,13 +39,11 @@ def refusal(error: ValidationError, section: type[Section], tree: Tree) -> UserE
         nearest = ".".join(_nearest(keys, list(_valid_keys(section))))
         return UserError(f"{place}: unknown key {name!r}; the nearest valid key is {nearest}")
     if first["type"] == "missing":
-        missing = ".".join(map(str, first["loc"]))
-        return UserError(f"{place}: missing key {missing}; add it")
+        return UserError(f"{place}: missing key {'.'.join(map(str, first['loc']))}; add it")
     if "error" in first.get("ctx", {}):  # a rule on several keys
         return UserError(f"{place}: {first['ctx']['error']}")
-    ways = [each for each in errors if _keys_in(tree.values, each["loc"])[:2] == keys[:2]]
-    deepest = max(len(each["loc"]) for each in ways)
-    ways = [each for each in ways if len(each["loc"]) == deepest]
+    ways = [each for each in errors if each["loc"][:2] == first["loc"][:2]]
+    ways = [each for each in ways if len(each["loc"]) == max(len(e["loc"]) for e in ways)]
     name = ".".join(_keys_in(tree.values, ways[0]["loc"]))[:_SHOWN]
     expected = " or ".join(dict.fromkeys(map(_expected, ways))).replace(" or must be ", " or ")
     got = json.dumps(ways[0]["input"], ensure_ascii=False)

@@ -58,15 +58,12 @@ class RunConfig(Section):
         """A search as the single runs it is made of, the last key changing fastest.
 
         A configuration without a search is its own only trial.
-
-        Raises:
-            pydantic.ValidationError: values of a combination do not go together.
         """
         trains = [
-            dict(self.train) | dict(zip(self.search, values, strict=True))
+            self.train.model_copy(update=dict(zip(self.search, values, strict=True)))
             for values in itertools.product(*self.search.values())
         ]
-        return [self.model_validate(dict(self) | {"train": train}) for train in trains]
+        return [self.model_copy(update={"train": train}).searching({}) for train in trains]
 
     def to_yaml(self) -> str:
         """The configuration with every default written out; `load` makes the same of it."""

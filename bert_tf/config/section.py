@@ -2,16 +2,10 @@
 
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+import pydantic
 
 
-class Section(BaseModel):
+class Section(pydantic.BaseModel):
     """A section of a file. Its fields are the keys; the text below a field describes it.
 
     It is immutable, knows no other keys, and converts no value but a whole number to a float and a
@@ -21,7 +15,7 @@ class Section(BaseModel):
         pydantic.ValidationError: an unknown or missing key, or a value that does not fit.
     """
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         extra="forbid",
         frozen=True,
         strict=True,
@@ -33,7 +27,7 @@ class Section(BaseModel):
         """Whether a key has its default."""
         return getattr(self, key) == type(self).model_fields[key].default
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _of_yaml(cls, values: Any) -> Any:
         if values is None:  # `train:` with nothing below it
@@ -42,8 +36,8 @@ class Section(BaseModel):
             return values
         return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
-    @model_serializer(mode="wrap")
-    def _without_nulls(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    @pydantic.model_serializer(mode="wrap")
+    def _without_nulls(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Keys that are null by default are left out, and sections of nothing else."""
         fields = type(self).model_fields
         return {
