@@ -14,7 +14,7 @@ from bert_tf import config
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
-from bert_tf.io.atomic import atomic_path
+from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.quiet import prepare_to_serve
 
 
@@ -195,6 +195,17 @@ def report(arguments: argparse.Namespace) -> None:
     from bert_tf.report import report as write
 
     write(arguments.runs, arguments.out)
+
+
+def schema(arguments: argparse.Namespace) -> None:
+    """Prints the JSON Schema of configurations, or writes it."""
+    from bert_tf.config.schema import schema as of_files
+
+    text = json.dumps(of_files(), indent=2, ensure_ascii=False) + "\n"
+    if arguments.out is None:
+        print(text, end="")
+    else:
+        write_text(arguments.out, text)
 
 
 def inspect(arguments: argparse.Namespace) -> None:

@@ -79,6 +79,7 @@ def _parser() -> Parser:
     _add_convert(subparsers)
     _add_report(subparsers)
     _add_inspect(subparsers)
+    _add_schema(subparsers)
     return parser
 
 
@@ -407,6 +408,17 @@ def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
         default=300,
         help="how many rows of the dev data to show (%(default)s)",
     )
+
+
+def _add_schema(subparsers: argparse._SubParsersAction) -> None:
+    parser = _command(
+        subparsers,
+        commands.schema,
+        "schema",
+        "print a JSON Schema of configurations, by which editors complete and check them",
+        "  bert-tf schema\n  bert-tf schema --out bert_tf.schema.json",
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to write (standard output)")
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:

@@ -6,10 +6,12 @@ Task families extend `FinetuningData`.
 run_squad.py.
 """
 
-import dataclasses
+from typing import Self
 
-from bert_tf.config.kinds import Count, FilePath, Share
-from bert_tf.errors import UserError
+from pydantic import model_validator
+
+from bert_tf.config.kinds import Count, FilePath, FilePaths, Share
+from bert_tf.config.section import Section
 
 # TFDS, and what `bert-tf pretrain-data` made of it, which the same file may go on to read.
 _WITH_SPLITS = ("tfds", "token_shards", "tfrecord")
@@ -25,88 +27,100 @@ _OF_EXAMPLES = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class PretrainingData:
+class PretrainingData(Section):
     """Text to pre-train on, and what is to be predicted of it."""
 
-    # A folder, a file, a glob, or a list of these; with format tfds a name, such as
-    # wikipedia/20230601.en.
-    path: FilePath | tuple[FilePath, ...]
-    # How the text is written: sentence_per_line, document_per_file, jsonl, wikitext or tfds (see
-    # `bert_tf.data.corpora.corpus`); or token_shards or tfrecord, what `bert-tf pretrain-data` made
-    # of it.
+    path: FilePath | FilePaths
+    """A folder, a file, a glob, or a list of these; with format tfds a name, such as
+    wikipedia/20230601.en.
+    """
     format: str
-    # Part of a TFDS data set, in its own notation, such as train[:10%].
+    """How the text is written: sentence_per_line, document_per_file, jsonl, wikitext or tfds (see
+    `bert_tf.data.corpora.corpus`); or token_shards or tfrecord, what `bert-tf pretrain-data` made
+    of it.
+    """
     split: str = "train"
-    # Share of the documents held out to evaluate on; 0 holds out none. Of token_shards and tfrecord
-    # both keys are those with which they were written, whatever is said here.
+    """Part of a TFDS data set, in its own notation, such as train[:10%]. Of token_shards and
+    tfrecord it is that with which they were written.
+    """
     dev_fraction: Share = 0.05
-    # Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
-    # folder or glob `path`, if any.
-    dev_path: FilePath | tuple[FilePath, ...] | None = None
-    # Share of the tokens to predict (paper, section 3.1). If model.attention goes one way, every
-    # token is predicted and none is masked. This key and the other masking keys, inherited from
-    # the model to compare with, then have no effect.
+    """Share of the documents held out to evaluate on; 0 holds out none. Of token_shards and
+    tfrecord it is that with which they were written, whatever is said here.
+    """
+    dev_path: FilePath | FilePaths | None = None
+    """Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
+    folder or glob `path`, if any.
+    """
     masked_lm_prob: Share = 0.15
-    # Most predictions in a sequence; null is the number that masked_lm_prob gives at full length.
-    # The reference's 20 is that number for 128 tokens; other lengths need a change by hand.
+    """Share of the tokens to predict (paper, section 3.1). If model.attention goes one way, every
+    token is predicted and none is masked. This key and the other masking keys, inherited from the
+    model to compare with, then have no effect.
+    """
     max_predictions_per_seq: Count | None = None
-    # Share of the tokens to predict that [MASK] replaces, and share that a random token replaces.
-    # The rest stay as they are (paper, section 3.1).
+    """Most predictions in a sequence; null is the number that masked_lm_prob gives at full length.
+    The reference's 20 is that number for 128 tokens; other lengths need a change by hand.
+    """
     mask_share: Share = 0.8
+    """Share of the tokens to predict that [MASK] replaces (paper, section 3.1)."""
     random_share: Share = 0.1
-    # Share of the sequences that are shorter, so that the model knows short texts in fine-tuning.
+    """Share of the tokens to predict that a random token replaces. The rest stay as they are."""
     short_seq_prob: Share = 0.1
-    # Predict whether the second segment follows the first (paper, section 3.1).
+    """Share of the sequences that are shorter, so that fine-tuning finds short texts known."""
     next_sentence: bool = True
-    # Without next_sentence: fill sequences to the end with the next document's sentences, after a
-    # [SEP] (FULL-SENTENCES of RoBERTa, section 4.2); false begins a new sequence for every document
-    # (its DOC-SENTENCES).
+    """Predict whether the second segment follows the first (paper, section 3.1)."""
     cross_documents: bool = True
-    # Mask all pieces of a word or none. Off, as in the paper.
+    """Without next_sentence: fill sequences to the end with the next document's sentences, after a
+    [SEP] (FULL-SENTENCES of RoBERTa, section 4.2); false begins a new sequence for every document
+    (its DOC-SENTENCES).
+    """
     whole_word_masking: bool = False
-    # How many times `bert-tf pretrain-data --tfrecords` makes examples of each document, with other
-    # pairs and masks (the reference's).
+    """Mask all pieces of a word or none. Off, as in the paper."""
     dupe_factor: Count = 10
+    """How many times `bert-tf pretrain-data --tfrecords` makes examples of each document, with
+    other pairs and masks (the reference's).
+    """
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _keys_go_together(self) -> Self:
         if self.mask_share + self.random_share > 1:
-            raise UserError(
+            raise ValueError(
                 f"data.mask_share {self.mask_share} and data.random_share {self.random_share} are "
                 "more than 1 together; lower one"
             )
-        if self.split != PretrainingData.split and self.format not in _WITH_SPLITS:
-            raise UserError(
+        if not self.is_default("split") and self.format not in _WITH_SPLITS:
+            raise ValueError(
                 f"data.split is for data.format tfds, but that is {self.format}; remove data.split"
             )
         if self.format != "tfrecord":
             if self.dev_path is not None:
-                raise UserError(
+                raise ValueError(
                     f"data.dev_path is for data.format tfrecord, but that is {self.format}; remove "
                     "data.dev_path"
                 )
             if self.next_sentence and not self.cross_documents:
-                raise UserError(
+                raise ValueError(
                     "data.cross_documents is for data.next_sentence false; set that, or remove "
                     "data.cross_documents"
                 )
-            return
+            return self
         for key in _OF_EXAMPLES:
-            if getattr(self, key) != getattr(PretrainingData, key):
-                raise UserError(f"data.{key} was chosen when the records were written; remove it")
+            if not self.is_default(key):
+                raise ValueError(f"data.{key} was chosen when the records were written; remove it")
+        return self
 
 
-@dataclasses.dataclass(frozen=True)
-class FinetuningData:
+class FinetuningData(Section):
     """Labelled files of one task, in one folder."""
 
-    # The folder; with format tfds, a name such as glue/mnli.
     path: FilePath
-    # The format of the files; each task family says which formats it reads.
+    """The folder; with format tfds, a name such as glue/mnli."""
     format: str
-    # Names of the files in the folder; null is the format's own, such as train.tsv.
+    """The format of the files; each task family says which formats it reads."""
     train: str | None = None
+    """The training file's name in the folder; null is the format's own, such as train.tsv."""
     dev: str | None = None
+    """The file to evaluate on; null is the format's own."""
     test: str | None = None
-    # Use only so many rows from the start of the training file; null uses all.
+    """The file to predict for; null is the format's own, if it is there."""
     train_rows: Count | None = None
+    """Use only so many rows from the start of the training file; null uses all."""

@@ -1,13 +1,36 @@
 """The kinds of values that keys have."""
 
+import glob
+import os
+from pathlib import Path
 from typing import Annotated
 
-from bert_tf.config.typed import PATH, Above, AtLeast, Between
+from pydantic import BeforeValidator, Field
+
+from bert_tf.config.yaml_files import Text
 
 # What a configuration calls a precision -> Keras's dtype policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
-FilePath = Annotated[str, PATH]
-Count = Annotated[int, AtLeast(1)]
-Share = Annotated[float, Between(0, 1)]
-Positive = Annotated[float, Above(0)]
+
+def _found(path: object) -> object:
+    """A path of a file, made absolute if it exists in the file's folder or in the current one."""
+    if not (isinstance(path, Text) and path):
+        return path
+    expanded = os.path.expanduser(path)
+    for start in (path.folder, Path.cwd()):
+        place = os.path.abspath(start / expanded)
+        # A TensorFlow checkpoint is named by what its files begin with.
+        named = os.path.exists(place) or os.path.exists(f"{place}.index")
+        if named or glob.has_magic(expanded) and glob.glob(place, recursive=True):
+            return place
+    return expanded
+
+
+FilePath = Annotated[str, Field(min_length=1), BeforeValidator(_found)]
+"""A path, a glob or a name."""
+FilePaths = Annotated[tuple[FilePath, ...], Field(min_length=1)]
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]

@@ -1,21 +1,21 @@
 """The sections `tokenizer`, `model` and `init`: what is trained, and from where."""
 
-import dataclasses
 from typing import Literal
 
 from bert_tf.config.kinds import Count, FilePath, Positive, Share
+from bert_tf.config.section import Section
 from bert_tf.errors import UserError
 
 
-@dataclasses.dataclass(frozen=True)
-class TokenizerConfig:
+class TokenizerConfig(Section):
     """How text becomes tokens. What is null is as the checkpoint at `init.checkpoint` has it."""
 
-    # The vocabulary, one piece per line.
     vocab: FilePath | None = None
-    # Uncased models, the better ones for English, see text lower-cased and without accents. Where
-    # neither this key nor a checkpoint says, a vocabulary with a capital letter is a cased one.
+    """The vocabulary, one piece per line."""
     lower_case: bool | None = None
+    """Uncased models, the better ones for English, see text lower-cased and without accents. Where
+    neither this key nor a checkpoint says, a vocabulary with a capital letter is a cased one.
+    """
 
     @property
     def settled_lower_case(self) -> bool:
@@ -29,41 +29,54 @@ class TokenizerConfig:
         return self.lower_case
 
 
-@dataclasses.dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Section):
     """The sizes of a published model or of your own; null takes the preset's value.
 
     The names are those of bert_config.json; `bert_tf.EncoderConfig` says what they mean. The size
     of the vocabulary is not among them: the vocabulary file decides it.
     """
 
-    # For example bert-base-uncased, bert-mini-uncased.
     preset: str | None = None
+    """A published model's sizes, such as bert-base-uncased or bert-mini-uncased."""
     hidden_size: Count | None = None
+    """Width of the encoder."""
     num_hidden_layers: Count | None = None
+    """Blocks of the encoder."""
     num_attention_heads: Count | None = None
+    """Attention heads of each block."""
     intermediate_size: Count | None = None
+    """Width inside the feed-forward layers; without a preset four times hidden_size."""
     hidden_act: Literal["gelu", "gelu_new"] | None = None
+    """gelu, or gelu_new, its approximation by tanh."""
     hidden_dropout_prob: Share | None = None
+    """Dropout after embeddings, attention and feed-forward layers."""
     attention_probs_dropout_prob: Share | None = None
+    """Dropout of the attention's probabilities."""
     max_position_embeddings: Count | None = None
+    """Longest sequence."""
     type_vocab_size: Count | None = None
+    """Kinds of segments."""
     initializer_range: Positive | None = None
+    """Standard deviation of initial weights."""
     layer_norm_eps: Positive | None = None
+    """Added to the variance in LayerNorm."""
     attention: Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None = (
         None
     )
+    """Which tokens a token sees: all, those before it, or those after it; side_by_side is one
+    encoder of each direction.
+    """
     bilstm: bool | None = None
+    """Put a BiLSTM on top of the encoder (paper, table 5)."""
 
     def changes(self) -> dict[str, object]:
         """The sizes that are given, to be laid over those of the preset."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(ModelConfig)}
-        return {k: v for k, v in values.items() if k != "preset" and v is not None}
+        sizes = ModelConfig.model_fields.keys() - {"preset"}
+        return self.model_dump(include=set(sizes), exclude_none=True)
 
 
-@dataclasses.dataclass(frozen=True)
-class InitConfig:
+class InitConfig(Section):
     """What the weights start from."""
 
-    # A run folder, a checkpoint of any format or hf://org/name; null starts from random weights.
     checkpoint: FilePath | None = None
+    """A run folder, a checkpoint of any format or hf://org/name; null: random weights."""

@@ -1,21 +1,20 @@
 """Reading a configuration from a YAML file."""
 
-import dataclasses
+import itertools
 import os
-import typing
 from collections.abc import Sequence
 from typing import Literal, overload
 
+from pydantic import ValidationError
+
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
+from bert_tf.config.refusals import refusal
 from bert_tf.config.run import PRETRAINING, FinetuningRun, PretrainingRun, RunConfig
-from bert_tf.config.typed import build, fit
+from bert_tf.config.train import NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
-
-# Keys of `train` that a process has one value of.
-_NOT_SEARCHED = ("deterministic", "strategy", "tpu")
 
 
 def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -35,18 +34,18 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     for setting in overrides:
         tree = yaml_files.read_setting(setting).over(tree)
     kind = _kind(tree)
-    tree, lists = _without_lists(tree)
-    config = build(kind, tree)
-    hints = typing.get_type_hints(type(config.train), include_extras=True)
-    search = {}
-    for key, values in lists.items():
-        keys = ("train", key)
-        place = tree.place(keys)
-        search[key] = tuple(fit(value, hints[key], keys, place) for value in values)
-        for number, value in enumerate(search[key]):
-            if value in search[key][:number]:
-                raise UserError(f"{place}: train.{key} has {as_written(value)} twice; remove one")
-    return dataclasses.replace(config, search=search)
+    lists, singles = _lists(tree), [tree.values]
+    if lists:
+        singles = [
+            tree.values | {"train": tree.values["train"] | dict(zip(lists, each, strict=True))}
+            for each in itertools.product(*lists.values())
+        ]
+    try:
+        trials = [kind.model_validate(values) for values in singles]
+    except ValidationError as error:
+        raise refusal(error, kind, tree) from None
+    search = {key: dict.fromkeys(getattr(trial.train, key) for trial in trials) for key in lists}
+    return trials[0].searching({key: tuple(values) for key, values in search.items()})
 
 
 @overload
@@ -75,33 +74,37 @@ def load_for(
     return config
 
 
+def kinds() -> dict[str, type[RunConfig]]:
+    """The class of each task that has runs, families of other packages included."""
+    families = {family.name: family.config for family in registry.families() if family.config}
+    return {PRETRAINING: PretrainingRun, **families}
+
+
 def _kind(tree: Tree) -> type[RunConfig]:
     """The class of the task that a file names."""
-    task = tree.values.get("task")
-    if task == PRETRAINING:
-        return PretrainingRun
-    known = {family.name: family.config for family in registry.families() if family.config}
+    task, known = tree.values.get("task"), kinds()
     if isinstance(task, str) and task in known:
         return known[task]
     given = "is missing" if task is None else f"{str(task)[:40]!r} is not known"
-    names = ", ".join((PRETRAINING, *known))
-    raise UserError(f"{tree.place(('task',))}: the key task {given}; it is one of {names}")
+    raise UserError(
+        f"{tree.place(('task',))}: the key task {given}; it is one of {', '.join(known)}"
+    )
 
 
-def _without_lists(tree: Tree) -> tuple[Tree, dict[str, list]]:
-    """The tree with the first value of every list under `train`, and these lists."""
+def _lists(tree: Tree) -> dict[str, list]:
+    """The keys of `train` that are lists."""
     train = tree.values.get("train")
-    if not isinstance(train, dict):
-        return tree, {}
-    lists = {key: value for key, value in train.items() if isinstance(value, list)}
+    items = train.items() if isinstance(train, dict) else ()
+    lists = {key: values for key, values in items if isinstance(values, list)}
     for key, values in lists.items():
-        place = tree.place(("train", key))
+        name = f"{tree.place(('train', key))}: train.{key}"
         if not values:
-            raise UserError(f"{place}: train.{key} is an empty list")
-        if key in _NOT_SEARCHED:
+            raise UserError(f"{name} is an empty list")
+        if key in NOT_SEARCHED:
             raise UserError(
-                f"{place}: train.{key} is a list, but all runs of a search have the same; take one "
-                "value"
+                f"{name} is a list, but all runs of a search have the same; take one value"
             )
-    firsts = {key: values[0] for key, values in lists.items()}
-    return Tree(tree.values | {"train": train | firsts}, tree.places), lists
+        for number, value in enumerate(values):
+            if value in values[:number]:
+                raise UserError(f"{name} has {as_written(value)} twice; remove one")
+    return lists

@@ -21,25 +21,23 @@ Keys = tuple[str, ...]
 """A key with those of the sections it is in, from the outside: ("train", "seed")."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where a key was set: `file:line` or `--set …`, and the folder its paths start from."""
+class Text(str):
+    """A text of a file or of the command line, with the folder that its paths start from."""
 
-    text: str
     folder: Path
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """Nested dictionaries, and for every key where it was set; the key () is the whole file."""
+    """Nested dictionaries, and for every key where it was set: `file:line` or `--set …`.
+
+    The key () is the whole file.
+    """
 
     values: dict
-    places: dict[Keys, Place]
+    places: dict[Keys, str]
 
-    def place(self, keys: Keys) -> Place:
+    def place(self, keys: Keys) -> str:
         """Where `keys` was set, or something in it, or else the nearest section around it."""
         if keys in self.places:
             return self.places[keys]
@@ -71,8 +69,8 @@ def read_setting(setting: str) -> Tree:
     keys = tuple(name.split("."))
     if not equals or not all(keys):
         raise UserError(f"--set {setting}: give a key and a value, as in --set train.seed=1")
-    place = Place(f"--set {setting}", Path.cwd())
-    value, _ = _parse(text, str(place), with_line=False)
+    place = f"--set {setting}"
+    value, _ = _parse(text, place, Path.cwd(), with_line=False)
     for key in reversed(keys[1:]):
         value = {key: value}
     values = {keys[0]: value}
@@ -88,6 +86,7 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader with the plain values of YAML 1.2 and nothing that unfolds or hides."""
 
     yaml_implicit_resolvers: dict = {}
+    folder: Path
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node:
         event = self.peek_event()
@@ -148,34 +147,45 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
+def _construct_text(loader: _Loader, node: yaml.ScalarNode) -> Text:
+    text = Text(loader.construct_scalar(node))
+    text.folder = loader.folder
+    if "\0" in text:
+        raise _error(node, "a text cannot hold the character NUL")
+    return text
+
+
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:str", _construct_text)
 
 
 def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
     if path.resolve() in inheriting:
         raise UserError(f"{path}: inherits from itself; change its base")
-    values, node = _parse(read_text(path, "configuration file"), str(path))
+    values, node = _parse(read_text(path, "configuration file"), str(path), path.parent)
     if values is None:
         values = {}
     if not isinstance(values, dict):
         raise UserError(f"{path}: must hold keys and values, as in `task: classification`")
-    places: dict[Keys, Place] = {(): Place(str(path), path.parent)}
-    for keys, line in _lines(node):
-        places[keys] = Place(f"{path}:{line}", path.parent)
+    places: dict[Keys, str] = {(): str(path)}
+    places |= {keys: f"{path}:{line}" for keys, line in _lines(node)}
     if "base" not in values:
         return Tree(values, places)
     base = values.pop("base")
     place = places.pop(("base",))
-    if not isinstance(base, str) or "\0" in base:
+    if not isinstance(base, str):
         raise UserError(f"{place}: base must be the path of another configuration file")
     return Tree(values, places).over(_read(path.parent / base, (*inheriting, path.resolve())))
 
 
-def _parse(text: str, where: str, with_line: bool = True) -> tuple[object, yaml.Node | None]:
+def _parse(
+    text: str, where: str, folder: Path, with_line: bool = True
+) -> tuple[object, yaml.Node | None]:
     """The value that `text` holds, None if nothing, and PyYAML's node for it, which knows lines."""
     line = None
     try:
         loader = _Loader(text)
+        loader.folder = folder
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except yaml.MarkedYAMLError as error:

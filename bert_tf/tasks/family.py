@@ -50,7 +50,7 @@ class TaskFamily:
         title: names it for people.
         model: a `TaskModel`, what users make, train, ask and export.
         pictures: the `Pictures` of the page that `bert-tf inspect` writes.
-        config: the configuration of its runs, a dataclass that extends `FinetuningRun`, with
+        config: the configuration of its runs, a class that extends `FinetuningRun`, with
             `task: Literal[name]`; None where it cannot be fine-tuned from YAML, and so with the
             next two.
         task: a `Task`, which reads the files of a run and writes its predictions.

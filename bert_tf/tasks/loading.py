@@ -15,7 +15,6 @@ from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config import RunConfig
-from bert_tf.config.typed import plain
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.ablations import encoder_for
@@ -316,7 +315,7 @@ def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
     file = run / of_run.METRICS_FILE
     is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
     metrics = read_json(file) if is_last else None
-    return Origin(str(path), config.task, plain(config), metrics)
+    return Origin(str(path), config.task, config.model_dump(mode="json"), metrics)
 
 
 def trained_with(run: Path) -> RunConfig:

@@ -55,6 +55,8 @@ class Network(Protocol):
     def __getattr__(self, name: str) -> Any: ...
 
 
+# Rows in one step of a fine-tuning, as in its configuration.
+_BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
 # The seed that TensorFlow reports where none was set.
 _NO_SEED = 87654321
 
@@ -578,7 +580,7 @@ class TaskModel(EncoderModel):
             rows = self.rows(given)
             self.learn_from(rows)
             examples = self.examples(rows, given.weights, self._weights_by_number(class_weight))
-            batch_size = min(batch_size or FinetuningTrain.batch_size, len(examples.lengths))
+            batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
             steps = steps_per_epoch or len(examples.lengths) // batch_size
             first = (self._epochs_drawn + initial_epoch) * steps
             batches = self._batches(examples, batch_size, seed, first, shuffle)
@@ -769,7 +771,7 @@ class TaskModel(EncoderModel):
         steps = max(steps, 1)
         recipe = FinetuningTrain(steps=steps)
         if learning_rate is not None:
-            recipe = FinetuningTrain(steps=steps, learning_rate=learning_rate)
+            recipe = recipe.model_copy(update={"learning_rate": learning_rate})
         with self._scope():
             self.compile(optimizer=make_optimizer(recipe, steps))
         self._compiled_by_fit = True

@@ -141,9 +141,9 @@ def _open_parts(
     predictions = config.data.max_predictions_per_seq
     if predictions is not None:
         predictions = round(predictions * settings.long_length / settings.max_length)
-    longer = dataclasses.replace(config.data, max_predictions_per_seq=predictions)
+    longer = config.data.model_copy(update={"max_predictions_per_seq": predictions})
     long_data = open_data(
-        dataclasses.replace(config, data=longer),
+        config.model_copy(update={"data": longer}),
         run.tokens,
         tokenizer,
         attention,

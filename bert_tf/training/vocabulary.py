@@ -1,6 +1,5 @@
 """The vocabulary and the casing of a run, where its configuration leaves them to its checkpoint."""
 
-import dataclasses
 from typing import TypeVar
 
 from bert_tf.checkpoints import reading
@@ -18,8 +17,8 @@ def with_casing_of(before: RunConfig, config: Kind) -> Kind:
     if config.tokenizer.lower_case is not None:
         return config
     decided = before.tokenizer.lower_case
-    tokenizer = dataclasses.replace(config.tokenizer, lower_case=decided)
-    return dataclasses.replace(config, tokenizer=tokenizer)
+    tokenizer = config.tokenizer.model_copy(update={"lower_case": decided})
+    return config.model_copy(update={"tokenizer": tokenizer})
 
 
 def settle(config: Kind) -> tuple[Kind, str]:
@@ -48,5 +47,5 @@ def settle(config: Kind) -> tuple[Kind, str]:
             vocabulary = file_text(pieces)
     if lower_case is None:
         lower_case = is_lower_case(vocabulary.split())
-    tokenizer = dataclasses.replace(choice, lower_case=lower_case)
-    return dataclasses.replace(config, tokenizer=tokenizer), vocabulary
+    tokenizer = choice.model_copy(update={"lower_case": lower_case})
+    return config.model_copy(update={"tokenizer": tokenizer}), vocabulary

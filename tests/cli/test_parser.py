@@ -35,6 +35,7 @@ COMMANDS = [
     "convert",
     "report",
     "inspect",
+    "schema",
 ]
 
 

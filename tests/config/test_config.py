@@ -1,9 +1,9 @@
 """The configuration: typed, checked key by key, inherited, searched and written back."""
 
-import dataclasses
 import os
 
 import pytest
+from pydantic import ValidationError
 
 from bert_tf import config
 from bert_tf.errors import UserError
@@ -66,7 +66,7 @@ def test_a_number_without_a_point_is_a_number(load):
 
 
 def test_the_configuration_cannot_be_changed(load):
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(ValidationError, match="frozen"):
         load().train.seed = 1
 
 
@@ -134,35 +134,32 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("train.batch_size=32x", "must be a whole number of at least 1, got the text '32x'"),
-        ("train.batch_size=3.5", "must be a whole number of at least 1, got 3.5"),
-        ("train.batch_size=true", "must be a whole number of at least 1, got true"),
-        ("train.batch_size=0", "must be a whole number of at least 1, got 0"),
-        ("train.batch_size=null", "must be a whole number of at least 1, got null"),
-        ("train.seed=-1", "must be a whole number from 0 to 2147483647, got -1"),
-        ("train.learning_rate=0", "must be a number above 0, got 0"),
-        ("train.learning_rate=.inf", "must be a number above 0, got inf"),
-        ("train.learning_rate=.nan", "must be a number above 0, got nan"),
-        ("train.weight_decay=-1e-3", "must be a number of at least 0, got -0.001"),
-        ("train.warmup_fraction=1.5", "must be a number from 0 to 1, got 1.5"),
-        ("train.warmup_fraction=1" + 400 * "0", "must be a number from 0 to 1, got 1000"),
-        ("train.precision=no", "must be float32 or bfloat16, got the text 'no'"),
-        ("train.gradient_clip=no", "must be a number above 0 or null, got the text 'no'"),
-        ("data.format=7", "must be a text, got 7"),
-        ("data.path=", "must be a path, got null"),
-        ("data.path=[a, b]", "must be a path, got the list ['a', 'b']"),
-        ("data.text_columns=text", "must be a list, each a text or null, got the text 'text'"),
-        (
-            "data.class_weights=even",
-            "must be balanced or a section of names, each with a number above",
-        ),
-        ("data.class_weights={a: 0}", "above 0 or null, got the section {'a': 0}"),
-        ("data.class_weights={}", "above 0 or null, got the section {}"),
-        ("tokenizer.vocab={a: b}", "must be a path or null, got the section {'a': 'b'}"),
-        ('tokenizer.vocab="a\\0b"', r"must be a path or null, got the text 'a\x00b'"),
-        ('data.train="a\\0"', r"must be a text or null, got the text 'a\x00'"),
+        ("train.batch_size=32x", 'must be a valid integer, got "32x"'),
+        ("train.batch_size=3.5", "must be a valid integer, got 3.5"),
+        ("train.batch_size=true", "must be a valid integer, got true"),
+        ("train.batch_size=0", "must be greater than or equal to 1, got 0"),
+        ("train.batch_size=null", "must be a valid integer, got null"),
+        ("train.seed=-1", "must be greater than or equal to 0, got -1"),
+        ("train.learning_rate=0", "must be greater than 0, got 0"),
+        ("train.learning_rate=.inf", "must be a finite number, got Infinity"),
+        ("train.learning_rate=.nan", "must be a finite number, got NaN"),
+        ("train.weight_decay=-1e-3", "must be greater than or equal to 0, got -0.001"),
+        ("train.warmup_fraction=1.5", "must be less than or equal to 1, got 1.5"),
+        ("train.warmup_fraction=1" + 400 * "0", "must be a valid number, got 1000"),
+        ("train.precision=no", "must be 'float32' or 'bfloat16', got \"no\""),
+        ("train.gradient_clip=no", 'must be a valid number, got "no"'),
+        ("data.format=7", "must be a valid string, got 7"),
+        ("data.path=", "must be a valid string, got null"),
+        ("data.path=[a, b]", 'must be a valid string, got ["a", "b"]'),
+        ("data.text_columns=text", 'must be a list, got "text"'),
+        ("data.text_columns=[a, b, c]", "must have at most 2 items, got"),
+        ("data.text_columns=[]", "must not be empty, got []"),
+        ("data.class_weights=even", "must be 'balanced' or a section, got \"even\""),
+        ("data.class_weights.a=0", "must be greater than 0, got 0"),
+        ("data.class_weights={}", "must not be empty, got {}"),
+        ("tokenizer.vocab={a: b}", 'must be a valid string, got {"a": "b"}'),
         ("train=3", "train must be a section, got 3"),
-        ("train=[1]", "train must be a section, got the list [1]"),
+        ("train=[1]", "train must be a section, got [1]"),
         ("task=classifcation", "key task 'classifcation' is not known; it is one of pretraining, "),
         ("task=[a]", "key task \"['a']\" is not known"),
     ],
@@ -177,9 +174,9 @@ def test_a_value_of_another_type_or_range_is_told_with_what_is_expected(load, se
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("data.next_sentence=no", "must be true or false, got the text 'no'"),
-        ("data.path=", "must be a path or a list, each a path, got null"),
-        ("data.path=[a, 3]", "must be a path or a list, each a path, got the list ['a', 3]"),
+        ("data.next_sentence=no", 'must be true or false, got "no"'),
+        ("data.path=", "must be a valid string or a list, got null"),
+        ("data.path=[a, 3]", "data.path.1 must be a valid string, got 3"),
         ("data.label_column=a", "unknown key 'data.label_column'"),
         ("train.early_stopping=1", "unknown key 'train.early_stopping'"),
     ],
@@ -191,14 +188,14 @@ def test_the_keys_of_one_task_are_not_those_of_another(load, setting, told):
 def test_a_value_that_does_not_fit_names_file_and_line(load):
     message = error(load, text=MINIMAL.replace("epochs: 3", "epochs: three"))
 
-    assert "run.yaml:10: train.epochs must be a number above 0 or null, got the text" in message
+    assert 'run.yaml:10: train.epochs must be a valid number, got "three"' in message
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("task: classification", "run.yaml: the key task is missing; it is one of pretraining, "),
-        ("  format: tsv", "run.yaml:2: missing key data.format: a text"),
+        ("  format: tsv", "run.yaml:2: missing key data.format; add it"),
         ("  epochs: 3", "run.yaml:9: train needs either train.steps or train.epochs"),
         (
             "  vocab: vocab.txt",
@@ -217,7 +214,6 @@ def test_a_missing_key_is_told_with_its_section(load, line, told):
         (["train.epochs=null"], "needs either train.steps or train.epochs, but neither is set"),
         (["model.preset=null", "model.hidden_size=8"], "which model? set model.preset"),
         (["train.accumulation_steps=5"], "train.batch_size 32 is not a multiple of train.accum"),
-        (["data.text_columns=[a, b, c]"], "names 3 columns; name one or two"),
         (["train.tpu=a"], "train.tpu is for train.strategy tpu, but that is one_device; change it"),
         (["train.bias_correction=true", "train.optimizer=lamb"], "is for train.optimizer adamw"),
     ],
@@ -369,8 +365,8 @@ def test_a_configuration_without_lists_is_its_own_only_trial(load):
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("train.seed=[1, x]", "train.seed must be a whole number from 0 to 2147483647, got the te"),
-        ("train.seed=[[1]]", "got the list [1]"),
+        ("train.seed=[1, x]", 'train.seed must be a valid integer, got "x"'),
+        ("train.seed=[[1]]", "train.seed must be a valid integer, got [1]"),
         ("train.seed=[]", "train.seed is an empty list"),
         ("train.sede=[1, 2]", "the nearest valid key is train.seed"),
         ("train.steps=[1, 2]", "but both are set"),
@@ -379,6 +375,7 @@ def test_a_configuration_without_lists_is_its_own_only_trial(load):
         ("train.eval_steps=[null, 5, null]", "train.eval_steps has null twice; remove one"),
         ("train.strategy=[one_device, mirrored]", "train.strategy is a list, but all runs of a"),
         ("train.tpu=[a]", "train.tpu is a list, but all runs of a search have the same; take one"),
+        ("train.accumulation_steps=[1, 5]", "train.batch_size 32 is not a multiple of train.accu"),
         ("train.deterministic=[true, false]", "train.deterministic is a list, but all runs of a"),
     ],
 )

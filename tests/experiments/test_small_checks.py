@@ -88,8 +88,8 @@ def begun(job):
     folder = job.makes.parent
     folder.mkdir(parents=True)
     config = job.config()
-    tokenizer = dataclasses.replace(config.tokenizer, lower_case=True)
-    config = dataclasses.replace(config, tokenizer=tokenizer)
+    tokenizer = config.tokenizer.model_copy(update={"lower_case": True})
+    config = config.model_copy(update={"tokenizer": tokenizer})
     (folder / "config.yaml").write_text(config.to_yaml())
     return folder
 

@@ -303,8 +303,8 @@ def test_different_models_have_lines_of_their_own(tmp_path):
         place = tmp_path / f"{name}_{'random' if checkpoint is None else 'started'}"
         run = finished(place, loaded, metrics, layers=layers)
         found = RunFacts.read(run.path)
-        init = dataclasses.replace(found.config.init, checkpoint=checkpoint)
-        return dataclasses.replace(found, config=dataclasses.replace(found.config, init=init))
+        init = found.config.init.model_copy(update={"checkpoint": checkpoint})
+        return dataclasses.replace(found, config=found.config.model_copy(update={"init": init}))
 
     two = [facts("cola", None), facts("rte", None, layers=1)]
     starts = [facts("cola", "a/step-1"), facts("rte", "b/step-1")]

@@ -81,6 +81,12 @@ def command(environment, *arguments) -> str:
     return done.stdout
 
 
+def test_its_keys_are_in_the_schema(environment):
+    schema = json.loads(command(environment, "schema"))
+    keys = schema["$defs"]["StarRatingData"]["properties"]
+    assert keys["most_stars"]["description"] == "The most stars that a review can have."
+
+
 def test_it_is_fine_tuned_from_yaml_and_evaluated(run, environment):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["accuracy"] > 0.9 and metrics["mean_absolute_error"] < 0.1

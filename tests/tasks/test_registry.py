@@ -1,6 +1,5 @@
 """A family is whole and the only one of its name, or it is refused in one sentence."""
 
-import dataclasses
 import importlib.metadata
 from typing import Literal
 
@@ -14,7 +13,6 @@ from bert_tf.tasks.regression.model import TextRegressor
 from tests.tasks.refusals import refusal
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TinyRun(FinetuningRun):
     task: Literal["tiny"]
     data: FinetuningData

@@ -528,8 +528,8 @@ def test_what_another_process_has_begun_stays_as_it_is(make_training):
     run = make_training().run
     run.tokens.mkdir()
     before = (run.path / "config.yaml").read_text()
-    train = dataclasses.replace(run.config.train, seed=run.config.train.seed + 1)
-    other = dataclasses.replace(run.config, train=train)
+    train = run.config.train.model_copy(update={"seed": run.config.train.seed + 1})
+    other = run.config.model_copy(update={"train": train})
     with (
         RunFolder.in_use(run.path),
         pytest.raises(UserError, match="another process is working on"),

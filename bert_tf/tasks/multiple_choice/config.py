@@ -1,13 +1,11 @@
 """What a run of multiple choice may configure."""
 
-import dataclasses
 from typing import Literal
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
 
 
-@dataclasses.dataclass(frozen=True)
 class MultipleChoiceData(FinetuningData):
     """Contexts with several endings: see `bert_tf.tasks.multiple_choice`.
 
@@ -17,7 +15,6 @@ class MultipleChoiceData(FinetuningData):
     """
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceRun(FinetuningRun):
     """Which of several endings fits."""
 

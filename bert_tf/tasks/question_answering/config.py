@@ -1,15 +1,14 @@
 """What a run of question answering may configure."""
 
-import dataclasses
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count, FilePath
+from bert_tf.config.kinds import Count, FilePaths
 from bert_tf.config.run import FinetuningRun
-from bert_tf.errors import UserError
 
 
-@dataclasses.dataclass(frozen=True)
 class QuestionAnsweringData(FinetuningData):
     """Questions with contexts that hold their answers: see `bert_tf.tasks.question_answering`.
 
@@ -17,31 +16,33 @@ class QuestionAnsweringData(FinetuningData):
     dev-v1.1.json, or those of v2.0 where questions may be `unanswerable`.
     """
 
-    # Some contexts hold no answer, and the model may say so (SQuAD 2.0).
     unanswerable: bool = False
-    # More training files in SQuAD's form, such as TriviaQA's (paper, section 4.2).
-    extra_train: tuple[FilePath, ...] | None = None
-    # A long context is cut into windows that start so many pieces apart (the reference's).
+    """Some contexts hold no answer, and the model may say so (SQuAD 2.0)."""
+    extra_train: FilePaths | None = None
+    """More training files in SQuAD's form, such as TriviaQA's (paper, section 4.2)."""
     stride: Count = 128
-    # Pieces to keep of a question (the reference's).
+    """A long context is cut into windows that start so many pieces apart (the reference's)."""
     max_question_length: Count = 64
-    # How many of the best answers are returned with their probabilities, and most pieces of an
-    # answer (the reference's).
+    """Pieces to keep of a question (the reference's)."""
     n_best: Count = 20
+    """How many of the best answers are returned with their probabilities (the reference's)."""
     max_answer_length: Count = 30
-    # Answer nothing where the score of no answer is more than this above that of the best answer;
-    # null: what gives the best F1 on the dev data.
+    """Most pieces of an answer (the reference's)."""
     null_threshold: float | None = None
+    """Answer nothing where the score of no answer is more than this above that of the best answer;
+    null: what gives the best F1 on the dev data.
+    """
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _threshold_has_a_use(self) -> Self:
         if self.null_threshold is not None and not self.unanswerable:
-            raise UserError(
+            raise ValueError(
                 "data.null_threshold is for data.unanswerable true; set that, or remove "
                 "data.null_threshold"
             )
+        return self
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnsweringRun(FinetuningRun):
     """The part of a context that answers a question."""
 

@@ -1,13 +1,11 @@
 """What a run of regression may configure."""
 
-import dataclasses
 from typing import Literal
 
 from bert_tf.config.run import FinetuningRun
 from bert_tf.tasks.texts.config import TextData
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionRun(FinetuningRun):
     """A number for a text or a pair of texts."""
 

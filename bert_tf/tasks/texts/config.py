@@ -1,12 +1,13 @@
 """The section `data` of the tasks on one text or two."""
 
-import dataclasses
+from typing import Annotated
+
+from pydantic import Field
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.errors import UserError
+from bert_tf.config.kinds import Names
 
 
-@dataclasses.dataclass(frozen=True)
 class TextData(FinetuningData):
     """One text or two with a label: see `bert_tf.tasks.classification` and `.regression`.
 
@@ -16,13 +17,7 @@ class TextData(FinetuningData):
     the format's ending; TFDS's splits are train and validation.
     """
 
-    # Columns of one text, or of a first and a second one. Null: the column text, or what GLUE has.
-    text_columns: tuple[str, ...] | None = None
-    # Column of what is to be predicted; GLUE has its own.
+    text_columns: Annotated[Names, Field(max_length=2)] | None = None
+    """Columns of one text, or of a first and a second one. Null: text, or what GLUE has."""
     label_column: str = "label"
-
-    def __post_init__(self) -> None:
-        if self.text_columns is not None and len(self.text_columns) > 2:
-            raise UserError(
-                f"data.text_columns names {len(self.text_columns)} columns; name one or two"
-            )
+    """Column of what is to be predicted; GLUE has its own."""

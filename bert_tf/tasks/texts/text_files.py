@@ -30,9 +30,8 @@ def text_columns(data: TextData) -> tuple[str, ...]:
     task = glue_task(data)
     if not task:
         return data.text_columns or ("text",)
-    defaults = {"text_columns": None, "label_column": TextData.label_column}
-    for key, default in defaults.items():
-        if getattr(data, key) != default:
+    for key in ("text_columns", "label_column"):
+        if not data.is_default(key):
             raise UserError(f"data.{key} is not for {task}, whose columns are known; remove it")
     return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
 

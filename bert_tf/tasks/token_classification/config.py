@@ -1,14 +1,13 @@
 """What a run of token classification may configure."""
 
-import dataclasses
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.kinds import Count
 from bert_tf.config.model import ModelConfig
 from bert_tf.config.run import FinetuningRun
-from bert_tf.config.train import FinetuningTrain
-from bert_tf.errors import UserError
 
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 Features = Literal[
@@ -21,25 +20,26 @@ Features = Literal[
 ]
 
 
-@dataclasses.dataclass(frozen=True)
 class TaggerModel(ModelConfig):
-    """The same, and what tags the words."""
+    """Sizes as `ModelConfig` has them, and what tags the words."""
 
-    # Null fine-tunes the encoder. Else it is frozen, and a BiLSTM of two layers reads these of its
-    # activations (paper, section 5.3, table 7).
     features: Features | None = None
-    # Width of the BiLSTM in each direction (the paper's).
+    """Null fine-tunes the encoder. Else it is frozen, and a BiLSTM of two layers reads these of its
+    activations (paper, section 5.3, table 7).
+    """
     lstm_units: Count = 768
+    """Width of the BiLSTM in each direction (the paper's)."""
 
-    def __post_init__(self) -> None:
-        if self.features is None and self.lstm_units != TaggerModel.lstm_units:
-            raise UserError(
+    @model_validator(mode="after")
+    def _units_have_a_use(self) -> Self:
+        if self.features is None and not self.is_default("lstm_units"):
+            raise ValueError(
                 "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, "
                 "or remove model.lstm_units"
             )
+        return self
 
 
-@dataclasses.dataclass(frozen=True)
 class TokenClassificationData(FinetuningData):
     """Words with tags: see `bert_tf.tasks.token_classification`.
 
@@ -48,21 +48,24 @@ class TokenClassificationData(FinetuningData):
     them, and a test split only if it is named. A test file may be one column of words alone.
     """
 
-    # Columns of the words and of the tags, counted from 0; -1 is the last, -2 the one before.
     word_column: int = 0
+    """Column of the words, counted from 0; -1 is the last, -2 the one before."""
     tag_column: int = -1
-    # Take a tag that continues no entity for the beginning of one, as conlleval does; false refuses
-    # a file with tags that break its scheme.
+    """Column of the tags, counted likewise."""
     lenient_tags: bool = False
-    # Read whole documents, as -DOCSTART- lines mark them: a word sees the sentences around its own,
-    # as many as train.max_length has room for (the paper's "maximal document context").
+    """Take a tag that continues no entity for the beginning of one, as conlleval does; false
+    refuses a file with tags that break its scheme.
+    """
     document_context: bool = False
-    # What is too long is cut into windows that start so many pieces apart; null is half of
-    # train.max_length.
+    """Read whole documents, as -DOCSTART- lines mark them: a word sees the sentences around its
+    own, as many as train.max_length has room for (the paper's "maximal document context").
+    """
     stride: Count | None = None
+    """What is too long is cut into windows that start so many pieces apart; null is half of
+    train.max_length.
+    """
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenClassificationRun(FinetuningRun):
     """A tag for each word."""
 
@@ -70,11 +73,12 @@ class TokenClassificationRun(FinetuningRun):
     data: TokenClassificationData
     model: TaggerModel = TaggerModel()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @model_validator(mode="after")
+    def _frozen_has_no_layers_to_train(self) -> Self:
         for key in ("frozen_layers", "layer_decay"):
-            if self.model.features and getattr(self.train, key) != getattr(FinetuningTrain, key):
-                raise UserError(
+            if self.model.features and not self.train.is_default(key):
+                raise ValueError(
                     f"train.{key} is for fine-tuning, but model.features freezes the encoder; "
                     f"remove train.{key}"
                 )
+        return self

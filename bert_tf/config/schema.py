@@ -1,0 +1,50 @@
+"""The JSON Schema of the YAML files, by which editors complete and check them."""
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from bert_tf.config.reading import kinds
+
+_TASK = "The kind of task; it decides which keys the sections have."
+_BASE = "Another file to begin with; the keys of this one stand over it."
+
+
+class _OfFile(GenerateJsonSchema):
+    """The schema of a model without titles of the keys, which would only repeat their names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """A JSON Schema, draft 2020-12, of a file of any task, registered families included.
+
+    The key `task` decides which other keys there are. A file without it may have the keys of any
+    task. No key is required, as a file may be the base of another, or have one.
+    """
+    runs = kinds()
+    refs, whole = models_json_schema(
+        [(kind, "validation") for kind in runs.values()],
+        title="A run of bert_tf",
+        schema_generator=_OfFile,
+    )
+    of_task = {task: refs[kind, "validation"] for task, kind in runs.items()}
+    base = {"type": "string", "description": _BASE}
+    for definition in whole["$defs"].values():
+        definition.pop("required", None)
+        definition["type"] = ["object", "null"]  # `train:` with nothing below it
+        if "task" in definition["properties"]:
+            definition["properties"]["base"] = base
+    cases = [
+        {"if": {"required": ["task"], "properties": {"task": {"const": task}}}, "then": ref}
+        for task, ref in of_task.items()
+    ]
+    other = {"if": {"not": {"required": ["task"]}}, "then": {"anyOf": [*of_task.values()]}}
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        **whole,
+        "type": "object",
+        "properties": {"task": {"enum": [*runs], "description": _TASK}, "base": base},
+        "allOf": [*cases, other],
+    }
