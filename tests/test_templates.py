@@ -24,6 +24,17 @@ def test_no_template_leaves_escaping_out(path):
     assert not re.search(r"\|\s*safe\b|autoescape|Markup", path.read_text())
 
 
+def test_nothing_in_python_is_declared_to_be_markup():
+    for path in ROOT.glob("bert_tf/**/*.py"):
+        assert not re.search(r"Markup\([^)]", path.read_text()), path
+
+
+@pytest.mark.parametrize("name", ["viewer.js", "page.css"])
+def test_what_pages_include_has_no_signs_of_templates(name):
+    path = ROOT / "bert_tf" / "inspecting" / name
+    assert TEMPLATES.get_template(f"bert_tf/inspecting/{name}").render() == path.read_text()
+
+
 def test_a_missing_value_is_an_error():
     with pytest.raises(jinja2.UndefinedError):
         TEMPLATES.from_string("{{ nothing }}").render()

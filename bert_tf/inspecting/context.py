@@ -5,11 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.inspecting.markup import Html, tag
 from bert_tf.text import QuestionWindows
-
-# Probabilities from which on there are bars, and numbers; and the height of 1 in pixels.
-_DRAWN, _WRITTEN, _TALL = 0.005, 0.05, 34
 
 
 class SpanShares(NamedTuple):
@@ -72,35 +68,38 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return powers / powers.sum()
 
 
-def context_picture(context: bytes, shares: SpanShares, answer: tuple[int, int]) -> Html:
-    """The context with two bars under each word, blue for the start and orange for the end.
+class Word(NamedTuple):
+    """A word of a context, as its picture shows it.
+
+    Attributes:
+        before: what stands between it and the word before.
+        text: the word.
+        start, end: how likely an answer starts and ends there.
+        is_answer: whether it is part of the answer.
+    """
+
+    before: str
+    text: str
+    start: float
+    end: float
+    is_answer: bool
+
+
+def words_of(context: bytes, shares: SpanShares, answer: tuple[int, int]) -> tuple[list[Word], str]:
+    """The words of a context, and what stands after the last one.
 
     Args:
         context: its UTF-8.
         shares: of its words.
         answer: byte range of the answer; (-1, -1) where there is none.
     """
-    parts: list[str] = []
-    shown = 0
+
+    def text(first: int, last: int | None = None) -> str:
+        return context[first:last].decode("utf-8", "replace")
+
+    words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
-        # What has no bars stays plain text, in which lines break as they should.
-        two = [_bar("start", start), _bar("end", end)] if max(start, end) >= _DRAWN else []
-        kinds = ["answer"] * (answer[0] <= first and last <= answer[1]) + ["barred"] * bool(two)
-        parts += [
-            context[shown:first].decode("utf-8", "replace"),
-            tag(
-                "span",
-                context[first:last].decode("utf-8", "replace"),
-                *([tag("span", *two, class_="spans")] if two else []),
-                class_=" ".join(kinds),
-                title=f"start {start:.2%}, end {end:.2%}",
-            ),
-        ]
+        is_answer = answer[0] <= first and last <= answer[1]
+        words.append(Word(text(shown, first), text(first, last), start, end, is_answer))
         shown = last
-    return tag("p", *parts, context[shown:].decode("utf-8", "replace"), class_="context")
-
-
-def _bar(kind: str, share: float) -> Html:
-    written = f"{share:.0%}" if share >= _WRITTEN else ""
-    bar = tag("i", style=f"height:{share * _TALL:.1f}px")
-    return tag("span", bar, tag("small", written), class_=kind)
+    return words, text(shown)
