@@ -75,8 +75,8 @@ def score(value: float) -> Markup:
     return _TEMPLATE.score(value)
 
 
-def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]]) -> Markup:
-    """A table with a name and numbers in each row; None is a dash."""
+def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> Markup:
+    """A table with a name and numbers in each row; NaN is a dash."""
     return _TEMPLATE.table(head, rows)
 
 

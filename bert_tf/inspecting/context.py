@@ -68,38 +68,24 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return powers / powers.sum()
 
 
-class Word(NamedTuple):
-    """A word of a context, as its picture shows it.
-
-    Attributes:
-        before: what stands between it and the word before.
-        text: the word.
-        start, end: how likely an answer starts and ends there.
-        is_answer: whether it is part of the answer.
-    """
-
-    before: str
-    text: str
-    start: float
-    end: float
-    is_answer: bool
-
-
-def words_of(context: bytes, shares: SpanShares, answer: tuple[int, int]) -> tuple[list[Word], str]:
-    """The words of a context, and what stands after the last one.
+def words_of(
+    context: bytes, shares: SpanShares, answer: tuple[int, int]
+) -> tuple[list[tuple[str, str, float, float, bool]], str]:
+    """What stands before each word of a context, the word, its shares, and whether it is answer.
 
     Args:
         context: its UTF-8.
         shares: of its words.
         answer: byte range of the answer; (-1, -1) where there is none.
+
+    Returns:
+        This for each word, and what stands after the last one.
     """
-
-    def text(first: int, last: int | None = None) -> str:
-        return context[first:last].decode("utf-8", "replace")
-
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
-        is_answer = answer[0] <= first and last <= answer[1]
-        words.append(Word(text(shown, first), text(first, last), start, end, is_answer))
+        before, word = (
+            part.decode("utf-8", "replace") for part in (context[shown:first], context[first:last])
+        )
+        words.append((before, word, start, end, answer[0] <= first and last <= answer[1]))
         shown = last
-    return words, text(shown)
+    return words, context[shown:].decode("utf-8", "replace")

@@ -66,7 +66,7 @@ def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
 
 def projection(
     vectors: np.ndarray,
-    told: Sequence[str],
+    titles: Sequence[str],
     colours: Sequence[str],
     legend: Sequence[tuple[str, str]],
     marks: Sequence[Mark],
@@ -79,8 +79,8 @@ def projection(
     first, second = (f"component ({share:.1%} of the variance)" for share in plane.shares)
     axes = (f"first {first}", f"second {second}")
     placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
-    titles = [shortened(each) for each in told]
-    picture = charts.scatter(plane.places(vectors), titles, colours, axes, placed, legend)
+    shown = [shortened(each) for each in titles]
+    picture = charts.scatter(plane.places(vectors), shown, colours, axes, placed, legend)
     rings = " Rings are of the texts above." if marks else ""
     return [Section("Embeddings", picture, f"{note}{rings}")]
 

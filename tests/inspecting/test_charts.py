@@ -10,6 +10,7 @@ from bert_tf.inspecting.attention import AttentionMaps
 from bert_tf.inspecting.calibration import Calibration
 from bert_tf.inspecting.importance import Importances
 from bert_tf.inspecting.looks import Look, Section, SeenInput
+from bert_tf.tasks.multi_label_classification.pictures import _by_class
 from bert_tf.templates import TEMPLATES, macros
 
 EVIL = "\"'></title></script></svg><img src=x onerror=alert(1)>{{ 7 * 7 }}"
@@ -43,7 +44,7 @@ def scatter():
 
 PICTURES = {
     "bars": lambda: charts.bars(TWO, [0.9, 0.1], EVIL),
-    "table": lambda: charts.table(TWO, [(EVIL, (1, 0.5, None))]),
+    "table": lambda: charts.table(TWO, [(EVIL, (1, 0.5, np.nan))]),
     "confusions": lambda: charts.confusion_table(TWO, np.array([[3, 1], [0, 0]])),
     "scatter": scatter,
     "context": lambda: macros("bert_tf/tasks/question_answering/answer.html").answer(
@@ -87,9 +88,17 @@ def test_the_greatest_probability_is_bold():
 
 
 def test_missing_numbers_are_a_dash():
-    picture = charts.table(("label", "rows", "F1"), [("a", (3, None)), ("b", (np.int64(4), 0.5))])
+    picture = charts.table(("label", "rows", "F1"), [("a", (3, np.nan)), ("b", (np.int64(4), 0.5))])
     cells = picture.replace("\n", "")
     assert "<td>3</td><td>–</td>" in cells and "<td>4</td><td>0.500</td>" in cells
+
+
+def test_a_label_that_never_occurs_has_no_shares():
+    given, found = np.array([[1, 0], [1, 0]]) > 0, np.array([[1, 0], [0, 0]]) > 0
+    picture = _by_class(("a", "b"), given, found).picture.replace("\n", "")
+    cells = "<td>2</td><td>1</td><td>1.000</td><td>0.500</td><td>0.667</td>"
+    assert cells in picture
+    assert "<td>0</td><td>0</td><td>–</td><td>–</td><td>–</td>" in picture
 
 
 def test_a_frame_places_numbers_and_round_ticks():

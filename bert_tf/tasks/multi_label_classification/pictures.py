@@ -45,16 +45,10 @@ class MultiLabelPictures(TextPictures):
 
 def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> Section:
     """How well each label is found, bool [rows, classes] both."""
-    rows = []
-    for i, name in enumerate(names):
-        right = int((given[:, i] & predicted[:, i]).sum())
-        there, found = int(given[:, i].sum()), int(predicted[:, i].sum())
-        shares = (
-            right / found if found else None,
-            right / there if there else None,
-            2 * right / (there + found) if there + found else None,
-        )
-        rows.append((name, (there, found, *shares)))
+    there, found, right = (each.sum(axis=0) for each in (given, predicted, given & predicted))
+    with np.errstate(invalid="ignore"):  # a label that never occurs
+        shares = right / found, right / there, 2 * right / (there + found)
+    numbers = zip(there, found, *shares, strict=True)
     heading = ("label", "rows", "predicted", "precision", "recall", "F1")
     note = f"{len(given)} rows; each label is given where its probability reaches its threshold."
-    return Section("Labels", charts.table(heading, rows), note)
+    return Section("Labels", charts.table(heading, [*zip(names, numbers, strict=True)]), note)
