@@ -113,5 +113,5 @@ def test_calibration_draws_the_bins_that_are_filled():
     found = Calibration.of(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
     picture = charts.reliability(found)
     assert picture.count("<rect") == 4
-    assert "2 predictions: 95.0% sure, 50.0% right" in picture
+    assert "<title>2 predictions: 95.0% sure, 50.0% right</title>" in picture
     assert "of 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note
