@@ -1,5 +1,7 @@
 """`bert-tf inspect`: one page that shows what a model looks at, and how far it can be believed."""
 
+import base64
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +10,13 @@ from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.given import check_rows
-from bert_tf.inspecting.looks import Look, Mark
-from bert_tf.inspecting.markup import Html, tag
-from bert_tf.inspecting.page import page, section
+from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject
 from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
 from bert_tf.tasks.task_model import TaskModel
+from bert_tf.templates import TEMPLATES
 
 _PAGE = "inspect.html"
 
@@ -61,8 +62,16 @@ def inspect(
             looks.append(pictures.look(row))
             progress.update(len(looks), line=True)
     marks = [mark for look in looks for mark in look.marks]
-    title = Path(path).resolve().name
-    write_text(out, page(title, [_intro(subject)], looks, _dev(pictures, dev_rows, marks)))
+    about_dev, sections = _dev(pictures, dev_rows, marks)
+    page = TEMPLATES.get_template("bert_tf/inspecting/page.html").render(
+        title=Path(path).resolve().name,
+        intro=_intro(subject),
+        looks=looks,
+        about_dev=about_dev,
+        sections=sections,
+        script_sha256=_script_sha256(),
+    )
+    write_text(out, page)
     logger.info(f"{out}: open it in a browser")
     return out
 
@@ -87,17 +96,22 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
     return Path(out)
 
 
-def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> list[Html]:
-    """What there is about the dev data, or why there is nothing."""
+def _script_sha256() -> str:
+    """The script that alone may run on the page, as its Content-Security-Policy names it."""
+    script = TEMPLATES.get_template("bert_tf/inspecting/viewer.js").render()
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, list[Section]]:
+    """What is said of the dev data, "" where there are none, and the sections about them."""
     subject = pictures.subject
     if subject.task is None:
-        return [section(part) for part in pictures.among_texts(marks)]
-    heading = tag("h2", "On the dev data")
+        return "", pictures.among_texts(marks)
     try:
-        parts = [section(part) for part in pictures.dev(rows, marks)]
+        sections = pictures.dev(rows, marks)
     except UserError as error:
-        return [heading, tag("p", f"Left out, since the dev data cannot be read: {error}")]
-    return [heading, tag("p", f"At most {rows} rows of {subject.dev_path()}."), *parts]
+        return f"Left out, since the dev data cannot be read: {error}", []
+    return f"At most {rows} rows of {subject.dev_path()}.", sections
 
 
 def _intro(subject: Subject) -> str:

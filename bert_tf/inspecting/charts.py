@@ -1,31 +1,83 @@
-"""Charts and tables of the page, from numbers alone."""
+"""Charts and tables of the page, from numbers alone; what they look like is in charts.html."""
 
+import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
-from bert_tf.inspecting.calibration import Calibration, Confusions
-from bert_tf.inspecting.frame import Frame, line
-from bert_tf.inspecting.markup import Html, figures, table, tag
+from bert_tf.inspecting.calibration import Calibration
+from bert_tf.templates import macros
 
+_TEMPLATE = macros("bert_tf/inspecting/charts.html")
 # Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
-BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
-_WIDTH, _HEIGHT, _SIDE = 620, 400, 300
+_BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
+_ABOUT_TICKS = 5
 
 
-def bars(names: Sequence[str], shares: Sequence[float]) -> Html:
+class Frame(NamedTuple):
+    """A rectangle for points of two numbers.
+
+    Attributes:
+        low, high: float [2], the numbers at its corners.
+        width, height: pixels.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    width: int
+    height: int
+
+    @classmethod
+    def around(cls, places: np.ndarray, square: bool = False) -> "Frame":
+        """A frame for float [points, 2]; a `square` one has the same numbers on both axes."""
+        low, high = places.min(axis=0), places.max(axis=0)
+        if square:
+            low, high = np.full(2, low.min()), np.full(2, high.max())
+        room = 0.05 * np.where(high > low, high - low, 1.0)
+        return cls(low - room, high + room, 620, 400)
+
+    def pixels(self, places: Any) -> list:
+        """Pixels from the left and from the top: float [..., 2] -> the same as nested lists."""
+        shares = (np.asarray(places) - self.low) / (self.high - self.low)
+        from_below = shares * (self.width, -self.height)
+        return np.round(from_below + (0, self.height), 1).tolist()
+
+    def box(self, start: float, width: float, height: float) -> tuple[float, float, float, float]:
+        """A bar on the horizontal axis, in pixels: left, top, width and height."""
+        (left, top), (right, base) = self.pixels([(start, height), (start + width, 0)])
+        return left, top, round(right - left, 1), round(base - top, 1)
+
+    def ticks(self, axis: int) -> list[tuple[float, str]]:
+        """Round numbers along the horizontal axis 0 or the vertical axis 1, with their pixels."""
+        low, high = self.low[axis], self.high[axis]
+        rough = (high - low) / _ABOUT_TICKS
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = power * next(each for each in (1, 2, 5, 10) if each * power >= rough * 0.999)
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        values = step * np.arange(first, last + 1)
+        pixels = self.pixels(np.stack([values, values], axis=1))
+        return [
+            (pixel[axis], f"{value:.4g}".replace("-", "−"))
+            for pixel, value in zip(pixels, values, strict=True)
+        ]
+
+
+def bars(names: Sequence[str], shares: Sequence[float], title: str = "") -> Markup:
     """A bar for each probability, and the number; the names of the greatest are bold."""
-    most = max(shares, default=0)
-    rows = [
-        (
-            tag("strong", name) if share == most else name,
-            tag("td", tag("div", class_="bar", style=f"width:{max(share, 0.002) * 14:.2f}rem")),
-            figures(share) if share >= 0.0005 else "< 0.001",
-        )
-        for name, share in zip(names, shares, strict=True)
-    ]
-    return table(("", "", "probability"), rows, class_="bars")
+    return _TEMPLATE.bars([*zip(names, shares, strict=True)], title)
+
+
+def score(value: float) -> Markup:
+    """A number as an answer."""
+    return _TEMPLATE.score(value)
+
+
+def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> Markup:
+    """A table with a name and numbers in each row; NaN is a dash."""
+    return _TEMPLATE.table(head, rows)
 
 
 def scatter(
@@ -34,8 +86,9 @@ def scatter(
     colours: Sequence[str],
     axes: tuple[str, str],
     marks: Sequence[tuple[str, np.ndarray]] = (),
+    legend: Sequence[tuple[str, str]] = (),
     diagonal: bool = False,
-) -> Html:
+) -> Markup:
     """Points in a plane.
 
     Args:
@@ -44,41 +97,14 @@ def scatter(
         colours: the colour of each point.
         axes: the labels of the horizontal and the vertical axis.
         marks: names and places, float [2], of points that stand out.
+        legend: names and colours.
         diagonal: whether both axes have the same numbers, and the line of equal ones is drawn.
     """
     everything = np.concatenate([places, *(place[None, :] for _, place in marks)])
-    frame = Frame.around(everything, _WIDTH, _HEIGHT, square=diagonal)
-    drawn = []
-    if diagonal:
-        ends = (*frame.on_paper(frame.low), *frame.on_paper(frame.high))
-        drawn.append(line(*ends, stroke="#666", stroke_dasharray="4 4"))
-    for place, name, colour in zip(places, names, colours, strict=True):
-        x, y = frame.on_paper(place)
-        drawn.append(
-            tag("circle", tag("title", name), cx=x, cy=y, r=4, fill=colour, fill_opacity=0.65)
-        )
-    for name, place in marks:
-        drawn += _mark(name, *frame.on_paper(place))
-    return frame.drawn(axes, drawn, f"{len(places)} points: {axes[1]} over {axes[0]}")
-
-
-def _mark(name: str, x: float, y: float) -> list[Html]:
-    """A ring with its name, on the side where there is room."""
-    at_right = x > 0.75 * _WIDTH
-    anchor = {"x": x + (-11 if at_right else 11), "text_anchor": "end" if at_right else "start"}
-    return [
-        tag("circle", cx=x, cy=y, r=7, fill="none", stroke="#000", stroke_width=2.5),
-        tag("text", name, y=y + 4, class_="mark", **anchor),
-    ]
-
-
-def legend(names: Sequence[str], colours: Sequence[str]) -> Html:
-    """What the colours mean."""
-    entries = (
-        tag("span", tag("span", "", class_="swatch", style=f"background:{colour}"), name)
-        for name, colour in zip(names, colours, strict=True)
-    )
-    return tag("p", *entries, class_="legend")
+    frame = Frame.around(everything, square=diagonal)
+    points = [*zip(frame.pixels(places), names, colours, strict=True)]
+    rings = [(name, frame.pixels(place)) for name, place in marks]
+    return _TEMPLATE.scatter(frame, axes, points, rings, legend, diagonal)
 
 
 def colours_of(many: int) -> list[str]:
@@ -90,66 +116,29 @@ def colours_of(many: int) -> list[str]:
 
 def between(share: float) -> str:
     """A colour from blue (0) to orange (1)."""
-    mixed = (round(a + share * (b - a)) for a, b in zip(BLUE, ORANGE, strict=True))
+    mixed = (round(a + share * (b - a)) for a, b in zip(_BLUE, _ORANGE, strict=True))
     return f"rgb({' '.join(map(str, mixed))})"
 
 
-def shade(colour: tuple[int, int, int], strength: float) -> str:
-    """The style of a background, from none (0) to full (1)."""
-    return f"background:rgb({' '.join(map(str, colour))} / {strength:.2f})"
+def confusion_table(names: Sequence[str], counts: np.ndarray) -> Markup:
+    """Rows are what was given, columns what was predicted, int [classes, classes]."""
+    return _TEMPLATE.confusions(names, counts)
 
 
-def confusion_table(confusions: Confusions) -> Html:
-    """Rows are what was given, columns what was predicted; shades are shares of a row."""
-    names, counts = confusions
-    totals = counts.sum(axis=1)
-
-    def cell(given: int, predicted: int) -> Html:
-        share = counts[given, predicted] / max(totals[given], 1)
-        colour = BLUE if given == predicted else ORANGE
-        hint = f"{names[given]}, predicted as {names[predicted]}: {share:.1%}"
-        strength = 0.8 * share
-        return tag("td", str(counts[given, predicted]), style=shade(colour, strength), title=hint)
-
-    rows = [
-        (name, *(cell(given, predicted) for predicted in range(len(names))), str(totals[given]))
-        for given, name in enumerate(names)
-    ]
-    return table(("given ↓ predicted →", *names, "all"), rows, class_="confusions")
-
-
-def reliability(calibration: Calibration) -> Html:
+def reliability(calibration: Calibration) -> Markup:
     """How often predictions are right over how sure they are, and how many there are."""
-    bins = len(calibration.counts)
-    frame = Frame(np.zeros(2), np.ones(2), _SIDE, _SIDE)
-    (left, base), (right, top) = frame.on_paper((0, 0)), frame.on_paper((1, 1))
-    drawn = [line(left, base, right, top, stroke="#666", stroke_dasharray="4 4")]
-    counts = calibration.counts / max(calibration.counts.max(), 1)
-    for i, accuracy in enumerate(calibration.accuracy):
-        if not calibration.counts[i]:
-            continue
-        hint = (
-            f"{calibration.counts[i]} predictions: {calibration.confidence[i]:.1%} sure, "
-            f"{accuracy:.1%} right"
+    frame = Frame(np.zeros(2), np.ones(2), 300, 300)
+    counts, confidence, accuracy, _ = calibration
+    bins, share = len(counts), counts / max(counts.max(), 1)
+    drawn = [
+        (
+            counts[i],
+            confidence[i],
+            accuracy[i],
+            frame.box(i / bins, 1 / bins, share[i]),
+            frame.box((i + 0.25) / bins, 0.5 / bins, accuracy[i]),
+            frame.pixels((confidence[i], accuracy[i])),
         )
-        drawn.append(_bar(frame, i / bins, 1 / bins, counts[i], "#ccc", hint))
-        drawn.append(_bar(frame, (i + 0.25) / bins, 0.5 / bins, accuracy, _COLOURS[0], hint))
-        x, y = frame.on_paper((calibration.confidence[i], accuracy))
-        drawn.append(tag("circle", tag("title", hint), cx=x, cy=y, r=4, fill=_COLOURS[4]))
-    return frame.drawn(
-        ("probability of the prediction", "share that is right"), drawn, "reliability"
-    )
-
-
-def _bar(frame: Frame, start: float, width: float, tall: float, colour: str, told: str) -> Html:
-    (left, top), (right, base) = frame.on_paper((start, tall)), frame.on_paper((start + width, 0))
-    return tag(
-        "rect",
-        tag("title", told),
-        x=left,
-        y=top,
-        width=round(right - left, 1),
-        height=round(base - top, 1),
-        fill=colour,
-        fill_opacity=0.7,
-    )
+        for i in np.flatnonzero(counts)
+    ]
+    return _TEMPLATE.reliability(frame, drawn)

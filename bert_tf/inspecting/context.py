@@ -5,11 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.inspecting.markup import Html, tag
 from bert_tf.text import QuestionWindows
-
-# Probabilities from which on there are bars, and numbers; and the height of 1 in pixels.
-_DRAWN, _WRITTEN, _TALL = 0.005, 0.05, 34
 
 
 class SpanShares(NamedTuple):
@@ -72,35 +68,24 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return powers / powers.sum()
 
 
-def context_picture(context: bytes, shares: SpanShares, answer: tuple[int, int]) -> Html:
-    """The context with two bars under each word, blue for the start and orange for the end.
+def words_of(
+    context: bytes, shares: SpanShares, answer: tuple[int, int]
+) -> tuple[list[tuple[str, str, float, float, bool]], str]:
+    """What stands before each word of a context, the word, its shares, and whether it is answer.
 
     Args:
         context: its UTF-8.
         shares: of its words.
         answer: byte range of the answer; (-1, -1) where there is none.
+
+    Returns:
+        This for each word, and what stands after the last one.
     """
-    parts: list[str] = []
-    shown = 0
+    words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):
-        # What has no bars stays plain text, in which lines break as they should.
-        two = [_bar("start", start), _bar("end", end)] if max(start, end) >= _DRAWN else []
-        kinds = ["answer"] * (answer[0] <= first and last <= answer[1]) + ["barred"] * bool(two)
-        parts += [
-            context[shown:first].decode("utf-8", "replace"),
-            tag(
-                "span",
-                context[first:last].decode("utf-8", "replace"),
-                *([tag("span", *two, class_="spans")] if two else []),
-                class_=" ".join(kinds),
-                title=f"start {start:.2%}, end {end:.2%}",
-            ),
-        ]
+        before, word = (
+            part.decode("utf-8", "replace") for part in (context[shown:first], context[first:last])
+        )
+        words.append((before, word, start, end, answer[0] <= first and last <= answer[1]))
         shown = last
-    return tag("p", *parts, context[shown:].decode("utf-8", "replace"), class_="context")
-
-
-def _bar(kind: str, share: float) -> Html:
-    written = f"{share:.0%}" if share >= _WRITTEN else ""
-    bar = tag("i", style=f"height:{share * _TALL:.1f}px")
-    return tag("span", bar, tag("small", written), class_=kind)
+    return words, context[shown:].decode("utf-8", "replace")

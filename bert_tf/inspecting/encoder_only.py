@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import sections
 from bert_tf.inspecting.importance import Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.markup import Html
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import mean
 from bert_tf.inspecting.subject import Subject
@@ -36,10 +36,10 @@ class EncoderPictures(Pictures):
         seen = subject.seen("", inputs, focus=self.focus(inputs))
         return Look(heading, self.answer(row), (seen,), marks)
 
-    def answer(self, row: Row) -> Html:
+    def answer(self, row: Row) -> Markup:
         """What the model says of a row; an encoder says nothing."""
         del row
-        return Html()
+        return Markup()
 
     def focus(self, inputs: Inputs) -> int:
         """A place of interest in one input [1, tokens], where not all tokens can be shown."""

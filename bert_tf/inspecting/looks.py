@@ -1,13 +1,14 @@
 """What is shown of a text, and of the dev data: numbers and pictures, before they are a page."""
 
+import base64
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from bert_tf.inspecting.attention import AttentionMaps
 from bert_tf.inspecting.importance import Importances
-from bert_tf.inspecting.markup import Html
 
 
 class SeenInput(NamedTuple):
@@ -24,6 +25,18 @@ class SeenInput(NamedTuple):
     tokens: tuple[str, ...]
     attention: AttentionMaps
     explained: tuple[Importances, ...]
+
+    @property
+    def maps(self) -> dict[str, Any]:
+        """The attention as viewer.js reads it: 16 bits a probability, which is right to 1e-5."""
+        probabilities = self.attention.probabilities
+        numbers = np.rint(probabilities * (2**16 - 1)).astype("<u2")
+        return {
+            "tokens": [self.tokens[place] for place in self.attention.places],
+            "layers": self.attention.layers,
+            "heads": probabilities.shape[1],
+            "data": base64.b64encode(numbers.tobytes()).decode(),
+        }
 
 
 class Mark(NamedTuple):
@@ -50,7 +63,7 @@ class Look:
     """
 
     heading: tuple[str, ...]
-    answer: Html
+    answer: Markup
     inputs: tuple[SeenInput, ...]
     marks: tuple[Mark, ...]
 
@@ -65,5 +78,5 @@ class Section(NamedTuple):
     """
 
     title: str
-    picture: Html
+    picture: Markup
     note: str

@@ -7,8 +7,8 @@ import numpy as np
 from bert_tf.inspecting import charts
 from bert_tf.inspecting.calibration import Calibration, Confusions
 from bert_tf.inspecting.looks import Mark, Section
-from bert_tf.inspecting.markup import Html, figures, joined
 from bert_tf.inspecting.projection import Plane
+from bert_tf.templates import figures
 
 # Fewer vectors than these say nothing about directions.
 _FEWEST = 3
@@ -50,7 +50,7 @@ def by_label(
     titles = [f"{names[label]}: {text}" for label, text in zip(labels, texts, strict=True)]
     colours = [palette[label] for label in labels]
     there = sorted(set(labels))
-    legend = charts.legend([names[i] for i in there], [palette[i] for i in there])
+    legend = [(names[i], palette[i]) for i in there]
     return projection(vectors, titles, colours, legend, marks, note)
 
 
@@ -61,14 +61,14 @@ def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
     names = [mark.name for mark in marks]
     colours = charts.colours_of(len(marks))
     vectors = np.stack([mark.vector for mark in marks])
-    return projection(vectors, names, colours, charts.legend(names, colours), (), note)
+    return projection(vectors, names, colours, [*zip(names, colours, strict=True)], (), note)
 
 
 def projection(
     vectors: np.ndarray,
-    told: Sequence[str],
+    titles: Sequence[str],
     colours: Sequence[str],
-    legend: Html,
+    legend: Sequence[tuple[str, str]],
     marks: Sequence[Mark],
     note: str,
 ) -> list[Section]:
@@ -79,11 +79,10 @@ def projection(
     first, second = (f"component ({share:.1%} of the variance)" for share in plane.shares)
     axes = (f"first {first}", f"second {second}")
     placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
-    picture = charts.scatter(
-        plane.places(vectors), [shortened(each) for each in told], colours, axes, placed
-    )
+    shown = [shortened(each) for each in titles]
+    picture = charts.scatter(plane.places(vectors), shown, colours, axes, placed, legend)
     rings = " Rings are of the texts above." if marks else ""
-    return [Section("Embeddings", joined([picture, legend]), f"{note}{rings}")]
+    return [Section("Embeddings", picture, f"{note}{rings}")]
 
 
 def classes(
@@ -114,7 +113,7 @@ def confusions(
     names: Sequence[str], given: np.ndarray, predicted: np.ndarray, note: str
 ) -> Section:
     """The table of int [predictions] by int [predictions]."""
-    picture = charts.confusion_table(Confusions.of(names, given, predicted))
+    picture = charts.confusion_table(*Confusions.of(names, given, predicted))
     return Section("Confusions", picture, f"{note} Shades are shares of a row.")
 
 

@@ -2,17 +2,10 @@
 
 import base64
 import dataclasses
-import html
 import urllib.parse
 from collections.abc import Sequence
 
-_STYLE = """\
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { border-bottom: 1px solid #ccc; padding: .3rem .8rem; text-align: left; }
-th + th, td + td { text-align: right; }
-tr.paper { color: #666; }
-img { max-width: 100%; }"""
+from bert_tf.templates import TEMPLATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +39,11 @@ class Section:
     notes: tuple[str, ...] = ()
     picture: bytes | None = None
 
+    @property
+    def picture_base64(self) -> str:
+        """The picture as text, or ""."""
+        return base64.b64encode(self.picture or b"").decode("ascii")
+
 
 def to_markdown(title: str, intro: Sequence[str], sections: Sequence[Section], folder: str) -> str:
     """The page for a repository; pictures are files `picture_name` in `folder` next to it."""
@@ -69,26 +67,8 @@ def picture_name(number: int) -> str:
 
 def to_html(title: str, intro: Sequence[str], sections: Sequence[Section]) -> str:
     """The page as one file that needs nothing else."""
-    parts = [
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
-        f"<title>{_safe(title)}</title>",
-        f"<style>\n{_STYLE}\n</style></head><body>",
-        f"<h1>{_safe(title)}</h1>",
-        *(f"<p>{_safe(text)}</p>" for text in intro),
-    ]
-    for section in sections:
-        parts += [f"<h2>{_safe(section.title)}</h2>", "<table>"]
-        parts.append(f"<tr>{_cells(section.columns, 'th')}</tr>")
-        for row in section.rows:
-            kind = ' class="paper"' if row.quoted else ""
-            parts.append(f"<tr{kind}>{_cells(row.cells, 'td')}</tr>")
-        parts.append("</table>")
-        parts += [f"<p>{_safe(text)}</p>" for text in section.notes]
-        if section.picture:
-            data = base64.b64encode(section.picture).decode("ascii")
-            alt = _safe(section.title)
-            parts.append(f'<p><img alt="{alt}" src="data:image/png;base64,{data}"></p>')
-    return "\n".join([*parts, "</body></html>"]) + "\n"
+    template = TEMPLATES.get_template("bert_tf/report/page.html")
+    return template.render(title=title, intro=intro, sections=sections)
 
 
 def _paragraphs(texts: Sequence[str]) -> list[str]:
@@ -97,11 +77,3 @@ def _paragraphs(texts: Sequence[str]) -> list[str]:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _cells(cells: Sequence[str], tag: str) -> str:
-    return "".join(f"<{tag}>{_safe(cell)}</{tag}>" for cell in cells)
-
-
-def _safe(text: str) -> str:
-    return html.escape(text)

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf.inspecting.context import SpanShares, context_picture
+from bert_tf.inspecting.context import SpanShares, words_of
+from bert_tf.templates import macros
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from tests import tiny
 
@@ -63,7 +64,8 @@ def test_the_picture_is_the_context_with_the_answer_marked():
     shares = SpanShares(
         np.array([0, 4]), np.array([3, 8]), np.array([0.9, 0.1]), np.array([0.002, 0.998])
     )
-    picture = context_picture("a<b née\n".encode(), shares, (4, 8))
+    words = words_of("a<b née\n".encode(), shares, (4, 8))
+    picture = macros("bert_tf/tasks/question_answering/answer.html").context(*words)
     text = re.sub(r"<small>.*?</small>|<[^>]*>", "", picture)
     assert text == "a&lt;b née\n"
     assert picture.count('class="answer barred"') == 1

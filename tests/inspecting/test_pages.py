@@ -18,7 +18,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.inspecting import inspect
 from bert_tf.inspecting.attention import attention_maps
 from bert_tf.inspecting.subject import Subject
-from bert_tf.inspecting.viewer import attention_figure
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Preprocessor
 from bert_tf.training.run_folder import RunFolder
@@ -135,7 +134,7 @@ def test_the_attention_on_the_page_is_the_models(reviews):
     subject = Subject.load(reviews)
     inputs = Preprocessor(subject.tokenizer, padding="batch")(tf.constant(["the cat sat ."]))
     seen = subject.seen("", inputs)
-    shown = json.loads(Parsed(attention_figure(seen.tokens, seen.attention)).data[0])
+    shown = seen.maps
     expected = attention_maps(subject.encoder, inputs, np.arange(6)).probabilities
     numbers = np.frombuffer(base64.b64decode(shown["data"]), "<u2").reshape(expected.shape)
     assert shown["tokens"] == ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
@@ -186,7 +185,7 @@ def test_a_keras_file_and_a_checkpoint_are_looked_at_as_the_run_is(kind, tmp_pat
 
 def looks(page):
     """The part of a page that shows the texts."""
-    found = re.search("<section><h2>.*?(?=<h2>On the dev data|<noscript>)", page, re.DOTALL)
+    found = re.search(r"<section>\s<h2>.*?(?=<h2>On the dev data|<noscript>)", page, re.DOTALL)
     return found.group()
 
 

@@ -7,6 +7,7 @@ not know. It is found by its entry point, as if it were installed.
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,11 +112,12 @@ def test_it_is_exported_and_asked(run, environment, tmp_path):
 
 
 def test_it_is_inspected_and_reported(run, environment, tmp_path):
-    (tmp_path / "reviews.jsonl").write_text('{"review": "the soup was cold ."}\n')
+    (tmp_path / "reviews.jsonl").write_text('{"review": "the soup was <b>very bad ."}\n')
     page = tmp_path / "page.html"
     command(environment, "inspect", run, "--input", tmp_path / "reviews.jsonl", "--out", page)
     text = page.read_text()
     assert "Star rating; 1 layers" in text and "5 stars or more" in text and "Confusions" in text
+    assert re.search('title="the soup was &lt;b&gt;very bad .">★+</p>', text) and "<b>" not in text
 
     command(environment, "report", run, "--out", tmp_path / "report.md")
     report = (tmp_path / "report.md").read_text()

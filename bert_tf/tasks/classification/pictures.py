@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Mark, Section
-from bert_tf.inspecting.markup import Html
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
 
 class ClassificationPictures(TextPictures):
     """Pictures of a classifier."""
 
-    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """See `TextPictures`."""
         subject, names = self.subject, self.subject.model.labels
         best = int(tf.argmax(output[0]))

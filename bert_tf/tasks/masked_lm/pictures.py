@@ -1,11 +1,11 @@
 """Pictures of a masked language model: what an encoder shows, and what fills the gaps."""
 
 import numpy as np
+from markupsafe import Markup
 
 from bert_tf.inspecting import charts
 from bert_tf.inspecting.encoder_only import EncoderPictures
 from bert_tf.inspecting.importance import Inputs
-from bert_tf.inspecting.markup import Html, joined, tag
 from bert_tf.inspecting.subject import Subject
 from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor, Tokenizer
@@ -28,14 +28,14 @@ class GapPictures(EncoderPictures):
         is_gap = inputs["input_word_ids"][0] == self.subject.tokenizer.mask_id
         return int(np.argmax(is_gap))
 
-    def answer(self, row: Row) -> Html:
+    def answer(self, row: Row) -> Markup:
         """The most probable pieces of each gap; nothing of a pair of texts."""
         if "text" not in row or "[MASK]" not in (text := text_of(row, "text")):
-            return Html()
-        model, parts = self.subject.model, []
+            return Markup()
+        model, pictures = self.subject.model, []
         gaps = model.predict(text, top_k=min(_SHOWN, model.tokenizer.vocab_size), verbose=0)
         for number, fillings in enumerate(gaps, start=1):
             names = [each["token"] for each in fillings]
             shares = [each["probability"] for each in fillings]
-            parts += [tag("p", f"gap {number}"), charts.bars(names, shares)]
-        return joined(parts)
+            pictures.append(charts.bars(names, shares, f"gap {number}"))
+        return Markup().join(pictures)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Importances, Inputs
 from bert_tf.inspecting.looks import Mark, Section
-from bert_tf.inspecting.markup import Html, figures, table
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
@@ -18,7 +18,7 @@ _NONE = "no label"
 class MultiLabelPictures(TextPictures):
     """Pictures of a `MultiLabelClassifier`."""
 
-    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """See `TextPictures`; the most probable label is explained."""
         subject, names = self.subject, self.subject.model.labels
         best = int(tf.argmax(output[0]))
@@ -45,16 +45,10 @@ class MultiLabelPictures(TextPictures):
 
 def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) -> Section:
     """How well each label is found, bool [rows, classes] both."""
-    rows = []
-    for i, name in enumerate(names):
-        right = int((given[:, i] & predicted[:, i]).sum())
-        there, found = int(given[:, i].sum()), int(predicted[:, i].sum())
-        shares = (
-            figures(right / found) if found else "–",
-            figures(right / there) if there else "–",
-            figures(2 * right / (there + found)) if there + found else "–",
-        )
-        rows.append((name, str(there), str(found), *shares))
+    there, found, right = (each.sum(axis=0) for each in (given, predicted, given & predicted))
+    with np.errstate(invalid="ignore"):  # a label that never occurs
+        shares = right / found, right / there, 2 * right / (there + found)
+    numbers = zip(there, found, *shares, strict=True)
     heading = ("label", "rows", "predicted", "precision", "recall", "F1")
     note = f"{len(given)} rows; each label is given where its probability reaches its threshold."
-    return Section("Labels", table(heading, rows), note)
+    return Section("Labels", charts.table(heading, [*zip(names, numbers, strict=True)]), note)

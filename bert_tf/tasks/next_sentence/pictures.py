@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Mark, Section
-from bert_tf.inspecting.markup import Html
 from bert_tf.tasks.texts.pictures import TextPictures
 
 _NOTE = "Each point is a pair of texts, seen by the pooled vector, which the head reads."
@@ -17,7 +17,7 @@ _NAMES = ("the second text follows", "it does not")
 class NextSentencePictures(TextPictures):
     """Pictures of a `NextSentence`."""
 
-    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """See `TextPictures`."""
         subject = self.subject
         explained = subject.explain(

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from markupsafe import Markup
 
-from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.context import SpanShares, context_picture
+from bert_tf.inspecting import sections
+from bert_tf.inspecting.context import SpanShares, words_of
 from bert_tf.inspecting.importance import Importances, Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.markup import Html, figures, joined, tag
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import mean, row_vectors
 from bert_tf.inspecting.subject import Subject, without_padding
@@ -19,9 +19,11 @@ from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import Answers, decode
 from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.templates import macros
 from bert_tf.text import QuestionWindows
 from bert_tf.text.parts import map_in_chunks
 
+_TEMPLATE = macros("bert_tf/tasks/question_answering/answer.html")
 # Best answers that are shown.
 _SHOWN = 5
 # Windows are long, so few share a batch.
@@ -148,37 +150,25 @@ class QuestionPictures(Pictures):
             of = "the log-probability of no answer, start and end at [CLS]"
         return subject.explain([of], inputs, score)
 
-    def _answer(self, asked: _Asked, context: str) -> Html:
-        answers, data = asked.answers, context.encode()
-        span = int(answers.start[0]), int(answers.end[0])
+    def _answer(self, asked: _Asked, context: str) -> Markup:
+        """The context with the answer, and the likeliest answers."""
+        answers, rules = asked.answers, self._rules
         shares = SpanShares.of(
             asked.windows, asked.start, asked.end, self.subject.tokenizer.vocabulary
         )
-        names = [
-            text.decode("utf-8", "replace") or "(no answer)" for text in answers.nbest_answers[0]
+        span = int(answers.start[0]), int(answers.end[0])
+        best = zip(answers.nbest_answers[0], answers.nbest_scores[0].tolist(), strict=True)
+        likeliest = [
+            (text.decode("utf-8", "replace") or "(no answer)", share)
+            for text, share in best
+            if share
         ]
-        best = int(np.count_nonzero(answers.nbest_scores[0]))
-        shown = min(best, _SHOWN)
-        parts = [
-            context_picture(data, shares, span),
-            tag(
-                "p",
-                "Under each word: how likely the answer starts (blue) and ends (orange) there, by "
-                "a softmax over the pieces of the context.",
-                class_="note",
-            ),
-            charts.bars(names[:shown], answers.nbest_scores[0, :shown].tolist()),
-        ]
-        if self._rules.unanswerable:
-            odds, threshold = float(answers.null_odds[0]), self._rules.null_threshold
-            parts.append(
-                tag(
-                    "p",
-                    f"Score of no answer less that of the best one: {figures(odds)}; above "
-                    f"{figures(threshold)} there is none.",
-                )
-            )
-        return joined(parts)
+        return _TEMPLATE.answer(
+            *words_of(context.encode(), shares, span),
+            likeliest[:_SHOWN],
+            float(answers.null_odds[0]),
+            rules.null_threshold if rules.unanswerable else None,
+        )
 
     def _vectors(self, data: Sequence[Question]) -> np.ndarray:
         """float32 [questions, hidden]: the mean of the first window of each."""

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import sections
 from bert_tf.inspecting.importance import Importances, Inputs
 from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.markup import Html
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled, row_vectors
 from bert_tf.inspecting.subject import Subject
@@ -74,7 +74,7 @@ class TextPictures(Pictures):
         return self.of_dev(DevRows(outputs, subject.model.targets(data), vectors, texts), marks)
 
     @abstractmethod
-    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Html, list[Importances]]:
+    def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
         """What the model says, [1, ...], and what the tokens add to it."""
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from markupsafe import Markup
 
 from bert_tf.inspecting import charts, sections
 from bert_tf.inspecting.importance import Importances, Inputs, log_odds
 from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.markup import Html, figures, tag
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.subject import Subject, without_padding
 from bert_tf.predict.rows import Row, text_of
@@ -19,9 +19,11 @@ from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
 from bert_tf.tasks.token_classification.tagged_windows import ragged
+from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
 from bert_tf.text.word_splitting import split_words
 
+_TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
 # Words of a text whose tags are explained.
 _MOST_EXPLAINED = 12
 # Points of each type in the projection.
@@ -155,24 +157,17 @@ class TagPictures(Pictures):
         ]
         return subject.explain(names, inputs, score)
 
-    def _answer(self, words: _Words, best: np.ndarray) -> Html:
+    def _answer(self, words: _Words, best: np.ndarray) -> Markup:
         """The text with the tag of each word below it."""
         kinds = sorted({_kind(label) for label in self._labels} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
-        parts: list[str] = []
+        tagged = []
         for word, gap, label, shares in zip(
             words.texts, words.between, best, words.probabilities, strict=True
         ):
             name = self._labels[label]
-            kind = _kind(name)
-            title = f"{name} {shares[label]:.1%}"
-            if not kind:
-                parts += [gap, tag("span", word, title=title)]
-                continue
-            under = tag("small", name, " ", figures(shares[label]))
-            style = f"border-color:{palette[kind]}"
-            parts += [gap, tag("span", word, under, class_="word", style=style, title=title)]
-        return tag("p", *parts, words.rest, class_="words")
+            tagged.append((gap, word, name, shares[label], palette.get(_kind(name))))
+        return _TEMPLATE.words(tagged, words.rest)
 
     def _vectors(self, data: TaggedTexts) -> np.ndarray:
         """float32 [words, hidden]: the last layer at the first piece of each word of the file."""

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting import charts, sections
+from bert_tf.inspecting import sections
 from bert_tf.inspecting.looks import Look, Mark, Section
 from bert_tf.inspecting.pictures import Pictures
 from bert_tf.inspecting.projection import pooled
 from bert_tf.predict.rows import Row, text_of
+from bert_tf.templates import macros
+
+_TEMPLATE = macros("star_ratings/stars.html")
 
 
 class StarPictures(Pictures):
@@ -26,7 +29,8 @@ class StarPictures(Pictures):
         names = [f"{n} stars or more" for n in range(2, model.most_stars + 1)]
         encoded = subject.encoder.encode(inputs, training=False)
         vector = pooled(subject.encoder, encoded, inputs["input_mask"])[0].numpy()
-        answer = charts.bars(names, at_least.tolist())
+        stars = 1 + int((at_least > 0.5).sum())
+        answer = _TEMPLATE.answer(text, stars, [*zip(names, at_least.tolist(), strict=True)])
         return Look((text,), answer, (subject.seen("", inputs),), (Mark(text, vector),))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:

@@ -1,18 +1,3 @@
-"""The part of the page that moves: one head of attention large, and all of them small."""
-
-import base64
-import hashlib
-import json
-
-import numpy as np
-
-from bert_tf.inspecting.attention import AttentionMaps
-from bert_tf.inspecting.markup import Html, tag
-
-# Probabilities are sent in 16 bits: what is shown of them is right to 1e-5.
-_LARGEST = 2**16 - 1
-
-SCRIPT = """
 "use strict";
 // Strong shades for weak attention: of many tokens each gets little.
 const shade = p => [255, 209, 155].map(c => Math.round(255 - c * Math.sqrt(p)));
@@ -164,22 +149,3 @@ function show(figure) {
 }
 
 document.querySelectorAll("figure.attention").forEach(show);
-"""
-
-# What alone may run on the page, in the words of its Content-Security-Policy.
-SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-
-
-def attention_figure(tokens: tuple[str, ...], maps: AttentionMaps) -> Html:
-    """The maps of one input as data, which the script draws."""
-    numbers = np.rint(maps.probabilities * _LARGEST).astype("<u2")
-    data = {
-        "tokens": [tokens[place] for place in maps.places],
-        "layers": maps.layers,
-        "heads": maps.probabilities.shape[1],
-        "data": base64.b64encode(numbers.tobytes()).decode(),
-    }
-    # A script element ends at the first end tag, whatever it stands in.
-    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    script = Html(f'<script type="application/json">{text}</script>')
-    return tag("figure", script, class_="attention")
