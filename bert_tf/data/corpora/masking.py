@@ -31,6 +31,15 @@ class MaskedBatch(NamedTuple):
 class Masking:
     """Masks batches by one rule.
 
+    >>> vocabulary = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split()
+    >>> mask = Masking(vocabulary, max_predictions=2, rate=0.4, mask_share=1.0, random_share=0.0)
+    >>> ids = tf.constant([[2, 5, 6, 7, 3, 0]])
+    >>> batch = mask(ids, tf.constant([[1, 1, 1, 1, 1, 0]]), seed=tf.constant([0, 1]))
+    >>> batch.input_word_ids.numpy().tolist()
+    [[2, 4, 6, 4, 3, 0]]
+    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
+    ([[1, 3]], [[5, 7]])
+
     Args:
         vocabulary: the tokens in the order of their ids, with [CLS], [SEP] and [MASK].
         max_predictions: at most so many tokens of a row are chosen; an int, or int32 [].

@@ -58,6 +58,13 @@ class Part(NamedTuple):
 class Order:
     """The order of the examples that units with these `counts` give.
 
+    >>> order = Order(np.array([3, 2]), seed=0)
+    >>> order.per_epoch
+    5
+    >>> (part,) = order.find(np.array([0, 1]))
+    >>> part.pool, part.size, part.places.tolist()
+    (Pool(epoch=0, lane=0, number=0), 5, [0, 1])
+
     Args:
         counts: int [units], the number of examples of each unit.
         seed: what the order follows from.
@@ -132,7 +139,12 @@ class Order:
 
 
 class PoolCache(Generic[Content]):
-    """What was made of the pools that the lanes have come to, one for each lane.
+    """The content made of the pools that the lanes have reached, one for each lane.
+
+    >>> (part,) = Order(np.array([3, 2]), seed=0).find(np.array([0, 1]))
+    >>> cache = PoolCache(lambda part: f"content of {part.size} examples")
+    >>> cache.get(part), cache.get(part) is cache.get(part)
+    ('content of 5 examples', True)
 
     Args:
         make: makes it of any part of a pool.
@@ -155,7 +167,12 @@ class PoolCache(Generic[Content]):
 
 
 def random_generator(*key: int) -> np.random.Generator:
-    """Random numbers that follow from `key` on every machine."""
+    """Random numbers that follow from `key` on every machine.
+
+    >>> first, second = random_generator(1, 2), random_generator(1, 2)
+    >>> bool(first.random() == second.random())
+    True
+    """
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 

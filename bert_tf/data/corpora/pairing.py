@@ -33,12 +33,18 @@ SPECIAL_TOKENS_SINGLE = 2  # [CLS] A [SEP]
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Where sentences and documents start in a flat array of tokens.
+    """The places where sentences and documents start in a flat array of tokens.
 
     sentences: int64 [number of sentences + 1], first tokens of the sentences, then the number of
         tokens. No sentence is empty.
     documents: int64 [number of documents + 1], first sentences of the documents, then the number of
         sentences. No document is empty.
+
+    Three sentences of 4, 3 and 5 tokens; the first document has two of them:
+
+    >>> documents = Documents(sentences=np.array([0, 4, 7, 12]), documents=np.array([0, 2, 3]))
+    >>> len(documents)
+    2
     """
 
     sentences: np.ndarray
@@ -65,7 +71,12 @@ class Plan:
         return len(self.a_start)
 
     def take(self, rows: np.ndarray) -> "Plan":
-        """The examples at `rows`, in that order."""
+        """The examples at `rows`, in that order.
+
+        >>> one = np.arange(3)
+        >>> Plan(one, one + 1, one, one, one > 5).take(np.array([2, 0])).a_start.tolist()
+        [2, 0]
+        """
         return Plan(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
@@ -90,9 +101,15 @@ class ExampleRule:
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
     """Exactly `count` examples, shuffled.
 
-    A pass takes the documents in random order, and each from its first sentence to its last. What
-    the first pass makes too many is dropped at random; if it makes too few, the rest is drawn from
-    another pass.
+    A pass takes the documents in random order, and each from its first sentence to its last. If the
+    first pass makes too many examples, some are dropped at random; if it makes too few, the rest
+    come from another pass.
+
+    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
+    >>> rule = ExampleRule(max_length=9, short_probability=0.0, next_sentence=False)
+    >>> made = plan(documents, 2, rule, np.random.default_rng(0))
+    >>> sorted(zip(made.a_start.tolist(), made.a_end.tolist()))  # 4 + 3 tokens fit, then 5
+    [(0, 7), (7, 12)]
 
     Args:
         documents: at least two of them if `rule.next_sentence`.
@@ -115,8 +132,12 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
 def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
     """The examples that a pass over all documents makes: the larger of two passes.
 
-    Their number differs from pass to pass. The larger one means that `plan` sooner repeats a little
-    than drops anything.
+    Their number differs from pass to pass. With the larger one, `plan` repeats a few examples
+    rather than drop any.
+
+    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
+    >>> len(usual_pass(documents, ExampleRule(9, short_probability=0.0, next_sentence=False)))
+    2
     """
     one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)

@@ -42,7 +42,7 @@ def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) 
 
 
 def say_counts(shards: TokenShards) -> None:
-    """Says how many documents, tokens and shards there are."""
+    """Logs the number of documents, tokens and shards."""
     for part, each in shards.parts.items():
         documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
         counts = f"{documents:,} documents, {tokens:,} tokens, {len(each)} shards"

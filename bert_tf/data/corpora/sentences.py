@@ -36,7 +36,11 @@ _GO_ON = frozenset(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text` in their order, each on one line, none of them blank."""
+    r"""The sentences of `text` in their order, each on one line, none of them blank.
+
+    >>> split_sentences("Mr. Smith sat\ndown. He slept.\n\nA new paragraph")
+    ['Mr. Smith sat down.', 'He slept.', 'A new paragraph']
+    """
     return [
         sentence
         for paragraph in _PARAGRAPH_END.split(text)

@@ -28,12 +28,21 @@ LABELS = "next_sentence_labels"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """What the examples of a file look like.
+    """The format of the examples in a file.
 
     naming: a key of `NAMINGS`.
-    max_length: tokens of each.
-    max_predictions: masked tokens of each.
+    max_length: tokens of each example.
+    max_predictions: masked tokens of each example.
     has_labels: whether there are `next_sentence_labels`.
+
+    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
+    >>> record.sizes()["input_word_ids"], record.sizes()["masked_lm_ids"]
+    ([4], [1])
+    >>> example = dict.fromkeys(TOKENS, np.array([2, 5, 6, 3]))
+    >>> example |= dict.fromkeys(PREDICTIONS, np.array([1]))
+    >>> parsed = record.parse([record.encode(example)])
+    >>> parsed["input_word_ids"].tolist(), parsed["masked_lm_weights"].tolist()
+    ([[2, 5, 6, 3]], [[1.0]])
     """
 
     naming: str
