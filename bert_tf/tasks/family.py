@@ -1,4 +1,4 @@
-"""What bert_tf knows of a kind of task: one record, by which everything else finds it."""
+"""The record of a kind of task, through which everything else in bert_tf finds the task's parts."""
 
 import dataclasses
 import importlib
@@ -22,22 +22,22 @@ _OF_RUNS = ("config", "task", "metrics")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskFamily:
-    """A kind of task, with all that belongs to it.
+    """A kind of task, with everything that belongs to it.
 
     A class may be given as "module:Name". It is then imported when it is first used, so that a
     command that does not compute starts without TensorFlow.
 
-    >>> bert_tf.register(
-    ...     TaskFamily(
-    ...         name="acrostics",
-    ...         title="Acrostics",
-    ...         model="acrostics.model:AcrosticReader",
-    ...         pictures="acrostics.pictures:AcrosticPictures",
-    ...         config=AcrosticsRun,
-    ...         task="acrostics.run:Acrostics",
-    ...         metrics=("accuracy",),
-    ...     )
+    >>> family = TaskFamily(
+    ...     name="acrostics",
+    ...     title="Acrostics",
+    ...     model="acrostics.model:AcrosticReader",
+    ...     pictures="acrostics.pictures:AcrosticPictures",
     ... )
+    >>> family.class_name
+    'AcrosticReader'
+
+    `bert_tf.register(family)` makes it known. A family whose models can be fine-tuned from YAML
+    has `config`, `task` and `metrics` too.
 
     Attributes:
         name: the value of the key `task` in configurations.

@@ -1,9 +1,9 @@
-"""`.keras` files of task models, read as data of unknown origin.
+"""Reading `.keras` files of task models as data of unknown origin.
 
 A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-makes whatever object the configuration names, with whatever sizes. So before Keras opens the file,
-all of it is checked here: the archive, that the configuration describes one model of bert_tf and
-nothing else, and that its sizes are those of the weights in the file.
+creates any object that the configuration names, of any size. So everything is checked here before
+Keras opens the file: the archive; that the configuration describes one model of bert_tf and nothing
+else; and that its sizes are those of the weights in the file.
 """
 
 import io
@@ -55,6 +55,14 @@ class _Damage(Exception):
 
 def read(path: Path) -> keras.Model:
     """The model in a `.keras` file.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> model = read(Path("model.keras"))
+    >>> type(model).__name__, model.tokenizer.vocabulary[-1]
+    ('NextSentence', 'cat')
 
     Raises:
         UserError: there is no such file; it is damaged, of something else, of a later version of

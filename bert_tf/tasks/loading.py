@@ -1,4 +1,4 @@
-"""Finding out what is at a path, and opening it as the object that it is."""
+"""Finding out what is at a path, and opening it as the right object."""
 
 import inspect
 import os
@@ -46,8 +46,16 @@ def load(
 ) -> TaskModel | ServedTask:
     """Opens a trained model as the object of its task.
 
-    >>> model = bert_tf.load("reviews.keras")
-    >>> model.predict(["what a lovely film"])
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> type(load("model.keras")).__name__
+    'NextSentence'
+    >>> load("missing.keras")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: ...missing.keras...
 
     Args:
         path: a `.keras` file, a run folder, a checkpoint of any format with its head, a name on the
@@ -174,15 +182,23 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
-    """The family as whose model a checkpoint is opened; None if it has no head."""
+    """The family whose model a checkpoint is opened as; None if it has no head.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("checkpoint")
+    >>> family_at(find("checkpoint")).name
+    'next_sentence'
+    """
     kind = checkpoint.description.model
     return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
 
 
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
-    """What the checkpoint is of, with new weights: an `Encoder`, a `PreTrainer` or a task model.
+    """The model that the checkpoint describes, with new weights.
 
-    It takes ids: a task model has no tokenizer.
+    It is an `Encoder`, a `PreTrainer` or a task model. It takes ids: a task model has no tokenizer.
 
     Args:
         checkpoint: it.
@@ -204,14 +220,14 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
 
 
 def lacks_pooler(report: LoadReport) -> bool:
-    """Whether a checkpoint has no weights of the pooler that the model has."""
+    """Whether the model has a pooler, but the checkpoint has no weights for it."""
     return any(name.startswith(_POOLER) for name in report.new)
 
 
 def check_head(
     report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
 ) -> None:
-    """Raises UserError where a weight that an answer depends on is not in the checkpoint."""
+    """Raises UserError if the checkpoint lacks a weight on which an answer depends."""
     others = tuple(name for name in report.new if not name.startswith(_POOLER))
     if others:
         raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
@@ -245,7 +261,7 @@ def built(
     tokenizer: Tokenizer | None,
     **encoder_options: Any,
 ) -> Model:
-    """A model of class `cls` with the settings of the checkpoint, where they are of its task."""
+    """A model of class `cls`, with the settings of the checkpoint if it is of the same task."""
     description = checkpoint.description
     family = registry.family_of(description.model)
     if family is not None and issubclass(family.model_class(), cls):

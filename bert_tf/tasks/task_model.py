@@ -1,7 +1,7 @@
-"""What all task models share: one Keras model that learns from strings and answers with strings.
+"""The common base of all task models: one Keras model that takes strings and answers with strings.
 
-A task model owns its encoder, its preprocessing, its labels and its decoding. Each family says in a
-subclass what its rows are, how they are encoded and decoded, and how they are scored.
+A task model owns its encoder, its preprocessing, its labels and its decoding. Each family defines
+in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
 import contextlib
@@ -917,7 +917,11 @@ class TaskModel(EncoderModel):
 
 
 def losses_of_classes() -> dict[str, Any]:
-    """The loss and the metric of a model that chooses one of several classes, for `compile`."""
+    """The loss and the metric of a model that chooses one of several classes, for `compile`.
+
+    >>> {name: type(value).__name__ for name, value in losses_of_classes().items()}
+    {'loss': 'SparseCategoricalCrossentropy', 'metrics': 'list'}
+    """
     return {
         "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
@@ -998,7 +1002,12 @@ def _first(validation: _Validation | None, callbacks: Any) -> Any:
 
 
 def random_seed() -> int:
-    """The seed that `keras.utils.set_random_seed` has set, or a random one."""
+    """The seed that `keras.utils.set_random_seed` has set, or a random one.
+
+    >>> keras.utils.set_random_seed(7)
+    >>> random_seed()
+    7
+    """
     # Keras sets TensorFlow's seed too, which is the one that can be read.
     seed, _ = tf.compat.v1.get_seed(1)
     return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)

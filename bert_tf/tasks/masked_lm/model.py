@@ -41,6 +41,11 @@ _MASK = "[MASK]"
 class EncodedWindows(TrainingRows):
     """Windows of texts, not masked yet.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> (inputs,) = EncodedWindows(encoded).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist()
+    [[2, 5, 3], [2, 3, 0]]
+
     Attributes:
         encoded: the packed windows.
         weights: float32 [windows], how much each counts; None where all count alike.
@@ -67,15 +72,23 @@ class Predictions(NamedTuple):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MaskedLM(TaskModel, WeightedModel):
-    """Fills the gaps of texts, and is pre-trained further on texts.
+    """Fills the gaps of texts, and can be pre-trained further on texts.
 
-    >>> model = MaskedLM.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.fit(texts, epochs=1)
-    >>> model.predict("The capital of France is [MASK].", top_k=2)
-    [[{'token': 'paris', 'probability': 0.42}, {'token': 'lille', 'probability': 0.07}]]
+    `MaskedLM.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained weights.
+    Here the encoder is tiny and has random weights:
 
-    `fit` takes texts alone. In each epoch it hides other tokens of them, 15 % as in the paper, and
-    learns to predict these; a text that is longer than `max_length` is cut into windows. A model
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = MaskedLM(Encoder(config), tokenizer, top_k=2)
+    >>> (gap,) = model.predict("The [MASK] sat")
+    >>> [list(each) for each in gap]  # the two most probable pieces
+    [['token', 'probability'], ['token', 'probability']]
+    >>> [round(each["probability"], 1) for each in gap]  # untrained: 1 of 8 pieces
+    [0.1, 0.1]
+
+    `fit` takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
+    learns to predict these. A text that is longer than `max_length` is cut into windows. A model
     that reads in one direction learns to predict every next token instead. Called with the
     encoder's inputs and `masked_lm_positions`, int32 [batch, predictions], the model returns
     float32 logits [batch, predictions, vocab_size]. The loss is built in: `fit` on ids takes a dict

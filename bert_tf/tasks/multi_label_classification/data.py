@@ -23,7 +23,15 @@ _Row = tuple[int, list[str], tuple[str, ...] | None]
 
 @dataclasses.dataclass(frozen=True)
 class MultiLabelTexts(Texts[tuple[str, ...]]):
-    """Texts with the labels of each, which may be none."""
+    """Texts with the labels of each text; a text may have no label.
+
+    >>> texts = ["late and cold", "lovely"]
+    >>> rows = MultiLabelTexts("train.csv", (texts,), [("late", "cold"), ()], places=[2, 3])
+    >>> rows.all_classes()
+    ('cold', 'late')
+    >>> rows.matrix(rows.all_classes()).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
 
     def all_classes(self) -> tuple[str, ...]:
         """The classes that the format knows, or else the labels that occur, in order.
@@ -65,7 +73,12 @@ class MultiLabelTexts(Texts[tuple[str, ...]]):
 
 
 def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool) -> MultiLabelTexts:
-    """The rows of a file.
+    r"""The rows of a file.
+
+    >>> from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+    >>> _ = Path("train.tsv").write_text("text\tlabel\nlate and cold\tlate,cold\nlovely\t\n")
+    >>> read(Path("train.tsv"), "tsv", MultiLabelData(path=".", format="tsv"), True).labels
+    [('late', 'cold'), ()]
 
     Args:
         path: the file.

@@ -44,14 +44,21 @@ class Predictions:
 class MultiLabelClassifier(TextClassifier):
     """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
-    >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased", multi_label=True)
-    >>> clf.fit(["late and cold", "lovely"], [["delivery", "food"], []], epochs=3)
-    >>> clf.predict("it came late")
-    {'labels': ['delivery'], 'probabilities': {'delivery': 0.9, 'food': 0.2}}
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late".split())
+    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> labels, thresholds = ["delivery", "food"], {"delivery": 0.0, "food": 1.0}
+    >>> clf = MultiLabelClassifier(Encoder(config), tokenizer, labels, thresholds=thresholds)
+    >>> answer = clf.predict("It came late")
+    >>> answer["labels"]  # a threshold of 0 is always reached
+    ['delivery']
+    >>> {label: round(each, 1) for label, each in answer["probabilities"].items()}  # untrained
+    {'delivery': 0.5, 'food': 0.5}
 
-    `fit` takes a list of labels for each text, which may be empty. Each label has a probability of
-    its own, and is given where that reaches its threshold. Called with the encoder's inputs, it
-    returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0 and 1.
+    `fit` takes a list of labels for each text; the list may be empty. Each label has a probability
+    of its own, and is given if that reaches its threshold. Called with the encoder's inputs, the
+    model returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0
+    and 1.
 
     Args:
         encoder: the encoder.

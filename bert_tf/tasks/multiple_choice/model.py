@@ -40,6 +40,12 @@ _SPECS = {
 class EncodedChoices(TrainingRows):
     """Contexts with choices, ready for the model.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> rows = EncodedChoices(encoded, choices=2, labels=np.array([1]))
+    >>> inputs, labels = rows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), labels.tolist()
+    ([[[2, 5, 3], [2, 3, 0]]], [1])
+
     Attributes:
         encoded: the packed pairs of context and choice, those of a row one after the other.
         choices: how many a row has.
@@ -73,14 +79,21 @@ class EncodedChoices(TrainingRows):
 class MultipleChoice(TaskModel):
     """Finds which of several choices continues a context.
 
-    >>> model = MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.fit((contexts, choices), right_numbers, epochs=3)
-    >>> model.predict(["The kettle whistles."], [["She pours the tea.", "It snows upwards."]])
-    [{'choice': 0, 'probabilities': [0.9, 0.1]}]
+    `MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights:
 
-    One vector scores the pooled output of each choice, packed with its context. Called with the
-    encoder's inputs, each [batch, choices, seq_len], it returns float32 logits [batch, choices], so
-    low that the probability is 0 for a choice whose mask is all 0.
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] she pours tea snow".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = MultipleChoice(Encoder(config), tokenizer)
+    >>> (answer,) = model.predict(["She pours"], [["tea", "snow"]])
+    >>> answer["choice"] in (0, 1), [round(each, 1) for each in answer["probabilities"]]
+    (True, [0.5, 0.5])
+
+    `fit` takes (contexts, choices) with the number of the right choice, counted from 0. One vector
+    scores the pooled output of each choice, packed with its context. Called with the encoder's
+    inputs, each [batch, choices, seq_len], the model returns float32 logits [batch, choices]. A
+    choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
         encoder: the encoder.

@@ -39,7 +39,14 @@ _EXAMPLE = {
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Answers to questions, in their order.
+    """Answers to questions, in the order of the questions.
+
+    >>> fields = Answers(*[None] * len(Answers._fields))
+    >>> fields = fields._replace(
+    ...     best_answer=np.array([b"the hills", b"It"]), null_odds=np.array([-5.0, 2.0])
+    ... )
+    >>> Predictions(fields, null_threshold=0.0).texts()
+    ['the hills', '']
 
     Attributes:
         answers: the fields of `Answers` as arrays.
@@ -70,14 +77,24 @@ class Predictions:
 class QuestionAnswerer(TaskModel):
     """Finds the answer to a question in a context of any length.
 
-    >>> qa = QuestionAnswerer.from_checkpoint("google-bert/bert-base-uncased")
-    >>> qa.fit(questions, contexts, [{"text": "the hills", "start": 19}], epochs=2)
-    >>> qa.predict(question="Where does it rise?", context="The river rises in the hills.")
-    {'answer': 'the hills', 'start': 19, 'end': 28, 'score': 0.9, …}
+    `QuestionAnswerer.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights, so the answer is random too:
 
-    A linear layer gives every token a score as the start and as the end of the answer. Called with
-    the encoder's inputs, it returns a dict of float32 logits, `start` and `end`, both
-    [batch, seq_len], at padding so low that their probability is 0.
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split())
+    >>> config = EncoderConfig(10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> qa = QuestionAnswerer(Encoder(config), tokenizer, n_best=3)
+    >>> context = "The cat sat."
+    >>> found = qa.predict(question="Who sat", context=context)
+    >>> list(found), len(found["nbest"])
+    (['answer', 'start', 'end', 'score', 'null_score', 'nbest'], 3)
+    >>> context[found["start"] : found["end"]] == found["answer"]
+    True
+
+    `fit` takes questions, contexts and answers such as `{"text": "The cat", "start": 0}`. A linear
+    layer gives every token a score as the start and as the end of the answer. Called with the
+    encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
+    [batch, seq_len]; at padding they are so low that their probability is 0.
 
     Args:
         encoder: the encoder.
@@ -472,19 +489,35 @@ class QuestionAnswerer(TaskModel):
 
 
 def are_known(questions: Sequence[Question]) -> bool:
-    """Whether each question has its answer, or is known to have none."""
+    """Whether each question has its answer, or is known to have none.
+
+    >>> unanswerable = Question("q1", "Why?", "It rises.", ())
+    >>> unknown = Question("q2", "Why?", "It rises.", None)
+    >>> are_known([unanswerable]), are_known([unanswerable, unknown])
+    (True, False)
+    """
     return all(each.answers is not None for each in questions)
 
 
 def by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:
-    """A value for each question by the question's id."""
+    """The value of each question by the question's id.
+
+    >>> by_id([Question("q1", "Why?", "It rises.", None)], ["It"])
+    {'q1': 'It'}
+    """
     return {each.id: value for each, value in zip(questions, values, strict=True)}
 
 
 def best_answers(
     predictions: Predictions, questions: Sequence[Question]
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """The best answer to each question, and the odds that there is none."""
+    """The best answer to each question, and the odds that there is none.
+
+    >>> fields = Answers(*[None] * len(Answers._fields))
+    >>> fields = fields._replace(best_answer=np.array([b"It"]), null_odds=np.array([2.0]))
+    >>> best_answers(Predictions(fields, 0.0), [Question("q1", "Why?", "It rises.", None)])
+    ({'q1': 'It'}, {'q1': 2.0})
+    """
     return by_id(questions, predictions.best_texts()), by_id(questions, predictions.null_odds())
 
 

@@ -19,7 +19,10 @@ from bert_tf.text.windows import QuestionWindows
 
 @dataclasses.dataclass(frozen=True)
 class SpanRules:
-    """How answers are chosen; the defaults are the reference's.
+    """The rules by which answers are chosen; the defaults are the reference's.
+
+    >>> SpanRules(n_best=5).told, SpanRules(n_best=5, unanswerable=True).told
+    (5, 6)
 
     Attributes:
         n_best: starts and ends to combine in each window, and answers to return.
@@ -103,7 +106,17 @@ def decode(
     contexts: tf.Tensor,
     rules: SpanRules,
 ) -> Answers:
-    """The answers that the logits of all windows amount to.
+    """The answers that follow from the logits of all windows.
+
+    >>> from bert_tf.text import Tokenizer, WindowPreprocessor
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
+    >>> contexts = tf.constant(["The cat sat."])
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
+    >>> windows = preprocess((["Who"], contexts))  # [CLS] who [SEP] the cat sat . [SEP]
+    >>> start, end = tf.one_hot([3], 8, on_value=5.0), tf.one_hot([4], 8, on_value=5.0)
+    >>> found = decode(start, end, windows, contexts, SpanRules(n_best=2))
+    >>> found.answer.numpy().tolist(), found.start.numpy().tolist(), found.end.numpy().tolist()
+    ([b'The cat'], [0], [7])
 
     Args:
         start_logits, end_logits: float32 [windows, seq_len].

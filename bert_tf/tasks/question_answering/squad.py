@@ -25,6 +25,11 @@ class Answer(NamedTuple):
 class Question(NamedTuple):
     """One question.
 
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> question.answer_bytes()  # é has two bytes
+    (7, 12)
+    >>> question._replace(answers=(Answer("café", 6),)).answer_bytes()  # not at that place
+
     Attributes:
         id: its name, unique in a file.
         question: the question itself.
@@ -60,9 +65,14 @@ class Question(NamedTuple):
 def read_squad(path: Path) -> list[Question]:
     """The questions of an official file, in its order.
 
-    An empty list of answers means that the context holds none, as `"is_impossible": true` does. It
-    means nothing together with `"is_impossible": false`, or in a file that gives no answer and
-    marks no question as impossible.
+    An empty list of answers means that the context holds none, like `"is_impossible": true`. It has
+    no meaning together with `"is_impossible": false`, or in a file that gives no answer and marks
+    no question as impossible.
+
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> _ = Path("train.json").write_text(squad_json([("Places", [question])]))
+    >>> read_squad(Path("train.json")) == [question]
+    True
 
     Raises:
         UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
@@ -108,7 +118,13 @@ def read_tfds(name: str, split: str) -> list[Question]:
 
 
 def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
-    """A file of version 1.1 with a paragraph for each question, from titles and questions."""
+    """The JSON of version 1.1, with a paragraph for each question, from titles and questions.
+
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> written = json.loads(squad_json([("Places", [question])]))
+    >>> written["data"][0]["paragraphs"][0]["qas"]
+    [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
+    """
     data = [
         {
             "title": title,

@@ -65,6 +65,17 @@ def _parser() -> command.Parser:
 def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
     """Writes `out` with a question for each document that holds its answer; returns their number.
 
+    >>> import json
+    >>> row = {"QuestionId": "q1", "Question": "Where does it rise?"}
+    >>> row["Answer"] = {"Value": "hills", "Aliases": ["the hills"], "NormalizedAliases": []}
+    >>> row["EntityPages"] = [{"Filename": "river.txt"}]
+    >>> _ = Path("questions.json").write_text(json.dumps({"Data": [row]}))
+    >>> _ = Path("river.txt").write_text("The river rises in the hills.")
+    >>> convert(Path("questions.json"), Path("."), Path("train.json"))
+    1
+    >>> json.loads(Path("train.json").read_text())["data"][0]["paragraphs"][0]["qas"][0]["answers"]
+    [{'text': 'the hills', 'answer_start': 19}]
+
     Args:
         questions: an official file of questions, such as wikipedia-train.json.
         evidence: the folder of the documents that it names.

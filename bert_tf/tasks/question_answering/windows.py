@@ -20,6 +20,15 @@ _CHUNK = 256
 class WindowRows(TrainingRows):
     """Windows over contexts, with the tokens at which the answer starts and ends.
 
+    >>> from bert_tf.tasks.question_answering.squad import Answer
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
+    >>> question = Question("q1", "Who?", "The cat sat.", (Answer("The cat", 0),))
+    >>> rows = WindowRows.cut([question], preprocess)
+    >>> rows.starts.tolist(), rows.ends.tolist()
+    ([3], [4])
+
     Attributes:
         encoded: the packed windows.
         starts, ends: int32 [rows], 0 in windows without the answer.

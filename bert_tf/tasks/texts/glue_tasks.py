@@ -1,7 +1,7 @@
-"""What is known of the tasks of GLUE (Wang et al. 2019): columns, labels, metrics, submissions.
+"""The tasks of GLUE (Wang et al. 2019): columns, labels, metrics, submissions.
 
-Columns and the order of the labels are those of google-research/bert, `run_classifier.py`; the
-names of files and of predictions those of the benchmark's distribution and server.
+Columns and the order of the labels are those of google-research/bert, `run_classifier.py`. The
+names of files and of predictions are those of the benchmark's distribution and server.
 """
 
 import dataclasses
@@ -14,6 +14,9 @@ MATCHED, MISMATCHED, DIAGNOSTIC = "", "_mismatched", "_diagnostic"
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
     """One task.
+
+    >>> GLUE["mnli"].texts, GLUE["mnli"].classes
+    (('sentence1', 'sentence2'), ('contradiction', 'entailment', 'neutral'))
 
     Attributes:
         texts: columns of the text, or of both texts.

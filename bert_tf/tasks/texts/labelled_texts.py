@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, with a label or a number for each: what all their formats become."""
+"""Texts, or pairs of texts, each with a label or a number: the common form of all formats."""
 
 import dataclasses
 import math
@@ -21,6 +21,10 @@ Label = TypeVar("Label")
 @dataclasses.dataclass(frozen=True)
 class Texts(Generic[Label]):
     """The rows of one file, in its order.
+
+    >>> rows = Texts("train.tsv", (["a film", "a play"],), ["good", "bad"], places=[2, 3])
+    >>> rows.take([1]).columns, rows.where(1)
+    ((['a play'],), 'train.tsv, line 3')
 
     Attributes:
         source: where they are from, for messages.
@@ -74,7 +78,11 @@ class Texts(Generic[Label]):
 
 
 def class_order(names: set[str]) -> tuple[str, ...]:
-    """Names of classes in their order: whole numbers as numbers, all else as text."""
+    """Names of classes in their order: whole numbers as numbers, everything else as text.
+
+    >>> class_order({"10", "9", "2"}), class_order({"good", "bad"})
+    (('2', '9', '10'), ('bad', 'good'))
+    """
     if all(name.isascii() and name.isdigit() for name in names):
         # Of 1 and 01, which are as great, the order is not to be left to chance.
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -85,11 +93,12 @@ def class_order(names: set[str]) -> tuple[str, ...]:
 class LabelledTexts(Texts[str]):
     """Texts with a label, or a number, for each.
 
-    For `model.fit`, with the classes of GLUE's MRPC as the example:
-
-    >>> rows = read_glue(Path("glue_data/MRPC/train.tsv"), "mrpc")
-    >>> dataset = rows.dataset(rows.class_ids()).shuffle(4000).batch(32)
-    >>> model.fit(dataset.map(lambda texts, labels: (preprocess(texts), labels)))
+    >>> rows = LabelledTexts("train.tsv", (["a film", "a play"],), ["good", "bad"], places=[2, 3])
+    >>> rows.all_classes(), rows.class_ids().tolist()
+    (('bad', 'good'), [1, 0])
+    >>> dataset = rows.dataset(rows.class_ids())
+    >>> [(text, int(label)) for text, label in dataset.as_numpy_iterator()]
+    [(b'a film', 1), (b'a play', 0)]
     """
 
     def all_classes(self) -> tuple[str, ...]:

@@ -34,6 +34,11 @@ _EXAMPLES = {
 class EncodedTexts(TrainingRows):
     """Texts ready for the model.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[2, 5, 3], [2, 3, 0]], [1, 0])
+
     Attributes:
         encoded: the packed texts.
         targets: [rows], int32 classes or float32 numbers.

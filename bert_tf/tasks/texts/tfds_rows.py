@@ -41,7 +41,11 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
 
 
 def glue_task(name: str) -> str:
-    """The task of GLUE that a data set is, or ""."""
+    """The GLUE task of a data set, or "".
+
+    >>> glue_task("glue/rte"), glue_task("imdb_reviews")
+    ('rte', '')
+    """
     family, _, config = name.partition(":")[0].partition("/")
     config = config.partition("/")[0]
     return config if family == "glue" and config in GLUE else ""

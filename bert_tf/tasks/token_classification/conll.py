@@ -1,8 +1,8 @@
 """Tagged sentences in the columns of the CoNLL shared tasks.
 
-One word a line, its columns parted by tabs or else by spaces; a blank line ends a sentence, and a
-line that begins with -DOCSTART- a document. CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) has
-four columns, WNUT-17 (Derczynski et al. 2017) two.
+One word a line, with columns separated by tabs or else by spaces. A blank line ends a sentence, and
+a line that begins with -DOCSTART- begins a document. CoNLL-2003 (Tjong Kim Sang and De Meulder
+2003) has four columns, WNUT-17 (Derczynski et al. 2017) two.
 """
 
 import re
@@ -26,7 +26,13 @@ def read_conll(
     lenient_tags: bool = False,
     needs_tags: bool = True,
 ) -> list[Sentence]:
-    """The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+    r"""The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+
+    >>> _ = Path("train.txt").write_text("Ada B-PER\nmet O\nBabbage B-PER\n\nHello O\n")
+    >>> for sentence in read_conll(Path("train.txt")):
+    ...     print(sentence.words, sentence.tags, sentence.line)
+    ('Ada', 'met', 'Babbage') ('B-PER', 'O', 'B-PER') 1
+    ('Hello',) ('O',) 5
 
     Args:
         path: the file.
@@ -46,7 +52,11 @@ def read_conll(
 
 
 def separator(path: Path) -> str:
-    """What parts the columns of a file: a tab, or a space.
+    r"""The separator of the columns of a file: a tab, or a space.
+
+    >>> _ = Path("train.txt").write_text("Ada B-PER\n")
+    >>> separator(Path("train.txt"))
+    ' '
 
     Raises:
         UserError: the file cannot be read.

@@ -26,7 +26,12 @@ class Tags(NamedTuple):
 
 
 def best_labels(logits: tf.Tensor) -> Tags:
-    """The best label of each token or word; logits are float32 [..., labels]."""
+    """The best label of each token or word; logits are float32 [..., labels].
+
+    >>> tags = best_labels(tf.constant([[0.0, 0.0, 0.0, 9.0], [1.0, 1.0, -9.0, -9.0]]))
+    >>> tags.labels.numpy().tolist(), [f"{score:.2f}" for score in tags.scores]
+    ([3, 0], ['1.00', '0.50'])
+    """
     scores = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
     return Tags(tf.argmax(logits, axis=-1, output_type=tf.int32), scores)
 
@@ -95,7 +100,17 @@ class Entities(NamedTuple):
 
 
 class EntityTypes:
-    """Reads entities off labels, as seqeval and conlleval do.
+    """Reads entities from labels, as seqeval and conlleval do.
+
+    With the words of "Ada Lovelace sat":
+
+    >>> types = EntityTypes(["O", "B-PER", "I-PER"])
+    >>> types.names
+    ['PER']
+    >>> tags = Tags(tf.ragged.constant([[1, 2, 0]]), tf.ragged.constant([[0.5, 1.0, 1.0]]))
+    >>> starts, ends = tf.ragged.constant([[0, 4, 13]]), tf.ragged.constant([[3, 12, 16]])
+    >>> [each.to_list() for each in types.entities(tags, starts, ends)]
+    [[[0]], [[0]], [[12]], [[0.75]]]
 
     Args:
         labels: names of the labels: O, and prefixes of any scheme with a type, as in B-PER.

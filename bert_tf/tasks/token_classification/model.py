@@ -51,6 +51,13 @@ _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
 class TaggedTexts:
     """Sentences, tagged or not, and the texts that they are read in.
 
+    >>> first = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)
+    >>> second = Sentence(("She", "slept"), ("O", "O"), row=2)
+    >>> TaggedTexts([first, second]).texts
+    [['Ada', 'sat'], ['She', 'slept']]
+    >>> TaggedTexts([first, second], by_document=True).texts
+    [['Ada', 'sat', 'She', 'slept']]
+
     Attributes:
         sentences: in their order; all have tags, or none.
         by_document: whether sentences of a document are one text.
@@ -85,19 +92,25 @@ class TaggedTexts:
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TokenClassifier(TaskModel, WeightedModel):
-    """Tags the words of a text, for example with the entities that they are of.
+    """Tags the words of a text, for example with the entities that they are part of.
 
-    >>> tagger = TokenClassifier.from_checkpoint("google-bert/bert-base-cased")
-    >>> tagger.fit([["Ada", "met", "Babbage"]], [["B-PER", "O", "B-PER"]], epochs=3)
-    >>> tagger.predict("Ada met Babbage.")
-    [{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}, …]
-    >>> tagger.predict(words=["Ada", "sat"])
-    ['B-PER', 'O']
+    `TokenClassifier.from_checkpoint("google-bert/bert-base-cased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights, so the tags are random too:
+
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] ada met babbage .".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> tagger = TokenClassifier(Encoder(config), tokenizer, labels=["O", "B-PER", "I-PER"])
+    >>> tags = tagger.predict(words=["Ada", "met", "Babbage", "."])
+    >>> len(tags), set(tags) <= {"O", "B-PER", "I-PER"}
+    (4, True)
 
     `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
-    or any other labels of words, such as parts of speech. Called with the encoder's inputs, the
-    model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is built in:
-    `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not to be classified.
+    or any other labels of words, such as parts of speech. For a text instead of words, `predict`
+    returns its entities, each a dict such as
+    `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`. Called with the encoder's
+    inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is
+    built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not classified.
 
     Args:
         encoder: the encoder.
@@ -521,9 +534,13 @@ class TokenClassifier(TaskModel, WeightedModel):
 
 
 def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
-    """The labels that rows are to be tagged with.
+    """The labels that rows are tagged with.
 
     Every type of entity has its B and its I, even if the rows lack one of them.
+
+    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
+    >>> labels_of(rows, "train.txt")
+    ('O', 'B-PER', 'I-PER')
 
     Raises:
         UserError: there is no entity, or one label only.
@@ -540,7 +557,14 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
 
 
 def check_tags(rows: TaggedTexts, labels: Sequence[str], source: str = "the data") -> None:
-    """Raises UserError where a tag is none of the labels; with its place."""
+    """Raises UserError if a tag is none of the labels; the message names its place.
+
+    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
+    >>> check_tags(rows, ["O", "B-LOC", "I-LOC"])
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the data, row 1, word 1: entities of type 'PER' are not in ...
+    """
     for sentence in rows.sentences:
         for word, tag in enumerate(sentence.tags or ()):
             if tag not in labels:

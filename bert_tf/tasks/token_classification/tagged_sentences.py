@@ -10,6 +10,10 @@ from bert_tf.tasks.token_classification.tag_schemes import Tag, find_violation, 
 class Sentence(NamedTuple):
     """One sentence.
 
+    >>> sentence = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1, line=7)
+    >>> sentence.known_tags, sentence.place(1)
+    (('B-PER', 'O'), 'line 8')
+
     Attributes:
         words: its words.
         tags: their tags, in IOB2; None where they are not given.
@@ -50,6 +54,10 @@ class Untidied(NamedTuple):
 
 def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) -> list[Sentence]:
     """Sentences in IOB2.
+
+    >>> tags = [Tag("S", "PER"), Tag("", "")]  # of BIOES
+    >>> tidied("train.txt", [Untidied(["Ada", "sat"], tags)])[0].tags
+    ('B-PER', 'O')
 
     Args:
         source: names where they are from in messages.

@@ -19,6 +19,13 @@ _IGNORED = -1
 class TaggedWindows(TrainingRows):
     """Windows with a label for each token; every word has its label in exactly one of them.
 
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> windows = TaggedWindows.cut([["The", "cats"]], [[0, 1]], WordPreprocessor(tokenizer))
+    >>> inputs, labels = windows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), labels.tolist()
+    ([[2, 5, 6, 7, 3]], [[-1, 0, 1, -1, -1]])
+
     Attributes:
         encoded: the packed windows.
         labels: int32 [tokens], windows laid end to end; -1 at tokens that have none.
@@ -72,7 +79,11 @@ class TaggedWindows(TrainingRows):
 
 
 def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
-    """Texts given as words: RaggedTensor string [batch, (words)]."""
+    """Texts given as words: RaggedTensor string [batch, (words)].
+
+    >>> ragged([["Ada", "sat"], ["Hello"]]).to_list()
+    [[b'Ada', b'sat'], [b'Hello']]
+    """
     words = tf.constant([word for text in texts for word in text], tf.string)
     return tf.RaggedTensor.from_row_lengths(words, [len(text) for text in texts])
 
