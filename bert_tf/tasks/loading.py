@@ -153,6 +153,13 @@ def from_checkpoint(
 def find(path: str | os.PathLike) -> Checkpoint:
     """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
 
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> find("model.keras").description.model
+    'NextSentence'
+
     Raises:
         UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
     """
@@ -199,6 +206,12 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
     """The model that the checkpoint describes, with new weights.
 
     It is an `Encoder`, a `PreTrainer` or a task model. It takes ids: a task model has no tokenizer.
+
+    >>> from bert_tf import Encoder, EncoderConfig
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> Encoder(config).save("encoder.keras")
+    >>> build(find("encoder.keras"), "encoder.keras").config.hidden_size
+    4
 
     Args:
         checkpoint: it.

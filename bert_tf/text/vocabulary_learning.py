@@ -39,6 +39,13 @@ _SURPLUS = 1.25
 class LearnedVocabulary:
     """A vocabulary, and how well it covers the text that it was learned from.
 
+    >>> learned = learn_from_texts(["the cat", "the cats"], size=19)
+    >>> learned.words, learned.word_pieces, learned.pieces_per_word
+    (4, 7, 1.75)
+    >>> learned.write("vocab.txt")
+    >>> Path("vocab.txt").read_text().split()[-2:]
+    ['##he', 'cat']
+
     Attributes:
         pieces: the special tokens, the characters, then the longer pieces in the order in which
             they were learned, roughly from frequent to rare. A piece's id is its index.

@@ -33,6 +33,11 @@ class Windows(NamedTuple):
     def gather(self, values: tf.RaggedTensor, missing: int) -> tf.Tensor:
         """The entry of `values` [batch, (pieces)] for each token: [windows, seq_len].
 
+        >>> rows, pieces = tf.constant([0]), tf.constant([[-1, 0, 1, -1]])  # [CLS] the cat [SEP]
+        >>> windows = Windows({}, rows, pieces, has_most_context=pieces >= 0)
+        >>> windows.gather(tf.ragged.constant([[0, 4]]), missing=-1).numpy().tolist()
+        [[-1, 0, 4, -1]]
+
         Args:
             values: a value for every piece of the long texts, for instance its byte offset.
             missing: the value of tokens that are no piece of the long text.

@@ -36,6 +36,12 @@ class WordPieces(NamedTuple):
     ) -> "WordPieces":
         """From the pieces of a batch laid end to end.
 
+        >>> ids = tf.ragged.constant([[5, 6, 7]])  # the cat ##s
+        >>> words, starts = tf.constant([0, 1, 1]), tf.constant([True, True, False])
+        >>> pieces = WordPieces.of(ids, words, starts, splits=tf.constant([0, 2]))
+        >>> pieces.words.to_list(), pieces.first_words.to_list()
+        ([[0, 1, 1]], [[0, 1, -1]])
+
         Args:
             ids: RaggedTensor int32 [batch, (pieces)].
             words: int32 [pieces], the word among all words that each piece is of.

@@ -31,6 +31,22 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 class RecordData:
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
+    >>> import numpy as np
+    >>> from bert_tf.data.records.format import PREDICTIONS, RecordFormat
+    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
+    >>> ones = np.ones(4, int)
+    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
+    ...     for word in (5, 6):
+    ...         example = {"input_word_ids": np.array([2, word, word, 3])}
+    ...         example |= {"input_mask": ones, "input_type_ids": 0 * ones}
+    ...         example |= dict.fromkeys(PREDICTIONS, ones[:1])
+    ...         file.write(record.encode(example))
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
+    >>> data = RecordData("train.tfrecord", 2, 4, tokenizer, next_sentence=False)
+    >>> inputs, targets = next(iter(data.dataset()))
+    >>> sorted(inputs["input_word_ids"].numpy().tolist())
+    [[2, 5, 5, 3], [2, 6, 6, 3]]
+
     Args:
         path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
             or a list of these.

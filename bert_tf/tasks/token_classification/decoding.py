@@ -37,13 +37,19 @@ def best_labels(logits: tf.Tensor) -> Tags:
 
 
 class WordTagger:
-    """What a model says of the words of texts of any length, in bounded memory, in the graph.
+    """The labels of the words of texts of any length, in bounded memory, in the graph.
 
-    A text is cut into windows; a word is judged by its first piece, in the window where that piece
-    has most context.
+    A text is cut into windows. A word gets the label of its first piece, in the window where that
+    piece has most context.
 
+    >>> from bert_tf.text import Tokenizer, tokenize_words
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> def model(features, training=False):  # label 1 for the piece "cat", label 0 for others
+    ...     return tf.one_hot(tf.cast(features["input_word_ids"] == 6, tf.int32), 2)
+    >>> words = tf.ragged.constant([["The", "cats", "sat"]])
     >>> tagger = WordTagger(model, WordPreprocessor(tokenizer))
-    >>> labels, scores = tagger(tokenize_words(words, tokenizer))
+    >>> tagger(tokenize_words(words, tokenizer)).labels.to_list()
+    [[0, 1, 0]]
 
     Args:
         model: a `TokenClassifier`, or any model of its inputs and outputs.
