@@ -32,8 +32,6 @@ class NextSentence(TextModel):
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] she opened the door .".split())
     >>> config = EncoderConfig(10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     >>> model = NextSentence(Encoder(config), tokenizer)
-    >>> model(model.preprocessor()((["She opened the door."], ["The door."]))).shape
-    TensorShape([1, 2])
     >>> round(model.predict(("She opened the door.", "The door.")), 1)  # a probability
     0.5
 

@@ -20,14 +20,14 @@ _CHUNK = 256
 class WindowRows(TrainingRows):
     """Windows over contexts, with the tokens at which the answer starts and ends.
 
-    >>> from bert_tf.tasks.question_answering.squad import Answer
-    >>> from bert_tf.text import Tokenizer
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
-    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
-    >>> question = Question("q1", "Who?", "The cat sat.", (Answer("The cat", 0),))
-    >>> rows = WindowRows.cut([question], preprocess)
-    >>> rows.starts.tolist(), rows.ends.tolist()
-    ([3], [4])
+    A window [CLS] who [SEP] the cat [SEP], whose answer is "the cat":
+
+    >>> types, bounds = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 6])
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 6, 7, 3]), types, bounds)
+    >>> rows = WindowRows(encoded, starts=np.array([3]), ends=np.array([4]))
+    >>> inputs, targets = rows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), targets["start"].tolist(), targets["end"].tolist()
+    ([[2, 5, 3, 6, 7, 3]], [3], [4])
 
     Attributes:
         encoded: the packed windows.
