@@ -41,14 +41,14 @@ class TaskFamily:
 
     Attributes:
         name: the value of the key `task` in configurations.
-        title: names it for people.
-        model: a `TaskModel`, what users make, train, ask and export.
+        title: the name that people read.
+        model: a `TaskModel`, the class that users create, train, ask and export.
         pictures: the `Pictures` of the page that `bert-tf inspect` writes.
         config: the configuration of its runs, a dataclass that extends `FinetuningRun`, with
-            `task: Literal[name]`; None where it cannot be fine-tuned from YAML, and so with the
+            `task: Literal[name]`; None if it cannot be fine-tuned from YAML, and so with the
             next two.
         task: a `Task`, which reads the files of a run and writes its predictions.
-        metrics: what a report shows of its runs, the metric that decides first.
+        metrics: the metrics of its runs in reports; the first one decides.
         in_percent: whether these are in percent already.
 
     Raises:
@@ -119,7 +119,7 @@ class TaskFamily:
         return found
 
     def _check_config(self) -> None:
-        """Raises UserError where `config` is not a configuration of this task."""
+        """Raises UserError if `config` is not a configuration of this task."""
         if self.config is None:
             return
         from bert_tf.config.run import FinetuningRun
@@ -135,7 +135,7 @@ class TaskFamily:
             )
 
     def _check_class(self, part: str, found: Any) -> None:
-        """Raises UserError where a part has another base than it needs, or lacks a method."""
+        """Raises UserError if a part has another base than it needs, or lacks a method."""
         base = _base_of(part)
         if not (isinstance(found, type) and issubclass(found, base)):
             raise UserError(

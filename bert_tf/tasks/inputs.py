@@ -29,8 +29,8 @@ class Given:
 
     Attributes:
         columns: the inputs, each a list with an entry for each row.
-        targets: what is to be predicted for each row; None where that was not given.
-        weights: float32 [rows], how much each row counts; None where all count alike.
+        targets: the target of each row; None if targets were not given.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     columns: tuple[list, ...]
@@ -125,10 +125,10 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
     Args:
         dataset: its elements are (x, y), or x alone; x is a column of texts or several.
         steps: batches to take; None takes all.
-        what: names it in messages.
+        what: the name of the dataset in messages.
 
     Returns:
-        The columns as a tuple, or one column; and the targets, None where there are none.
+        The columns as a tuple, or one column; and the targets, None if there are none.
 
     Raises:
         UserError: it never ends, or is not batched.

@@ -118,7 +118,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises an error where an entry is missing, is none of Keras's, or unpacks to too much."""
+    """Raises an error if an entry is missing, is none of Keras's, or unpacks to too much."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
@@ -176,7 +176,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
 
 
 def _class_of(node: Mapping[str, Any]) -> type | None:
-    """The class of a model that a node names; None where it is no class of a model."""
+    """The class of a model that a node names; None if it is no class of a model."""
     name, class_name = node.get("registered_name"), node.get("class_name")
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
@@ -191,7 +191,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _check_policy(path: Path, value: Any) -> None:
-    """Raises an error where a value is no dtype policy."""
+    """Raises an error if a value is no dtype policy."""
     name = value
     if isinstance(value, dict):
         if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):
@@ -204,7 +204,7 @@ def _check_policy(path: Path, value: Any) -> None:
 
 
 def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
-    """Raises an error where an argument is not of the type that the constructor has for it."""
+    """Raises an error if an argument is not of the type that the constructor has for it."""
     own: dict[str, Any] = {"trainable": bool, "name": str}
     if issubclass(cls, TaskModel):
         own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
@@ -214,7 +214,7 @@ def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
 
 
 def _check_compiled(path: Path, config: Any) -> None:
-    """Raises an error where a model was compiled with what is no optimizer, loss or metric."""
+    """Raises an error if a model was compiled with what is no optimizer, loss or metric."""
     registered = keras.saving.get_custom_objects()
     parts = list(_nodes(config))
     metrics = [each for each in parts if each.get("module") == "keras.metrics"]
@@ -249,13 +249,13 @@ def _check_compiled(path: Path, config: Any) -> None:
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
-    """Raises an error where Keras is to build or compile a part of its own accord."""
+    """Raises an error if Keras is to build or compile a part of its own accord."""
     if node.get("build_config") or node.get("compile_config"):
         raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is not what it should be")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
-    """Raises an error where an optimizer has regular expressions that could take for ever."""
+    """Raises an error if an optimizer has regular expressions that could take for ever."""
     for key in ("exclude_from_weight_decay", "rate_factors"):
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
@@ -284,7 +284,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 
 
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
-    """Raises an error where the sizes of a model need more weights than the file holds."""
+    """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
         sizes = [(each.size, each.nbytes) for each in _datasets(file, set())]
     if sum(stored for _, stored in sizes) > len(weights):
@@ -307,7 +307,7 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
 
 
 def _datasets(group: h5py.Group, seen: set[int], depth: int = 0) -> Iterator[h5py.Dataset]:
-    """All arrays below a group. Raises an error where one is not in the file itself, as numbers."""
+    """All arrays below a group. Raises an error if one is not in the file itself, as numbers."""
     seen.add(h5py.h5o.get_info(group.id).addr)
     if depth > _MOST_DEPTH:
         raise _Damage("its weights are nested too deeply")

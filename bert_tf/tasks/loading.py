@@ -60,10 +60,10 @@ def load(
     Args:
         path: a `.keras` file, a run folder, a checkpoint of any format with its head, a name on the
             Hugging Face Hub, or a SavedModel. A path that exists wins over a name.
-        labels: names of the classes, where the checkpoint has none.
+        labels: names of the classes, if the checkpoint has none.
         dtype: Keras's dtype policy, such as "mixed_bfloat16".
         layout: as for `Encoder`.
-        **settings: what a bare checkpoint does not say, as arguments of the constructor: `pair`,
+        **settings: arguments of the constructor that a bare checkpoint lacks: `pair`,
             `unanswerable`, `max_length`.
 
     Returns:
@@ -252,7 +252,7 @@ def check_head(
 
 
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
-    """Raises UserError where a checkpoint is of a model that bert_tf does not have.
+    """Raises UserError if a checkpoint is of a model that bert_tf does not have.
 
     Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
     """
@@ -327,7 +327,7 @@ def _arguments(cls: type[object]) -> list[str]:
 
 
 def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
-    """Where the model comes from; of a run also its configuration and its metrics."""
+    """The origin of the model; for a run also its configuration and its metrics."""
     run = of_run.run_of(checkpoint.folder)
     if run is None:
         return Origin(source=str(path))

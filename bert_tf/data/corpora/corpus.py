@@ -57,7 +57,7 @@ class Corpus:
         parts: each file once, within a folder or a glob in the order of names.
         size: bytes of all files.
         position: how many of these the iteration under way has come past.
-        unit, unit_size: what to show of these.
+        unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
         UserError: an unknown format, a path that does not exist, a folder without files, a glob

@@ -45,7 +45,7 @@ class Masking:
         max_predictions: at most so many tokens of a row are chosen; an int, or int32 [].
         rate: share of a row's tokens to choose.
         whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
-            after it; a word too long for what is left of a row's number is passed over.
+            after it; a word with more pieces than may still be chosen in the row is skipped.
         mask_share: share of the chosen tokens that become [MASK].
         random_share: share that become a random token; the rest stay.
     """

@@ -44,7 +44,7 @@ class Part(NamedTuple):
     pool: the pool.
     units: its units.
     size: how many examples it has.
-    rows: int64 [examples], where they stand in what was asked for.
+    rows: int64 [examples], their positions in the numbers given to `Order.find`.
     places: int64 [examples], their numbers in the pool.
     """
 
@@ -67,7 +67,7 @@ class Order:
 
     Args:
         counts: int [units], the number of examples of each unit.
-        seed: what the order follows from.
+        seed: decides the order.
 
     Attributes:
         per_epoch: number of examples after which every unit has had its turn.
@@ -82,7 +82,7 @@ class Order:
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Where the examples with these ascending `numbers`, int64 [examples], come from.
+        """Finds the pools of the examples with these ascending `numbers`, int64 [examples].
 
         For each lane the parts come in the order of its pools.
         """
@@ -147,7 +147,7 @@ class PoolCache(Generic[Content]):
     ('content of 5 examples', True)
 
     Args:
-        make: makes it of any part of a pool.
+        make: makes the content of a pool from any of its parts.
     """
 
     def __init__(self, make: Callable[[Part], Content]):
@@ -155,7 +155,7 @@ class PoolCache(Generic[Content]):
         self._held: dict[int, tuple[Pool, Content]] = {}
 
     def get(self, part: Part) -> Content:
-        """What `make` gives for the part's pool."""
+        """The result of `make` for the part's pool, made once."""
         held = self._held.get(part.pool.lane)
         if held is not None and held[0] == part.pool:
             return held[1]

@@ -82,12 +82,12 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRule:
-    """What an example is.
+    """The rule that makes examples.
 
     max_length: tokens of the longest example, special tokens included.
-    short_probability: share of what is cut to a random shorter length, so that the model sees short
-        inputs too (the reference's short_seq_prob): of the documents where `next_sentence`, as in
-        the reference, else of the examples.
+    short_probability: share of the documents (without `next_sentence`, of the examples) that are
+        cut to a random shorter length, so that the model sees short inputs too (the reference's
+        short_seq_prob).
     next_sentence: pairs with a true or random next segment; otherwise single segments.
     joined: the documents are joined, see `joining`, and a segment goes on across their ends.
     """
@@ -114,7 +114,7 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
     Args:
         documents: at least two of them if `rule.next_sentence`.
         count: number of examples, see `examples_in_a_pass`.
-        rule: what an example is.
+        rule: the rule that makes examples.
         rng: all randomness comes from here.
     """
     one_pass = _pairs if rule.next_sentence else _spans

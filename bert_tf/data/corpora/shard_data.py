@@ -52,7 +52,7 @@ class ShardData:
         batch_size: rows of the global batch.
         max_length: tokens of a row, special tokens included.
         max_predictions: columns for masked tokens; by default as many as a full row may have.
-        seed: what all randomness of the training batches follows from.
+        seed: decides everything that is random in the training batches.
         next_sentence: pairs of segments with a label; otherwise single segments without.
         short_probability: share of the documents (without next_sentence, of the examples) that are
             cut to a random shorter length.

@@ -108,10 +108,10 @@ def dev_limit(
 
     Args:
         dev_fraction: share of the documents to hold out.
-        documents, held_out, lowest: how many there are and how many of them the share finds, with
-            the three lowest hashes. If it finds fewer than two in a corpus of at least four, which
-            is what next sentence prediction takes, two are held out, unless there are only copies
-            of these.
+        documents, held_out, lowest: the number of documents, the number that the share holds
+            out, and the three lowest hashes. Next sentence prediction needs two documents. So if
+            the share holds out fewer than two of at least four, two are held out, unless the
+            others are copies of these.
     """
     if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
         return lowest[1] + 1
@@ -130,9 +130,9 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
     bert_tf.errors.UserError: notes exists and holds no token shards; choose another output folder
 
     Args:
-        out: where a folder is to be written.
-        format: what the manifest of a folder that may be replaced says.
-        what: what such a folder holds.
+        out: the folder to write.
+        format: `format` in the manifest of a folder that may be replaced.
+        what: the content of such a folder, for the message.
     """
     out = Path(out)
     with explained(out):

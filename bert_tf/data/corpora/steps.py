@@ -67,8 +67,8 @@ class StepReader:
             worker, workers: the rows `worker::workers` of every global batch.
 
         Raises:
-            UserError: what `read_rows` raises for the first row. What it raises later ends the
-                dataset with a TensorFlow error, which `explained_errors` turns back.
+            UserError: `read_rows` raises it for the first row. A later error of `read_rows` ends
+                the dataset with a TensorFlow error, which `explained_errors` turns back.
         """
         mine = batch_size // workers
         together = max(1, _STRETCH_ROWS // batch_size)

@@ -33,7 +33,7 @@ class TfdsCorpus:
         parts: stretches of the splits, one for each of their files.
         size: documents of all of them.
         position: how many of these the iteration under way has come past.
-        unit, unit_size: what to show of these.
+        unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be

@@ -53,7 +53,7 @@ class RecordData:
         batch_size: rows of the global batch.
         max_length: tokens of a row, which must be the records' own.
         tokenizer: whose ids the examples hold.
-        seed: what the order of the training batches follows from.
+        seed: decides the order of the training batches.
         next_sentence: give the label of the pairs.
         dev_path: files of held-out examples, which are never trained on, even if `path` names them
             too. By default those of folders and globs in `path` whose names begin with "dev-".
@@ -109,7 +109,7 @@ class RecordData:
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches, the same ones every time; None where nothing is held out.
+        """`steps` held-out batches, the same ones every time; None if no example is held out.
 
         If there are fewer, they begin again. `worker` and `workers` are as for `dataset`.
         """

@@ -42,11 +42,11 @@ class RecordExamples:
     Args:
         files: TFRecord files of one format.
         vocab_size: one more than the largest id that may occur.
-        seed: what the order follows from.
+        seed: decides the order.
 
     Attributes:
-        name: what to call the files in messages.
-        format: what the examples look like.
+        name: the name of the files in messages.
+        format: the format of the examples.
         per_epoch: the number of examples.
 
     Raises:

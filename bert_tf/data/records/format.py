@@ -52,7 +52,7 @@ class RecordFormat:
 
     @classmethod
     def of(cls, file: RecordFile) -> "RecordFormat":
-        """That of the file's first record.
+        """The format of the file's first record.
 
         Raises:
             UserError: it is not a pre-training example; names the features that are missing.
@@ -96,7 +96,7 @@ class RecordFormat:
             `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
             but for the weights in float32, and `next_sentence_labels` int32 [records].
 
-        Integers beyond 32 bits become the nearest of 32, which nothing takes for an id.
+        Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
 
         Raises:
             ValueError: one is no example, lacks a feature or has another length.

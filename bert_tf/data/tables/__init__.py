@@ -46,7 +46,7 @@ def read_table(
         path: the file.
         file_format: one of `FORMATS`.
         columns: the columns to read.
-        optional: columns to read too, of the rows that have them; null is as good as nothing.
+        optional: columns to read from the rows that have them; null counts as missing.
 
     Raises:
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON

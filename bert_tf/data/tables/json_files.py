@@ -50,7 +50,7 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     Args:
         path: the file.
         place: of `holder` in it, such as data[3].paragraphs[0]; "" is the whole file.
-        holder: what should have the key.
+        holder: the object that should have the key.
         key: the key.
         kind: list, dict, str, int or bool.
 

@@ -48,7 +48,7 @@ class EncodedWindows(TrainingRows):
 
     Attributes:
         encoded: the packed windows.
-        weights: float32 [windows], how much each counts; None where all count alike.
+        weights: float32 [windows], the weight of each one; None if all count equally.
     """
 
     weights: np.ndarray | None = None
@@ -60,7 +60,7 @@ class EncodedWindows(TrainingRows):
 
 
 class Predictions(NamedTuple):
-    """What a model predicted of hidden tokens.
+    """Predictions for hidden tokens.
 
     losses: float32 [tokens], cross-entropies.
     right: bool [tokens].
@@ -102,7 +102,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     Raises:
         UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
-            vocabulary, or the encoder has what is added after pre-training only.
+            vocabulary, or the encoder has layers that are only added after pre-training.
     """
 
     input_names = ("text",)
@@ -153,7 +153,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What `call` returns."""
+        """The output of `call`."""
         return {"masked_lm": y_pred}
 
     def rows(self, given: Given) -> list[Text]:
@@ -173,7 +173,7 @@ class MaskedLM(TaskModel, WeightedModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedWindows:
-        """See `TaskModel`; the tokens to predict are chosen later, in each epoch anew."""
+        """See `TaskModel`; the tokens to predict are chosen later, again in each epoch."""
         of_windows: list[np.ndarray] = []
 
         def packed() -> Iterator[Tensors]:
@@ -189,7 +189,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return EncodedWindows(windows, weights[np.concatenate(of_windows)])
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        """See `TaskModel`; `y` is not looked at."""
+        """See `TaskModel`; `y` is not used."""
         features, owners = self._windows(x["text"] if isinstance(x, Mapping) else x)
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
@@ -203,7 +203,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {name: each[:, :width] for name, each in windows.features.items()}, windows.rows
 
     def _hidden(self, features: Tensors, seed: tf.Tensor) -> tuple[Tensors, Tensors]:
-        """Inputs and targets of a batch of windows, where `seed` decides what is hidden."""
+        """Inputs and targets of a batch of windows; `seed` decides which tokens are hidden."""
         ids, mask = features["input_word_ids"], features["input_mask"]
         batch: MaskedBatch
         direction = self.encoder.config.attention
@@ -247,7 +247,7 @@ class MaskedLM(TaskModel, WeightedModel):
     def infer(
         self, rows: Sequence[Text], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """What the model predicts of tokens that are hidden, always the same for the same rows."""
+        """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
         hide, judge = (
             tf.function(each, autograph=False, reduce_retracing=True)
@@ -271,7 +271,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return Predictions(losses, right)
 
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> Predictions:
-        """What is predicted of the tokens that are hidden in a batch of windows."""
+        """Predictions for the tokens that are hidden in a batch of windows."""
         logits = self(model_inputs, training=False)
         labels = targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
@@ -298,7 +298,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
 
     def _check_top_k(self, top_k: int) -> None:
-        """Raises UserError where there are not so many pieces."""
+        """Raises UserError if there are not so many pieces."""
         most = self.encoder.config.vocab_size
         if self._tokenizer is not None:
             most = self._tokenizer.vocab_size

@@ -17,7 +17,7 @@ _YES, _NO = ("1", "true", "True"), ("0", "false", "False")
 # Labels that a message lists.
 _LISTED = 20
 
-# A row: the number of its line, its texts, and its labels, or None where it has no place for them.
+# A row: the number of its line, its texts, and its labels, or None if it has no place for them.
 _Row = tuple[int, list[str], tuple[str, ...] | None]
 
 
@@ -87,7 +87,7 @@ def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool)
         needs_labels: whether it is a mistake if there are no labels.
 
     Raises:
-        UserError: what is wrong with the file and where.
+        UserError: the file cannot be used; the message names the mistake and its place.
     """
     texts = data.text_columns or ("text",)
     if data.label_columns is not None:
@@ -161,7 +161,7 @@ def _of_lists(path: Path, texts: Sequence[str], label: str, needs_labels: bool) 
 
 
 def _distinct(names: Iterator[str], place: str) -> tuple[str, ...]:
-    """The labels of a row. Raises UserError where one is empty, or there twice."""
+    """The labels of a row. Raises UserError if one is empty, or there twice."""
     found: list[str] = []
     for name in names:
         if not name:

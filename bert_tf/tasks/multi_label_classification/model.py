@@ -29,7 +29,7 @@ _THRESHOLD = "threshold_"
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """What a model predicts of texts, in their order.
+    """Predictions for texts, in their order.
 
     Attributes:
         logits: float32 [rows, classes].
@@ -66,8 +66,8 @@ class MultiLabelClassifier(TextClassifier):
         labels, pair, max_length, dropout: as for `TextClassifier`.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
-            in their order; labels that are not named have 0.5. None takes what has the best F1 on
-            the validation data of each `fit`, and 0.5 before that is known.
+            in their order; labels that are not named have 0.5. None uses the thresholds with the
+            best F1 on the validation data of each `fit`, and 0.5 before these are known.
 
     Raises:
         UserError: as `TextClassifier`; a threshold of a label that does not exist, or one that is
@@ -173,7 +173,7 @@ class MultiLabelClassifier(TextClassifier):
     def infer(  # type: ignore[override]
         self, rows: MultiLabelTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """The logits; where no thresholds are known yet, with those that are best on `rows`."""
+        """The logits; thresholds that are not known yet are those that are best on `rows`."""
         logits = super().infer(rows, batch_size, verbose)
         if self._thresholds is None and rows.labels is not None:
             return Predictions(logits, best_thresholds(logits, self.targets(rows)))
@@ -195,7 +195,7 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Takes over the thresholds found on dev data, unless some were given."""
+        """Keeps the thresholds found on dev data, unless some were given."""
         found = [metrics.get(_THRESHOLD + name) for name in self.labels]
         if self._finds_thresholds and None not in found:
             self._set_thresholds(tuple(each for each in found if each is not None))
@@ -221,7 +221,7 @@ class MultiLabelClassifier(TextClassifier):
 def _in_order(
     given: Mapping[str, float] | Sequence[float], labels: Sequence[str]
 ) -> tuple[float, ...]:
-    """The thresholds of all labels. Raises UserError where one is not what it should be."""
+    """The thresholds of all labels. Raises UserError if one is not what it should be."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in labels]
         if unknown:

@@ -28,9 +28,9 @@ class Choices(NamedTuple):
     """One row.
 
     Attributes:
-        context: what the choices go on from.
+        context: the text that the choices continue.
         choices: the choices, of which none is empty.
-        label: the place of the right one; None where it is not given.
+        label: the number of the right choice, counted from 0; None if it is not known.
     """
 
     context: str

@@ -50,7 +50,7 @@ class EncodedChoices(TrainingRows):
         encoded: the packed pairs of context and choice, those of a row one after the other.
         choices: how many a row has.
         labels: int32 [rows].
-        weights: float32 [rows], how much each row counts; None where all count alike.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     choices: int
@@ -325,7 +325,7 @@ class MultipleChoice(TaskModel):
 
 
 def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
-    """Contexts and their choices. Raises UserError where a choice is empty or has no other."""
+    """Contexts and their choices. Raises UserError if a choice is empty or has no other."""
     contexts = inputs.texts_of(columns[0], "context")
     lists = inputs.lists_of_texts(columns[1], "choices")
     for row, choices in enumerate(lists):

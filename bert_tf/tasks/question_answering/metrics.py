@@ -38,7 +38,7 @@ def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) ->
 
     Args:
         questions: all have answers.
-        answers: for the id of each. A question without one scores 0.
+        answers: question id -> answer. A question without one scores 0.
     """
     exact = f1 = 0.0
     for each in questions:
@@ -69,9 +69,9 @@ def answer_or_none_metrics(
 
     Args:
         questions: with and without answers.
-        answers: for the id of each. Questions without one do not count.
-        best_answers: the same before it is decided whether there is one.
-        null_odds: how much more likely none is.
+        answers: question id -> answer. Questions without one do not count.
+        best_answers: the same, before "no answer" replaces some of them.
+        null_odds: question id -> score of no answer less that of the best answer.
 
     Returns:
         Under the official script's names: `exact_match` (there `exact`) and `f1`; the same of the
@@ -181,7 +181,7 @@ def _best_threshold(
     Args:
         scores: of each question's best answer, by id.
         best_answers: for the id of each.
-        null_odds: how much more likely none is.
+        null_odds: question id -> score of no answer less that of the best answer.
         unanswerable: ids of the questions without an answer.
     """
     # At first no question is answered; then they are one after the other, by their odds.

@@ -50,7 +50,7 @@ class Predictions:
 
     Attributes:
         answers: the fields of `Answers` as arrays.
-        null_threshold: odds above which the answer is that there is none; None without such.
+        null_threshold: odds above which there is no answer; None if every question has one.
     """
 
     answers: Answers
@@ -65,7 +65,7 @@ class Predictions:
         return ["" if none else text for none, text in zip(is_none, texts, strict=True)]
 
     def best_texts(self) -> list[str]:
-        """The best answers, whether or not there is none."""
+        """The best answers, even where no answer is more likely."""
         return [text.decode("utf-8", "replace") for text in self.answers.best_answer]
 
     def null_odds(self) -> list[float]:
@@ -106,8 +106,8 @@ class QuestionAnswerer(TaskModel):
         max_question_length: pieces to keep of a question.
         n_best: answers to return with their probabilities.
         max_answer_length: most pieces of an answer.
-        null_threshold: how much more likely no answer must be than the best one to be given; None
-            takes what is best on the validation data, and 0 before that is known.
+        null_threshold: no answer is given if its score is more than this above the best
+            answer's. None uses the best value on the validation data, and 0 before that is known.
 
     Raises:
         UserError: a window has no room for the longest question, or a number is not positive.
@@ -188,13 +188,13 @@ class QuestionAnswerer(TaskModel):
         }
 
     def windows(self) -> WindowPreprocessor:
-        """What cuts contexts into windows."""
+        """The preprocessor that cuts contexts into windows."""
         return WindowPreprocessor(
             self.tokenizer, self.max_length, self.stride, self.max_question_length
         )
 
     def rules(self) -> SpanRules:
-        """How answers are chosen."""
+        """The rules by which answers are chosen."""
         return SpanRules(
             self.n_best,
             self.max_answer_length,
@@ -213,7 +213,7 @@ class QuestionAnswerer(TaskModel):
                 SQuAD: dicts with question, context and answers.
             y: as above.
             answers: of each question a dict with `text` and `start`, the character of the context
-                at which it starts; None where the context holds no answer.
+                at which it starts; None if the context holds no answer.
             **kwargs: as for `TaskModel.fit`; `validation_data` is (questions, contexts, answers).
 
         Raises:
@@ -335,7 +335,7 @@ class QuestionAnswerer(TaskModel):
     def infer(
         self, rows: Sequence[Question], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """The answers; where no threshold is known yet, with the one that is best on `rows`."""
+        """The answers; a threshold that is not known yet is the one that is best on `rows`."""
         asked = [{"question": each.question, "context": each.context} for each in rows]
         parts, order = [], []
         for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
@@ -366,7 +366,7 @@ class QuestionAnswerer(TaskModel):
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Takes over the threshold found on dev data, unless one was given."""
+        """Keeps the threshold found on dev data, unless one was given."""
         if self._finds_threshold and "null_threshold" in metrics:
             self._set_threshold(metrics["null_threshold"])
 
@@ -527,9 +527,9 @@ def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
-    """Questions, contexts and answers of rows as in SQuAD; None where `x` is something else.
+    """Questions, contexts and answers of rows as in SQuAD; None if `x` is something else.
 
-    The answers are None where the rows have none.
+    The answers are None if the rows have none.
     """
     if not isinstance(x, list | tuple) or not x or not isinstance(x[0], Mapping):
         return None

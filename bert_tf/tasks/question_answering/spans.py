@@ -1,4 +1,4 @@
-"""From scores of starts and ends to answers cut from the context.
+"""Turning scores of starts and ends into answers, which are cut from the context.
 
 Source: google-research/bert, `run_squad.write_predictions`, whose rules these are: candidates are
 pairs of the best starts and ends of each window; a text counts once, where its score is highest;
@@ -28,7 +28,7 @@ class SpanRules:
         n_best: starts and ends to combine in each window, and answers to return.
         max_answer_length: most pieces of an answer.
         unanswerable: whether "no answer" is an answer.
-        null_threshold: it is given where its score is more than this above the best answer's.
+        null_threshold: no answer is given if its score is more than this above the best answer's.
 
     Raises:
         UserError: `n_best` or `max_answer_length` is not positive.
@@ -48,7 +48,7 @@ class SpanRules:
 
     @property
     def told(self) -> int:
-        """Most entries of a list of n best; "no answer" may come on top of the others."""
+        """The most entries in a list of n best; "no answer" may be one more."""
         return self.n_best + self.unanswerable
 
 

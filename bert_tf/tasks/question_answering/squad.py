@@ -34,7 +34,7 @@ class Question(NamedTuple):
         id: its name, unique in a file.
         question: the question itself.
         context: the text to find the answer in.
-        answers: what people answered; () where the context holds no answer, None where the
+        answers: what people answered; () if the context holds no answer, None if the
             data do not say what the answer is, or that there is none.
     """
 
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def known_answers(self) -> tuple[Answer, ...]:
-        """`answers` of data that have them. Raises ValueError where they are None."""
+        """`answers` of data that have them. Raises ValueError if they are None."""
         if self.answers is None:
             raise ValueError(f"question {self.id} has no answers")
         return self.answers

@@ -144,7 +144,7 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
 
 
 def _read(evidence: Path, name: str) -> str | None:
-    """The document `name`; None where it cannot be read or is none of the folder's."""
+    """The document `name`; None if it cannot be read or is none of the folder's."""
     path = evidence / name
     try:
         if not path.resolve().is_relative_to(evidence.resolve()):

@@ -32,7 +32,7 @@ class WindowRows(TrainingRows):
     Attributes:
         encoded: the packed windows.
         starts, ends: int32 [rows], 0 in windows without the answer.
-        weights: float32 [rows], how much each window counts; None where all count alike.
+        weights: float32 [rows], the weight of each window; None if all count equally.
     """
 
     starts: np.ndarray
@@ -51,7 +51,7 @@ class WindowRows(TrainingRows):
         Args:
             questions: with their answers.
             preprocess: cuts the contexts.
-            weights: float32 [questions], how much each counts.
+            weights: float32 [questions], the weight of each one.
         """
         positions: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 

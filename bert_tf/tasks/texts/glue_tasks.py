@@ -21,11 +21,11 @@ class GlueTask:
     Attributes:
         texts: columns of the text, or of both texts.
         label: column of the label.
-        classes: the labels in the order of the logits; none where the label is a number.
+        classes: the labels in the order of the logits; () if the label is a number.
         metrics: GLUE's metrics; of several runs the one with the highest first one is best.
         submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
             predictions for GLUE's server.
-        dev: what the names of a dev file's metrics end in -> the file.
+        dev: suffix of the names of a dev file's metrics -> the file.
         test: the same of the test files.
         tfds_texts: names of the texts in TFDS.
         tfds_dev, tfds_test: as `dev` and `test`, with TFDS's splits.

@@ -27,14 +27,14 @@ class Texts(Generic[Label]):
     ((['a play'],), 'train.tsv, line 3')
 
     Attributes:
-        source: where they are from, for messages.
+        source: their origin, for messages.
         columns: one column of texts, or two for pairs.
-        labels: the label of each row as it is written; None where there are none.
-        places: where each row stands, such as the line's number.
-        place: what the places are numbers of: "line" or "row".
-        classes: all labels there may be, in the order of the logits, where the format says so.
+        labels: the label of each row as it is written; None without labels.
+        places: the place of each row, such as the number of its line.
+        place: the unit of the places: "line" or "row".
+        classes: all possible labels in the order of the logits, if the format names them.
         benchmark: the task of GLUE that the rows are of (see `bert_tf.tasks.texts.glue`), or "".
-        path: the file, or of TFDS the name and the split; None where they were read from neither.
+        path: the file, or for TFDS the name and the split; None for rows from neither.
     """
 
     source: str
@@ -54,7 +54,7 @@ class Texts(Generic[Label]):
         return len(self.places)
 
     def first(self, rows: int | None) -> Self:
-        """The first so many rows; None is all of them."""
+        """The first `rows` rows; None is all of them."""
         return self.take(range(len(self))[:rows])
 
     def take(self, rows: Sequence[int]) -> Self:
@@ -71,7 +71,7 @@ class Texts(Generic[Label]):
         return f"{self.source}, {self.place} {self.places[row]}"
 
     def known_labels(self) -> list[Label]:
-        """The labels. Raises UserError where there are none."""
+        """The labels. Raises UserError if there are none."""
         if self.labels is None:
             raise UserError(f"{self.source} has no labels")
         return self.labels

@@ -96,7 +96,7 @@ class TextTask(Task):
 
     @abstractmethod
     def check(self, rows: LabelledTexts) -> None:
-        """Raises UserError where a row has a label that the model cannot predict."""
+        """Raises UserError if a row has a label that the model cannot predict."""
 
     @abstractmethod
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:

@@ -97,7 +97,7 @@ def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledText
             in every row are as good as none.
 
     Raises:
-        UserError: what is wrong with the file and where.
+        UserError: the file cannot be used; the message names the mistake and its place.
     """
     columns = text_columns(data)
     if data.format in GLUE:

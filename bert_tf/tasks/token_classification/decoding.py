@@ -1,4 +1,4 @@
-"""From a tagger's logits to the label of each word, and from labels to entities."""
+"""Decoding: the label of each word from a tagger's logits, and entities from labels."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

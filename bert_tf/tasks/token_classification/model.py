@@ -61,7 +61,7 @@ class TaggedTexts:
     Attributes:
         sentences: in their order; all have tags, or none.
         by_document: whether sentences of a document are one text.
-        separator: what parts the columns of the file.
+        separator: the separator of the columns in the file.
     """
 
     sentences: Sequence[Sentence]
@@ -75,11 +75,11 @@ class TaggedTexts:
 
     @property
     def tags(self) -> list[list[str]]:
-        """Their tags, which have to be known."""
+        """The tags of the words of each text, which must be known."""
         return [[tag for each in text for tag in each.known_tags] for text in self._grouped()]
 
     def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
-        """A value for every word of the file -> a list for each sentence."""
+        """Groups values, one for every word of the file, by sentence."""
         rest = iter(values)
         return [list(itertools.islice(rest, len(each.words))) for each in self.sentences]
 
@@ -222,7 +222,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     def _read_features(
         self, inputs: Mapping[str, tf.Tensor], training: bool, features: str
     ) -> tuple[Encoded, tf.Tensor]:
-        """What the frozen encoder computes, and what the BiLSTM makes of it: [tokens, hidden]."""
+        """The output of the BiLSTM on the frozen encoder's features: [tokens, hidden]."""
         encoded = self.encoder.encode(inputs, training=False)
         rows = encoded.layout.restore(_activations(encoded, features))
         mask = tf.not_equal(inputs["input_mask"], 0)
@@ -237,11 +237,11 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What `call` returns."""
+        """The output of `call`."""
         return {"tokens": y_pred}
 
     def windows(self) -> WordPreprocessor:
-        """What cuts texts given as words into windows."""
+        """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
     def rows(self, given: Given) -> TaggedTexts:
@@ -298,7 +298,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
 
     def _classes(self, rows: TaggedTexts) -> list[list[int]]:
-        """The classes of the words of each text. Raises UserError where a tag is no label."""
+        """The classes of the words of each text. Raises UserError if a tag is no label."""
         check_tags(rows, self.labels)
         index = {label: number for number, label in enumerate(self.labels)}
         return [[index[tag] for tag in tags] for tags in rows.tags]
@@ -335,7 +335,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return logits
 
     def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
-        """See `entity_metrics`, where the tags are of entities; else `accuracy`.
+        """See `entity_metrics` if the tags are of entities; else `accuracy`.
 
         And `loss`, the mean cross-entropy of words.
         """
@@ -601,7 +601,7 @@ def _askable(words: Sequence[Text]) -> list[Text]:
 
 
 def _check_features(encoder: Encoder, features: str) -> None:
-    """Raises UserError where an encoder has no such activations."""
+    """Raises UserError if an encoder has no such activations."""
     if features not in FEATURES:
         raise UserError(f"unknown features {features!r}; choose one of {', '.join(FEATURES)}")
     layers = encoder.config.num_hidden_layers

@@ -84,11 +84,11 @@ def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
 
 
 class Violation(NamedTuple):
-    """A tag where its scheme does not allow it.
+    """A tag in a place that its scheme does not allow.
 
     Attributes:
-        sentence, word: where, counted from 0.
-        why: what is wrong, for a message.
+        sentence, word: the place, counted from 0.
+        why: the reason, for a message.
     """
 
     sentence: int

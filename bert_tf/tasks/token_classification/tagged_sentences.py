@@ -16,7 +16,7 @@ class Sentence(NamedTuple):
 
     Attributes:
         words: its words.
-        tags: their tags, in IOB2; None where they are not given.
+        tags: their tags, in IOB2; None if they are not known.
         row: its number among all sentences, counted from 1.
         line: the line of the first word in a file of one word a line, else None; the other words
             are on the lines after it.
@@ -31,13 +31,13 @@ class Sentence(NamedTuple):
 
     @property
     def known_tags(self) -> tuple[str, ...]:
-        """`tags` of data that have them. Raises ValueError where they are None."""
+        """`tags` of data that have them. Raises ValueError if they are None."""
         if self.tags is None:
             raise ValueError(f"sentence {self.row} has no tags")
         return self.tags
 
     def place(self, word: int) -> str:
-        """Where word `word`, counted from 0, stands, for a message."""
+        """The place of word `word`, counted from 0, for a message."""
         if self.line is None:
             return f"row {self.row}, word {word + 1}"
         return f"line {self.line + word}"
@@ -60,8 +60,8 @@ def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) ->
     ('B-PER', 'O')
 
     Args:
-        source: names where they are from in messages.
-        rows: what was read there, all of them with tags or none.
+        source: the name of their origin in messages.
+        rows: the sentences as they were read; all of them have tags, or none.
         lenient_tags: take tags that break the scheme of the others as conlleval and seqeval do (see
             `Tag.begins`), instead of raising.
 

@@ -29,7 +29,7 @@ class TaggedWindows(TrainingRows):
     Attributes:
         encoded: the packed windows.
         labels: int32 [tokens], windows laid end to end; -1 at tokens that have none.
-        weights: float32 [tokens], how much each label counts; None where all count alike.
+        weights: float32 [tokens], the weight of each label; None if all count equally.
     """
 
     labels: np.ndarray
