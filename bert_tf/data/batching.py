@@ -33,10 +33,10 @@ class EncodedRows:
     ([[2, 7, 3, 0], [2, 5, 6, 3]], [[1, 1, 1, 0], [1, 1, 1, 1]])
 
     Attributes:
-        word_ids: int32 [tokens], rows laid end to end.
+        word_ids: int32 [tokens], the tokens of all rows, one row after the other.
         type_ids: int32 [tokens].
         starts: int64 [rows + 1], where each row begins.
-        padded_to: the length of the rows that are taken; None is that of the longest of them.
+        padded_to: the length to which `take` pads; None pads to the longest of the rows.
     """
 
     word_ids: np.ndarray

@@ -35,7 +35,7 @@ def map_until_exit(
     [(0, 0), (1, 1), (2, 4)]
 
     Args:
-        dataset: its elements are what `function` is given, as NumPy arrays.
+        dataset: its elements are passed to `function` as NumPy arrays.
         function: Python, called from other threads than the reader's.
         types: of the arrays it returns; their shapes stay unknown.
     """

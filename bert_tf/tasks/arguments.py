@@ -19,7 +19,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
 
     Args:
         cls: the class.
-        fields: arguments by their names; those that are no plain values are not looked at.
+        fields: arguments by name; only arguments of plain types are checked.
         **hints: the types of further fields.
     """
     known = typing.get_type_hints(cls.__init__) | hints

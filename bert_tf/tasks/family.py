@@ -52,7 +52,7 @@ class TaskFamily:
         in_percent: whether these are in percent already.
 
     Raises:
-        UserError: a part is missing, or is not what it should be.
+        UserError: a part is missing, or has a wrong type.
     """
 
     name: str
@@ -88,7 +88,7 @@ class TaskFamily:
 
     @property
     def class_name(self) -> str:
-        """The name of the model's class, which stands in checkpoints."""
+        """The name of the model's class, which checkpoints hold."""
         return self.model.__name__ if isinstance(self.model, type) else self.model.split(":")[1]
 
     def model_class(self) -> "type[TaskModel]":
@@ -156,7 +156,7 @@ class TaskFamily:
 
 
 def _base_of(part: str) -> type:
-    """What a part extends. It is imported here, as it brings TensorFlow."""
+    """The base class of a part. It is imported here, because it imports TensorFlow."""
     if part == "model":
         from bert_tf.tasks.task_model import TaskModel
 

@@ -50,7 +50,7 @@ _SHOWN = 60
 
 
 class _Damage(Exception):
-    """What is wrong with a file whose path the caller knows."""
+    """A mistake in a file; the caller adds the path."""
 
 
 def read(path: Path) -> keras.Model:
@@ -65,8 +65,8 @@ def read(path: Path) -> keras.Model:
     ('NextSentence', 'cat')
 
     Raises:
-        UserError: there is no such file; it is damaged, of something else, of a later version of
-            bert_tf, or names code that is not to be run.
+        UserError: there is no such file; it is damaged, holds something else, is of a later
+            version of bert_tf, or names code that must not run.
     """
     if not path.is_file():
         raise UserError(f"file not found: {path}")
@@ -118,7 +118,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises an error if an entry is missing, is none of Keras's, or unpacks to too much."""
+    """Raises an error if an entry is missing, is not one of Keras's, or unpacks to too much."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
@@ -176,7 +176,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
 
 
 def _class_of(node: Mapping[str, Any]) -> type | None:
-    """The class of a model that a node names; None if it is no class of a model."""
+    """The model class that a node names; None if it names another class."""
     name, class_name = node.get("registered_name"), node.get("class_name")
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
@@ -191,7 +191,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _check_policy(path: Path, value: Any) -> None:
-    """Raises an error if a value is no dtype policy."""
+    """Raises an error if a value is not a dtype policy."""
     name = value
     if isinstance(value, dict):
         if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):
@@ -214,7 +214,7 @@ def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
 
 
 def _check_compiled(path: Path, config: Any) -> None:
-    """Raises an error if a model was compiled with what is no optimizer, loss or metric."""
+    """Raises an error if a model was compiled with anything but optimizers, losses and metrics."""
     registered = keras.saving.get_custom_objects()
     parts = list(_nodes(config))
     metrics = [each for each in parts if each.get("module") == "keras.metrics"]
@@ -272,7 +272,7 @@ def _largest(value: Any) -> int:
 
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
-    """What is said of a part that is none of a model's."""
+    """The error message for a part that does not belong to a model."""
     shown = repr(node.get("class_name"))[:_SHOWN]
     if node.get("class_name") in ("__lambda__", "Lambda"):
         return UserError(f"{path} holds code ({shown}), which is not run; do not load it")

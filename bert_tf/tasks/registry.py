@@ -43,7 +43,7 @@ def register(family: TaskFamily) -> None:
         family: the record of its parts.
 
     Raises:
-        UserError: it is no `TaskFamily`, or its name, or that of its model's class, is taken.
+        UserError: it is not a `TaskFamily`, or its name or its model's class name is taken.
     """
     _add(family, known=own_families())
 
@@ -102,7 +102,7 @@ def _add(family: TaskFamily, known: Iterable[TaskFamily]) -> None:
 
 @functools.cache
 def _read_entry_points() -> None:
-    """Registers what installed packages offer. One that cannot be used is left out, with a warning.
+    """Registers the families of installed packages. A warning names those that cannot be used.
 
     A package may have registered its family itself before.
     """

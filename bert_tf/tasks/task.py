@@ -54,7 +54,7 @@ class Task(ABC):
     def files(self, split: str) -> dict[str, Path]:
         """The files of "train", "dev" or "test", by the suffix of their metrics' names.
 
-        Mostly that is one file and nothing; MNLI has two files of each but the training data.
+        Usually this is one file with the suffix ""; MNLI has several dev and test files.
         """
         name = getattr(self.data, split) or f"{split}.{self.data.format}"
         return {"": Path(self.data.path) / name}

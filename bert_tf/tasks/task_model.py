@@ -304,7 +304,7 @@ class TaskModel(EncoderModel):
         """Names the classes, and creates the head that predicts them, in this model's strategy.
 
         Raises:
-            UserError: a label that is no name of a class, or is there twice.
+            UserError: a label that cannot name a class, or occurs twice.
         """
         names, _ = inputs.label_texts(list(labels))
         inputs.check_class_names(names)
@@ -449,7 +449,7 @@ class TaskModel(EncoderModel):
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
-            precision: "float32" or "bfloat16"; None is the one that the model computes in.
+            precision: "float32" or "bfloat16"; None is the precision of the model.
             freeze: whether the weights become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the export, for example a GPU.
@@ -511,7 +511,7 @@ class TaskModel(EncoderModel):
     ) -> keras.callbacks.History:
         """Keras's `fit`, on strings or on ids.
 
-        A model that was not compiled is compiled anew in each call with the paper's recipe: AdamW,
+        A model that was not compiled is compiled in each call with the paper's recipe: AdamW,
         10 % warm-up, linear decay over all steps, clipping at norm 1, weight decay 0.01.
 
         Strings in memory are tokenized once. Rows of similar length share a batch; rows that fill
@@ -687,7 +687,7 @@ class TaskModel(EncoderModel):
     def _validation(
         self, data: Any, steps: int | None, batch_size: int | None, options: Mapping[str, Any]
     ) -> tuple["_Validation | None", dict[str, Any]]:
-        """What validates on strings; and the arguments of Keras's `fit` for ids."""
+        """The callback that validates on strings, and the arguments of Keras's `fit` for ids."""
         if data is None:
             return None, {}
         x = data[0] if isinstance(data, tuple | list) and len(data) else data

@@ -137,7 +137,7 @@ def _table(
     """Packs a table.
 
     Args:
-        describe: gives for a code point what it becomes (itself if it stays) and its properties.
+        describe: code point -> its replacement (itself if it stays) and its properties.
         properties: gives the properties of a code point that another becomes.
     """
     # Place 0 belongs to the characters that stay.
@@ -246,7 +246,7 @@ def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, .
 
 
 def _is_punctuation(character: str) -> bool:
-    """True for Unicode punctuation and for every ASCII sign that is no letter or digit."""
+    """True for Unicode punctuation and for every ASCII sign that is not a letter or digit."""
     if character < "\x80":
         return "!" <= character <= "~" and not character.isalnum()
     return unicodedata.category(character).startswith("P")

@@ -228,7 +228,7 @@ def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
 def _replaced(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, tf.Tensor]:
-    """Puts for each character what the table says: none, itself, another, or several.
+    """Replaces each character by its entry in the table: none, itself, another, or several.
 
     Returns:
         The characters, and the properties that each of them has in the table, int32 [characters].

@@ -149,7 +149,7 @@ def pack(
 def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> list[tf.RaggedTensor]:
     """Cuts one or two segments at their ends, so that together they have at most `budget` pieces.
 
-    Of two segments the longer one loses a piece at a time, and the second one if both are as long.
+    The longer of two segments loses one piece at a time; if both are as long, the second one does.
     This is the reference's `_truncate_seq_pair` in closed form.
 
     >>> first, second = tf.ragged.constant([[1, 2, 3, 4, 5]]), tf.ragged.constant([[6, 7]])

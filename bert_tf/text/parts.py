@@ -27,7 +27,7 @@ def map_in_groups(
     Args:
         function: as for `map_in_parts`.
         texts: each string [batch].
-        max_bytes: most bytes in a group of rows; a row with more is a group by itself.
+        max_bytes: most bytes in a group of rows; a row with more is a group of its own.
     """
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)

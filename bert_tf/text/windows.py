@@ -19,8 +19,8 @@ class Windows(NamedTuple):
     Attributes:
         features: the encoder's three inputs, each int32 [windows, seq_len].
         rows: int32 [windows], the row of the batch that each window is of.
-        pieces: int32 [windows, seq_len], which piece of the row's long text a token is; -1 for
-            tokens that are none.
+        pieces: int32 [windows, seq_len], the number of the token's piece in the row's long text;
+            -1 for other tokens.
         has_most_context: bool [windows, seq_len], True in the one window of several in which the
             piece is farthest from both ends; False for tokens that are no piece.
     """

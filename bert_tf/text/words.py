@@ -34,7 +34,7 @@ class WordPieces(NamedTuple):
     def of(
         cls, ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
     ) -> "WordPieces":
-        """From the pieces of a batch laid end to end.
+        """Builds the record from the pieces of all texts of a batch, one after the other.
 
         >>> ids = tf.ragged.constant([[5, 6, 7]])  # the cat ##s
         >>> words, starts = tf.constant([0, 1, 1]), tf.constant([True, True, False])

@@ -126,7 +126,7 @@ def run(
 
 
 class Batch(NamedTuple):
-    """Some documents that stand together in the corpus.
+    """Some consecutive documents of the corpus.
 
     part, number: batch `number` of a part of the corpus.
     documents: as text, then tokenized.
@@ -268,7 +268,7 @@ def _finish(
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Raises the `UserError` of a worker, which runners pass on as text, as what it was."""
+    """Raises the `UserError` of a worker again; runners pass it on as text."""
     try:
         yield
     except Exception as error:

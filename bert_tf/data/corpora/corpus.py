@@ -56,7 +56,7 @@ class Corpus:
     Attributes:
         parts: each file once, within a folder or a glob in the order of names.
         size: bytes of all files.
-        position: how many of these the iteration under way has come past.
+        position: how many of these the current iteration has passed.
         unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
@@ -212,7 +212,7 @@ def _files_of(path: str) -> list[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All that is below a folder, but what has a name such as .git, and what is in such a folder.
+    """All files below a folder, without hidden files and folders such as .git.
 
     Links to folders are followed, but not to one that they are in.
     """

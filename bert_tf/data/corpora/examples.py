@@ -43,7 +43,7 @@ class Examples:
 
     Attributes:
         per_epoch: number of examples after which every shard has had its turn.
-        random_next: about what share of them has a random next segment.
+        random_next: the approximate share of examples with a random next segment.
 
     Raises:
         UserError: from here and from `rows`, a shard that is missing or has changed.

@@ -1,4 +1,4 @@
-"""Masked language modelling on the fly: which tokens to predict, and what stands in their place.
+"""Masked language modelling on the fly: which tokens to predict, and what replaces them.
 
 The rule is create_masked_lm_predictions of google-research/bert (create_pretraining_data.py): of a
 row of n tokens, [CLS] and [SEP] counted, round(0.15 n) are chosen, at least one and at most

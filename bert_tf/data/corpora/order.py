@@ -6,8 +6,8 @@ each. An epoch deals them, in random order, to *lanes*. A few units of a lane at
 
 So where example i comes from is found by arithmetic. The order knows nothing of workers, and still
 worker w of n, who has every n-th example, stays in the lanes w, w + n, … and reads only their
-units, if n divides the number of lanes. Lanes come to their end a little sooner or later: what the
-longer ones have left is shuffled and ends the epoch, for all workers.
+units, if n divides the number of lanes. Lanes have slightly different lengths: the rest of
+the longer ones is shuffled and ends the epoch, for all workers.
 """
 
 import dataclasses
@@ -155,7 +155,7 @@ class PoolCache(Generic[Content]):
         self._held: dict[int, tuple[Pool, Content]] = {}
 
     def get(self, part: Part) -> Content:
-        """The result of `make` for the part's pool, made once."""
+        """The result of `make` for the part's pool, kept until its lane reaches another pool."""
         held = self._held.get(part.pool.lane)
         if held is not None and held[0] == part.pool:
             return held[1]

@@ -8,8 +8,8 @@ Pairs follow create_instances_from_document of google-research/bert (create_pret
 A document is cut into chunks of whole sentences of about the target length. A is the first part of
 a chunk, cut at a random sentence. B is the rest of the chunk, or, half of the time and always where
 the chunk is a single sentence, a passage of another document; then the rest of the chunk is put
-back. Only where chunks begin and end depends on what came before: a short Python loop finds that,
-and everything else is done for all examples at once.
+back. Only the bounds of the chunks depend on earlier chunks: a short Python loop finds them, and
+everything else is done for all examples at once.
 
 Two things differ. To find another document the reference draws up to ten times, and it may end up
 with the same one; here the other documents are drawn from directly, so B never follows in A's
@@ -249,8 +249,8 @@ def _truncated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lengths that remain when the longer side (B where equal) loses tokens one by one.
 
-    That ends in closed form: a side of at most half of the room stays as it is, and the other takes
-    what is left; if both are longer, they share the room, and A takes the odd token.
+    This is computed in closed form: a side of at most half of the room stays as it is, and the
+    other takes the rest. If both are longer, they share the room, and A takes the odd token.
     """
     a_half = (longest + 1) // 2
     b_half = longest - a_half

@@ -114,7 +114,7 @@ def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
     """The folder of the token shards: `data.path` if the format is token_shards, else `tokens`.
 
     Raises:
-        UserError: `data.path` is no single folder.
+        UserError: `data.path` is not one folder.
     """
     if config.data.format != TOKEN_SHARDS:
         return Path(tokens)

@@ -1,4 +1,4 @@
-"""Paragraph text -> sentences, by rule.
+"""Splitting paragraphs into sentences, by rule.
 
 A sentence ends:
 
@@ -12,8 +12,8 @@ A sentence ends:
 A full stop does not end a sentence after a title (`Mr.`), after an abbreviation that goes on
 (`e.g.`) or after one initial (`J. S. Bach`).
 
-Next sentence prediction needs pieces of running text in order, not perfect sentences. So a boundary
-that is missed or found by mistake does no harm.
+Next sentence prediction needs pieces of running text in order, not perfect sentences. So a missed
+or wrong boundary does no harm.
 """
 
 import re

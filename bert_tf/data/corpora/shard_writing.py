@@ -74,7 +74,10 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out what hashes below `limit`; the shards, and the three lowest hashes."""
+            """Holds out documents with a hash below `limit`.
+
+            Returns the shards and the three lowest hashes.
+            """
             parts = {
                 part: _PartWriter(folder, part, tokenizer.vocab_size, shard_tokens)
                 for part in (TRAIN, DEV)
@@ -247,7 +250,7 @@ class _PartWriter:
             self._write()
 
     def close(self) -> list[Shard]:
-        """Writes what is left; all shards of the part."""
+        """Writes the remaining documents; returns all shards of the part."""
         if self._documents:
             self._write()
         return self._shards

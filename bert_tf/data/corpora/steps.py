@@ -63,7 +63,7 @@ class StepReader:
                 dataset starts, so that random numbers may follow from them.
             batch_size: rows of the global batch.
             first: the step to start at.
-            steps: how many steps; None is without end.
+            steps: the number of steps; None never ends.
             worker, workers: the rows `worker::workers` of every global batch.
 
         Raises:

@@ -32,7 +32,7 @@ class TfdsCorpus:
     Attributes:
         parts: stretches of the splits, one for each of their files.
         size: documents of all of them.
-        position: how many of these the iteration under way has come past.
+        position: how many of these the current iteration has passed.
         unit, unit_size: the unit of `size` for progress bars.
 
     Raises:

@@ -130,8 +130,8 @@ class TokenShards:
         """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start.
 
         Raises:
-            UserError: a file is missing, has changed since it was written, or holds what no corpus
-                of this vocabulary is made to.
+            UserError: a file is missing, has changed since it was written, or holds values
+                that no corpus of this vocabulary gives.
         """
         tokens = self._load(shard, "tokens")
         sentences, documents = (
@@ -192,7 +192,7 @@ def array_file(shard: str, array: str) -> str:
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:
-    """Whether these are the places, counted from 0, where parts begin, of which none is empty."""
+    """Whether these are the starts of parts, counted from 0, none of which is empty."""
     return (
         len(firsts) > 0
         and firsts[0] == 0

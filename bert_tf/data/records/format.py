@@ -94,12 +94,12 @@ class RecordFormat:
 
         Returns:
             `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
-            but for the weights in float32, and `next_sentence_labels` int32 [records].
+            except for the weights in float32, and `next_sentence_labels` int32 [records].
 
         Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
 
         Raises:
-            ValueError: one is no example, lacks a feature or has another length.
+            ValueError: a record is not an example, lacks a feature or has another length.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()

@@ -69,7 +69,9 @@ def read_table(
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """The format of a table: `configured` for a run's own files, otherwise by the file's ending.
+    """The format of a table: its ending if that is one of `FORMATS`, or else `configured`.
+
+    A run's own files always have the configured format.
 
     >>> format_of(Path("other.csv"), configured="tsv", own=[Path("train.csv")])
     'csv'

@@ -92,7 +92,7 @@ class TextEmbedder(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """There is no head."""
+        """Creates nothing: there is no head."""
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:

@@ -132,7 +132,7 @@ def _of_columns(
 def _of_joined(
     path: Path, file_format: str, texts: Sequence[str], data: MultiLabelData, needs_labels: bool
 ) -> Iterator[_Row]:
-    """Rows whose labels are one text; an empty one is no label."""
+    """Rows whose labels are one text; an empty text means no label."""
     label = (data.label_column,)
     needed, optional = ((*texts, *label), ()) if needs_labels else (texts, label)
     for line, row in tables.read_table(path, file_format, needed, optional):

@@ -29,7 +29,7 @@ class Choices(NamedTuple):
 
     Attributes:
         context: the text that the choices continue.
-        choices: the choices, of which none is empty.
+        choices: the choices; none of them is empty.
         label: the number of the right choice, counted from 0; None if it is not known.
     """
 
@@ -120,7 +120,7 @@ def _check_none_empty(place: str, choices: tuple[str, ...]) -> None:
 
 
 def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:
-    """A label of a file as a number; true and 1.0 are none."""
+    """A label of a file as a number; true and 1.0 are not labels."""
     try:
         number = int(label) if isinstance(label, str) else label
     except ValueError:

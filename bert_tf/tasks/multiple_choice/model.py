@@ -338,5 +338,5 @@ def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]
 
 
 def _alone(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Inputs [rows, seq_len] -> [rows, 1, seq_len]."""
+    """Reshapes inputs [rows, seq_len] to [rows, 1, seq_len]."""
     return {name: values[:, tf.newaxis, :] for name, values in rows.items()}

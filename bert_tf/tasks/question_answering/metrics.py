@@ -76,7 +76,7 @@ def answer_or_none_metrics(
     Returns:
         Under the official script's names: `exact_match` (there `exact`) and `f1`; the same of the
         questions with an answer (`HasAns_…`) and without (`NoAns_…`); and `best_exact`, `best_f1`,
-        what the best thresholds for the odds, `…_thresh`, would give. The script finds these
+        the values with the best thresholds for the odds, `…_thresh`. The script finds these
         itself from `best_answers` and `null_odds`.
     """
     scores = _scores(questions, answers)
@@ -144,7 +144,7 @@ def _f1(answer: str, given: str) -> float:
 def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, _Score]:
     """The scores of version 2.0 of each question that is answered, by id.
 
-    An answer of which normalization leaves nothing is no answer, as "" is.
+    An answer that is empty after normalization counts as no answer, like "".
     """
     scores = {}
     for each in questions:

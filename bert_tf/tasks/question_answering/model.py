@@ -217,7 +217,7 @@ class QuestionAnswerer(TaskModel):
             **kwargs: as for `TaskModel.fit`; `validation_data` is (questions, contexts, answers).
 
         Raises:
-            UserError: as `TaskModel.fit`; an answer does not stand in its context.
+            UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
         """
         x, y = _joined(x, y, answers)
         if self._finds_threshold and self.null_threshold is not None:
@@ -542,7 +542,7 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
 
 
 def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
-    """One answer, several, or none, each of which must stand in the context."""
+    """One answer, several, or none; each must be in the context at its offset."""
     if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
         # The lists of SQuAD's rows in Hugging Face's datasets.
         texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))

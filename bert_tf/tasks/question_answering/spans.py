@@ -141,7 +141,7 @@ def decode(
 
 
 def _form(rules: SpanRules) -> Answers:
-    """What one row's `Answers` are."""
+    """The tensor specs of one row's `Answers`."""
     text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
     place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.told], tf.float32)
     return Answers(

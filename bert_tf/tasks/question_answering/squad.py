@@ -34,8 +34,8 @@ class Question(NamedTuple):
         id: its name, unique in a file.
         question: the question itself.
         context: the text to find the answer in.
-        answers: what people answered; () if the context holds no answer, None if the
-            data do not say what the answer is, or that there is none.
+        answers: the answers of annotators; () if the context holds no answer, None if the
+            data do not include answers.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Question(NamedTuple):
     def answer_bytes(self) -> tuple[int, int] | None:
         """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
 
-        That is the first of the answers that stands where it says; None if none does.
+        This is the first answer that is in the context at its offset; None if there is none.
         """
         for text, start in self.answers or ():
             if text.strip() and start >= 0 and self.context.startswith(text, start):
@@ -151,7 +151,7 @@ def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
 
 
 def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
-    """What the file has of every question, behind its place in the file and its context."""
+    """The JSON of every question, after its place in the file and its context."""
     for a, article in enumerate(value_at(path, "", content, "data", list)):
         of_article = f"data[{a}]"
         paragraphs = value_at(path, of_article, article, "paragraphs", list)

@@ -69,7 +69,7 @@ class TextRegressor(TextModel):
         )
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The encoder's inputs -> float32 [batch]."""
+        """Maps the encoder's inputs to float32 [batch]."""
         return tf.squeeze(super().call(inputs, training=training), -1)
 
     def own_losses(self) -> dict[str, Any]:

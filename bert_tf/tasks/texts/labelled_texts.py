@@ -105,7 +105,7 @@ class LabelledTexts(Texts[str]):
         """The classes that the format knows, or else the labels that occur, in order.
 
         Raises:
-            UserError: there are fewer than two, or one that is no name of a class: it is empty, or
+            UserError: there are fewer than two, or one that cannot name a class: it is empty, or
                 a file of labels, one a line, or a TSV file of predictions could not hold it.
         """
         if self.classes:
@@ -144,7 +144,7 @@ class LabelledTexts(Texts[str]):
         """float32 [rows]: the labels as numbers.
 
         Raises:
-            UserError: a label that is no finite number, or no labels at all.
+            UserError: a label that is not a finite number, or no labels at all.
         """
         values = np.empty(len(self), np.float32)
         for row, text in enumerate(self.known_labels()):

@@ -105,7 +105,7 @@ class TextModel(TaskModel):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The encoder's inputs -> float32 [batch, outputs]."""
+        """Maps the encoder's inputs to float32 [batch, outputs]."""
         if self.classifier is None:
             raise self._without_labels()
         pooled = self.encoder.pooled(inputs, training=training)

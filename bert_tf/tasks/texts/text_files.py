@@ -93,8 +93,8 @@ def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledText
         path: the file, or the name and the split.
         data: its format and columns; a table that is not one of the configured files is read by
             its ending, if that is one of `tables.FORMATS`.
-        needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
-            in every row are as good as none.
+        needs_labels: whether it is a mistake if there are no labels. If not, labels that are
+            empty in every row count as missing.
 
     Raises:
         UserError: the file cannot be used; the message names the mistake and its place.

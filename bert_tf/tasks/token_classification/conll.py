@@ -43,9 +43,9 @@ def read_conll(
             read as words alone.
 
     Raises:
-        UserError: another number of columns than in the first line, no such column, no word, what
-            is no tag, a tag that breaks the scheme of the others, no sentence at all; with the
-            file and the line.
+        UserError: another number of columns than in the first line, no such column, no word, a
+            text that is not a tag, a tag that breaks the scheme of the others, no sentence at all;
+            with the file and the line.
     """
     rows = list(_sentences(path, word_column, tag_column, needs_tags))
     return tidied(str(path), rows, lenient_tags)

@@ -71,7 +71,7 @@ class WordTagger:
     def _of_words(
         self, pieces: WordPieces, of_tokens: Callable[[tf.Tensor], Sequence[tf.Tensor]]
     ) -> list[tf.RaggedTensor]:
-        """What `of_tokens` makes of logits, [windows, seq_len, ...], at each word's token."""
+        """The result of `of_tokens` on logits, [windows, seq_len, ...], at each word's token."""
         windows = self._preprocess.windows(pieces)
         of_windows = map_in_chunks(
             lambda inputs: tuple(of_tokens(self._model(inputs, training=False))), windows.features

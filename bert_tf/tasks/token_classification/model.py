@@ -298,7 +298,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
 
     def _classes(self, rows: TaggedTexts) -> list[list[int]]:
-        """The classes of the words of each text. Raises UserError if a tag is no label."""
+        """The classes of the words of each text. Raises UserError if a tag is not a label."""
         check_tags(rows, self.labels)
         index = {label: number for number, label in enumerate(self.labels)}
         return [[index[tag] for tag in tags] for tags in rows.tags]
@@ -371,7 +371,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
         All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
         probabilities of the labels. Offsets are bytes; those of words that were given as words are
-        of the text that they make when one space stands between each two.
+        of the text of these words, joined by single spaces.
         """
         tagger = self._tagger(network)
 
@@ -423,7 +423,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         ends: tf.RaggedTensor,
         width: tf.Tensor | None,
     ) -> Tensors:
-        """Words with what is known of them, padded to `width` or else to the longest text."""
+        """Words with their outputs, padded to `width` or else to the longest text."""
         labels = tags.labels.with_values(tf.gather(tf.constant(self.labels), tags.labels.values))
         shape = None if width is None else tf.stack([-1, width])
         return {
@@ -543,7 +543,7 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
     ('O', 'B-PER', 'I-PER')
 
     Raises:
-        UserError: there is no entity, or one label only.
+        UserError: there is no entity, or only one label.
     """
     found = {tag for each in rows.sentences for tag in each.known_tags}
     if not EntityTypes.are_tags(sorted(found)):

@@ -28,7 +28,7 @@ class TaggedWindows(TrainingRows):
 
     Attributes:
         encoded: the packed windows.
-        labels: int32 [tokens], windows laid end to end; -1 at tokens that have none.
+        labels: int32 [tokens], one window after the other; -1 at tokens without a label.
         weights: float32 [tokens], the weight of each label; None if all count equally.
     """
 
@@ -91,7 +91,7 @@ def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
 def _of_tokens(
     windows: WordWindows, values: Sequence[Sequence[float]], dtype: type, missing: float
 ) -> np.ndarray:
-    """[tokens]: what each word has, at its token; `missing` at tokens that tag no word."""
+    """[tokens]: the value of each word at its token; `missing` at other tokens."""
     flat: np.ndarray = np.array(
         [value for of_text in values for value in of_text] + [missing], dtype
     )
