@@ -1,1 +1,1 @@
-"""Files -> tf.data of examples."""
+"""Files to `tf.data` datasets of examples."""

@@ -1,7 +1,7 @@
 """Batches of rows of similar length, in an order that can be entered anywhere.
 
-Padding is computed in vain, so rows of similar length share a batch, unless the order is to be all
-random. Batch k is a function of (lengths, batch size, seed, k): a run that is taken up again starts
+Computing on padding is waste, so rows of similar length share a batch, unless the order has to be
+fully random. Batch k is a function of (lengths, batch size, seed, k). So a run that resumes starts
 at its step at once.
 """
 
@@ -24,11 +24,19 @@ _POOL_BATCHES = 50
 class EncodedRows:
     """Packed inputs of many texts, without padding.
 
+    >>> word_ids = np.array([2, 5, 6, 3, 2, 7, 3])
+    >>> rows = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 4, 7]))
+    >>> rows.lengths.tolist()
+    [4, 3]
+    >>> inputs = rows.take(np.array([1, 0]))
+    >>> inputs["input_word_ids"].tolist(), inputs["input_mask"].tolist()
+    ([[2, 7, 3, 0], [2, 5, 6, 3]], [[1, 1, 1, 0], [1, 1, 1, 1]])
+
     Attributes:
-        word_ids: int32 [tokens], rows laid end to end.
+        word_ids: int32 [tokens], the tokens of all rows, one row after the other.
         type_ids: int32 [tokens].
         starts: int64 [rows + 1], where each row begins.
-        padded_to: the length of the rows that are taken; None is that of the longest of them.
+        padded_to: the length to which `take` pads; None pads to the longest of the rows.
     """
 
     word_ids: np.ndarray
@@ -38,7 +46,14 @@ class EncodedRows:
 
     @classmethod
     def gather(cls, batches: Iterator[Mapping[str, tf.Tensor]]) -> "EncodedRows":
-        """Takes the padding out of packed batches ([batch, seq_len]) and joins them."""
+        """Removes the padding from packed batches ([batch, seq_len]) and joins them.
+
+        >>> ids = tf.constant([[2, 5, 3, 0], [2, 5, 6, 3]])
+        >>> mask = tf.constant([[1, 1, 1, 0], [1, 1, 1, 1]])
+        >>> batch = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
+        >>> EncodedRows.gather(iter([batch])).word_ids.tolist()
+        [2, 5, 3, 2, 5, 6, 3]
+        """
         word_ids, type_ids, lengths = [], [], []
         for batch in batches:
             mask = batch["input_mask"].numpy().astype(bool)
@@ -68,7 +83,7 @@ class EncodedRows:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRows(ABC):
-    """Labelled rows that a model can be trained on.
+    """Labelled rows that a model can be trained on; see `training_batches` for an example.
 
     For rows of a fixed length, a copy is made whose `encoded` is padded to that length. `take` must
     read the rows from `encoded`.
@@ -88,7 +103,7 @@ class TrainingRows(ABC):
     def take(self, rows: np.ndarray) -> tuple:
         """Inputs and targets of `rows`, each an array or a dict of them, [batch, ...].
 
-        Where rows count differently, their weights follow.
+        The weights of the rows follow, if the rows have weights.
         """
 
 
@@ -104,6 +119,15 @@ def training_batches(
     shuffle: bool = True,
 ) -> tf.data.Dataset:
     """Endless batches of (inputs, targets), or (inputs, targets, weights), from step `start` on.
+
+    >>> class Labelled(TrainingRows):  # row k has label k
+    ...     def take(self, rows):
+    ...         return self.encoded.take(rows), rows
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> batches = training_batches(Labelled(encoded), batch_size=2, seed=0, start=0, shuffle=False)
+    >>> inputs, labels = next(batches.as_numpy_iterator())
+    >>> inputs["input_word_ids"].tolist(), labels.tolist()
+    ([[2, 5, 3], [2, 3, 0]], [0, 1])
 
     Args:
         examples: the rows.
@@ -149,7 +173,11 @@ def training_batches(
 
 
 class OrderedBatches:
-    """The rows in their order, without end: after the last comes the first.
+    """The rows in their order, without end: after the last row comes the first.
+
+    >>> order = OrderedBatches(count=5, batch_size=2)
+    >>> [order.rows(step).tolist() for step in range(3)]
+    [[0, 1], [2, 3], [4, 0]]
 
     Args:
         count: how many rows there are.
@@ -167,7 +195,14 @@ class OrderedBatches:
 class ShuffledBatches:
     """The endless order of training batches.
 
-    Every epoch is a new permutation; what does not fill a batch at its end is left for the next.
+    Every epoch is a new permutation. Rows that do not fill a batch at the end of an epoch are left
+    out of it.
+
+    >>> order = ShuffledBatches(np.array([9, 2, 8, 3]), batch_size=2, seed=0)
+    >>> order.per_epoch
+    2
+    >>> sorted(sorted(order.rows(step).tolist()) for step in range(2))  # by length
+    [[0, 2], [1, 3]]
 
     Args:
         lengths: int [rows], tokens of each row.
@@ -203,7 +238,11 @@ class ShuffledBatches:
 
 
 def batches_by_length(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Every row once, the longest first, in batches; for evaluation."""
+    """Every row once, the longest first, in batches; for evaluation.
+
+    >>> [batch.tolist() for batch in batches_by_length(np.array([3, 9, 5]), batch_size=2)]
+    [[1, 2], [0]]
+    """
     order = np.argsort(-lengths, kind="stable")
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

@@ -18,7 +18,7 @@ def tfds() -> Any:
 
 
 def tfds_builder(name: str) -> Any:
-    """The data set, downloaded and prepared where it is not yet.
+    """The data set, which is downloaded and prepared if it is not on this machine yet.
 
     Args:
         name: as TFDS has it, such as glue/mnli or imdb_reviews:1.0.0, or a folder it has prepared.
@@ -58,6 +58,10 @@ def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mappin
 
 
 def one_line(error: Exception) -> str:
-    """The kind of an error and the first line of what it says."""
+    r"""The kind of an error and the first line of its message.
+
+    >>> one_line(ValueError("no such split\nsee the list"))
+    'ValueError: no such split'
+    """
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

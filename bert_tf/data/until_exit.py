@@ -1,8 +1,8 @@
-"""Python functions inside tf.data that do not hang the interpreter when it exits.
+"""Python functions inside tf.data that do not block the exit of the interpreter.
 
-tf.data calls a `tf.numpy_function` from its own threads, ahead of whoever reads the dataset. A
-thread that comes back for the interpreter's lock once it is shutting down is ended there and then,
-and the dataset's destructor waits for it for ever. So the calls have to stop before that.
+tf.data calls a `tf.numpy_function` from its own threads, ahead of the reader of the dataset. A
+thread that asks for the interpreter's lock while the interpreter shuts down is ended at that point,
+and the dataset's destructor waits for it for ever. So the calls have to stop before.
 """
 
 import atexit
@@ -27,10 +27,15 @@ def map_until_exit(
 ) -> tf.data.Dataset:
     """Maps `function` over a dataset of single tensors, one call at a time.
 
-    Where the program ends, the dataset ends.
+    The dataset ends when the program ends.
+
+    >>> dataset = tf.data.Dataset.range(3)
+    >>> pairs = map_until_exit(dataset, lambda n: [n, n * n], [tf.int64, tf.int64])
+    >>> [(int(n), int(square)) for n, square in pairs]
+    [(0, 0), (1, 1), (2, 4)]
 
     Args:
-        dataset: its elements are what `function` is given, as NumPy arrays.
+        dataset: its elements are passed to `function` as NumPy arrays.
         function: Python, called from other threads than the reader's.
         types: of the arrays it returns; their shapes stay unknown.
     """

@@ -1,8 +1,7 @@
-"""A vocabulary file: one piece a line, a piece's id is the number of its line counted from 0.
+"""A vocabulary file: one piece a line. The id of a piece is the number of its line, counted from 0.
 
-The format is that of google-research/bert (`tokenization.load_vocab`). Two things that the
-reference lets pass in silence are refused here, because both shift or hide ids: blank lines and
-repeated pieces.
+The format is that of google-research/bert (`tokenization.load_vocab`). The reference accepts blank
+lines and repeated pieces without a message. Here both are errors, because they shift or hide ids.
 """
 
 import os
@@ -21,6 +20,12 @@ _BLANKS = " \t\r"
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
     """The pieces of the file at `path`, in the order of their ids.
 
+    >>> from pathlib import Path
+    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
+    >>> _ = Path("vocab.txt").write_text(file_text(pieces))
+    >>> read_vocabulary("vocab.txt")
+    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'cat')
+
     Raises:
         UserError: the file is missing, empty or not UTF-8, a line is blank or repeats an earlier
             one, or a special token is missing.
@@ -36,16 +41,23 @@ def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
 
 
 def file_text(pieces: Iterable[str]) -> str:
-    """The text of the file that `read_vocabulary` reads as these pieces."""
+    """The text of the vocabulary file of these pieces; `read_vocabulary` reads it back.
+
+    >>> file_text(["the", "cat", "##s"]).splitlines()
+    ['the', 'cat', '##s']
+    """
     return "".join(f"{piece}\n" for piece in pieces)
 
 
 def check_vocabulary(
     pieces: Iterable[str], name: str = "vocabulary", place: str = "piece"
 ) -> tuple[str, ...]:
-    """The pieces as a tuple, once they are known to be distinct and to hold the special tokens.
+    """Checks that the pieces are distinct and hold the special tokens; returns them as a tuple.
 
-    `name` and `place` word the error: "<name>, <place> <number from 1> …".
+    `name` and `place` are the words of the error message: "<name>, <place> <number from 1> …".
+
+    >>> check_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"])
+    ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'cat')
 
     Raises:
         UserError: a piece is empty or repeated, or one that a file cannot hold; a special token is

@@ -1,4 +1,4 @@
-"""The arguments of a task model as a file of unknown origin has them."""
+"""Checking the arguments of a task model that come from a file of unknown origin."""
 
 import typing
 from collections.abc import Mapping
@@ -9,11 +9,17 @@ _SHOWN = 60
 
 
 def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
-    """Which field is not of the type that the constructor has for it; None if all are.
+    """Names a field that is not of the constructor's type; None if all fields are.
+
+    >>> class Model:
+    ...     def __init__(self, max_length: int | None, dropout: float | None): ...
+    >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
+    >>> wrong_argument(Model, {"max_length": "128"})
+    "max_length is '128', not what it should be"
 
     Args:
         cls: the class.
-        fields: arguments by their names; those that are no plain values are not looked at.
+        fields: arguments by name; only arguments of plain types are checked.
         **hints: the types of further fields.
     """
     known = typing.get_type_hints(cls.__init__) | hints

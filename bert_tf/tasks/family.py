@@ -1,4 +1,4 @@
-"""What bert_tf knows of a kind of task: one record, by which everything else finds it."""
+"""The record of a kind of task, through which everything else in bert_tf finds the task's parts."""
 
 import dataclasses
 import importlib
@@ -28,37 +28,37 @@ _OF_RUNS = ("config", "task", "metrics")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskFamily:
-    """A kind of task, with all that belongs to it.
+    """A kind of task, with everything that belongs to it.
 
     A class may be given as "module:Name". It is then imported when it is first used, so that a
     command that does not compute starts without TensorFlow.
 
-    >>> bert_tf.register(
-    ...     TaskFamily(
-    ...         name="acrostics",
-    ...         title="Acrostics",
-    ...         model="acrostics.model:AcrosticReader",
-    ...         pictures="acrostics.pictures:AcrosticPictures",
-    ...         config=AcrosticsRun,
-    ...         task="acrostics.run:Acrostics",
-    ...         metrics=("accuracy",),
-    ...     )
+    >>> family = TaskFamily(
+    ...     name="acrostics",
+    ...     title="Acrostics",
+    ...     model="acrostics.model:AcrosticReader",
+    ...     pictures="acrostics.pictures:AcrosticPictures",
     ... )
+    >>> family.class_name
+    'AcrosticReader'
+
+    `bert_tf.register(family)` makes it known. A family whose models can be fine-tuned from YAML
+    has `config`, `task` and `metrics` too.
 
     Attributes:
         name: the value of the key `task` in configurations.
-        title: names it for people.
-        model: a `TaskModel`, what users make, train, ask and export.
+        title: the name that people read.
+        model: a `TaskModel`, the class that users create, train, ask and export.
         pictures: the `Pictures` of the page that `bert-tf inspect` writes.
         config: the configuration of its runs, a class that extends `FinetuningRun`, with
-            `task: Literal[name]`; None where it cannot be fine-tuned from YAML, and so with the
+            `task: Literal[name]`; None if it cannot be fine-tuned from YAML, and so with the
             next two.
         task: a `Task`, which reads the files of a run and writes its predictions.
-        metrics: what a report shows of its runs, the metric that decides first.
+        metrics: the metrics of its runs in reports; the first one decides.
         in_percent: whether these are in percent already.
 
     Raises:
-        UserError: a part is missing, or is not what it should be.
+        UserError: a part is missing, or has a wrong type.
     """
 
     name: str
@@ -94,7 +94,7 @@ class TaskFamily:
 
     @property
     def class_name(self) -> str:
-        """The name of the model's class, which stands in checkpoints."""
+        """The name of the model's class, which checkpoints hold."""
         return self.model.__name__ if isinstance(self.model, type) else self.model.split(":")[1]
 
     def model_class(self) -> "type[TaskModel]":
@@ -124,7 +124,7 @@ class TaskFamily:
         return found
 
     def _check_config(self) -> None:
-        """Raises UserError where `config` is not a configuration of this task."""
+        """Raises UserError if `config` is not a configuration of this task."""
         if self.config is None:
             return
         from bert_tf.config.run import FinetuningRun
@@ -140,7 +140,7 @@ class TaskFamily:
             )
 
     def _check_class(self, part: str, found: Any) -> None:
-        """Raises UserError where a part has another base than it needs, or lacks a method."""
+        """Raises UserError if a part has another base than it needs, or lacks a method."""
         base = _imported(_BASES[part])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise UserError(

@@ -1,4 +1,4 @@
-"""What Python users give to `fit`, `evaluate` and `predict`, checked and made into lists."""
+"""Checks what Python users pass to `fit`, `evaluate` and `predict`, and makes lists of it."""
 
 import collections
 import dataclasses
@@ -22,10 +22,15 @@ _SHOWN = 60
 class Given:
     """Rows as the user gave them.
 
+    >>> given = Given(columns=(["a", "b", "c", "d"],), targets=[0, 1, 0, 1])
+    >>> train, validation = given.split(0.25)
+    >>> train.columns, validation.columns, validation.targets
+    ((['a', 'b', 'c'],), (['d'],), [1])
+
     Attributes:
         columns: the inputs, each a list with an entry for each row.
-        targets: what is to be predicted for each row; None where that was not given.
-        weights: float32 [rows], how much each row counts; None where all count alike.
+        targets: the target of each row; None if targets were not given.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     columns: tuple[list, ...]
@@ -45,7 +50,7 @@ class Given:
         )
 
     def split(self, share: float) -> tuple["Given", "Given"]:
-        """All rows but the last share of them, and these: as Keras's `validation_split`.
+        """All rows but the last share of them, and that share, as Keras's `validation_split` does.
 
         Raises:
             UserError: one of the two parts would have no rows.
@@ -60,16 +65,23 @@ class Given:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is one string."""
+    """Whether a value is one string.
+
+    >>> is_text("one text"), is_text(tf.constant("one text")), is_text(["one text"])
+    (True, True, False)
+    """
     return isinstance(value, str | bytes) or (
         tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
     )
 
 
 def is_for_keras(x: Any) -> bool:
-    """Whether inputs are what Keras takes: ids by name, or what gives batches of them.
+    """Whether inputs are for Keras itself: ids by name, or an object that gives batches of them.
 
-    Everything else is taken for strings, so that a mistake in them is named.
+    Everything else is taken as strings, so that the error message names the wrong value.
+
+    >>> is_for_keras({"input_word_ids": [[2, 5, 3]]}), is_for_keras(["one text"])
+    (True, False)
     """
     if isinstance(x, tf.data.Dataset):
         return not holds_strings(x)
@@ -84,26 +96,39 @@ def is_for_keras(x: Any) -> bool:
 
 
 def holds_strings(dataset: tf.data.Dataset) -> bool:
-    """Whether the inputs in a dataset are strings."""
+    """Whether the inputs in a dataset are strings.
+
+    >>> texts = tf.data.Dataset.from_tensor_slices((["a", "b"], [0, 1]))
+    >>> holds_strings(texts), holds_strings(tf.data.Dataset.range(2))
+    (True, False)
+    """
     first = tf.nest.flatten(inputs_of(dataset.element_spec))
     return any(getattr(each, "dtype", None) == tf.string for each in first)
 
 
 def inputs_of(element: Any) -> Any:
-    """The inputs in an element of a dataset: (x, y), (x, y, weights), or x alone."""
+    """The inputs in an element of a dataset: (x, y), (x, y, weights), or x alone.
+
+    >>> inputs_of(("a text", 1)), inputs_of("a text")
+    ('a text', 'a text')
+    """
     return element[0] if isinstance(element, tuple) else element
 
 
 def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tuple[Any, Any]:
-    """All inputs and targets of a batched dataset of strings, as NumPy arrays and lists.
+    """All inputs and targets of a batched dataset of strings, as tuples and lists.
+
+    >>> dataset = tf.data.Dataset.from_tensor_slices((["a", "b", "c"], [0, 1, 0])).batch(2)
+    >>> from_dataset(dataset, None, "x")
+    ([b'a', b'b', b'c'], [0, 1, 0])
 
     Args:
         dataset: its elements are (x, y), or x alone; x is a column of texts or several.
         steps: batches to take; None takes all.
-        what: names it in messages.
+        what: the name of the dataset in messages.
 
     Returns:
-        The columns as a tuple, or one column; and the targets, None where there are none.
+        The columns as a tuple, or one column; and the targets, None if there are none.
 
     Raises:
         UserError: it never ends, or is not batched.
@@ -122,14 +147,28 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
 
 
 def check_batched(dataset: tf.data.Dataset, what: str) -> None:
-    """Raises UserError where the elements of a dataset are single rows."""
+    """Raises UserError if the elements of a dataset are single rows.
+
+    >>> check_batched(tf.data.Dataset.from_tensor_slices(["a", "b"]), "x")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: x is a dataset of single rows; batch it first: dataset.batch(32)
+    """
     first = tf.nest.flatten(inputs_of(dataset.element_spec))[0]
     if first.shape.rank == 0:
         raise UserError(f"{what} is a dataset of single rows; batch it first: dataset.batch(32)")
 
 
 def as_batch(x: Any) -> tuple[Any, bool]:
-    """Inputs as columns, and whether they were those of a single row."""
+    """Inputs as columns, and whether they were those of a single row.
+
+    >>> as_batch("one text")
+    (['one text'], True)
+    >>> as_batch(("first", "second"))
+    ((['first'], ['second']), True)
+    >>> as_batch(["a text", "another"])
+    (['a text', 'another'], False)
+    """
     if isinstance(x, Mapping):
         single = all(map(is_text, x.values()))
         return ({name: [value] for name, value in x.items()} if single else x), single
@@ -141,6 +180,11 @@ def as_batch(x: Any) -> tuple[Any, bool]:
 
 def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
     """The inputs as one list for each of `names`.
+
+    >>> columns_of((["a", "b"], ["c", "d"]), ("text_a", "text_b"))
+    (['a', 'b'], ['c', 'd'])
+    >>> columns_of({"text": ["a", "b"]}, ("text",))
+    (['a', 'b'],)
 
     Args:
         x: a column for one name, a tuple of columns for several, or a dict by names.
@@ -177,7 +221,14 @@ def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
 
 
 def as_list(values: Any, name: str) -> list:
-    """A list, NumPy array, pandas Series or tensor as a list.
+    """Converts a list, NumPy array, pandas Series or tensor to a list.
+
+    >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
+    ([1, 2], [[1], [2]])
+    >>> as_list("one text", "x")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: x is one string; give a list of strings
 
     Raises:
         UserError: it is none of these.
@@ -198,7 +249,14 @@ def as_list(values: Any, name: str) -> list:
 
 
 def texts_of(values: Sequence, name: str) -> list[Text]:
-    """Checks that each value is a string.
+    """Checks that each value is a string, and returns them as a list.
+
+    >>> texts_of(("a", "b"), "text")
+    ['a', 'b']
+    >>> texts_of(["a", 3], "text")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: text 1 is 3, not a string
 
     Raises:
         UserError: one is not; with its position.
@@ -212,6 +270,9 @@ def texts_of(values: Sequence, name: str) -> list[Text]:
 def lists_of_texts(values: Sequence, name: str) -> list[list[Text]]:
     """Checks that each value is a list of strings, for example the words of a sentence.
 
+    >>> lists_of_texts([("Ada", "sat"), ("Hello",)], "words")
+    [['Ada', 'sat'], ['Hello']]
+
     Raises:
         UserError: one is not; with its position.
     """
@@ -224,7 +285,13 @@ def lists_of_texts(values: Sequence, name: str) -> list[list[Text]]:
 
 
 def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> None:
-    """Raises UserError where there are not as many values as rows, or no rows at all."""
+    """Raises UserError if the number of values is not the number of rows, or there are no rows.
+
+    >>> check_count((["a", "b"],), [1], "labels")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: there are 2 rows, but 1 labels; give one for each row
+    """
     rows = len(columns[0])
     if not rows:
         raise UserError("there are no rows; give at least one")
@@ -233,7 +300,10 @@ def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> Non
 
 
 def weights_of(sample_weight: Any, columns: Sequence[Sequence]) -> np.ndarray | None:
-    """float32 [rows]: how much each row counts.
+    """The weight of each row: float32 [rows]; None if there are no weights.
+
+    >>> weights_of([1, 0.5], (["a", "b"],)).tolist()
+    [1.0, 0.5]
 
     Raises:
         UserError: there are not as many as rows, or one is not a finite number.
@@ -253,6 +323,9 @@ def weights_of(sample_weight: Any, columns: Sequence[Sequence]) -> np.ndarray | 
 
 def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]:
     """Labels as text, and whether they are integers.
+
+    >>> label_texts(["good", "bad"]), label_texts([1, 0])
+    ((['good', 'bad'], False), (['1', '0'], True))
 
     Raises:
         UserError: a label is missing, is a boolean or a fraction, or integers and texts are mixed;
@@ -288,9 +361,14 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
 
 
 def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError where a name is there twice, or cannot be a line of a file of labels.
+    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels.
 
-    An empty name would be taken for padding.
+    An empty name is an error too, because it would be taken as padding.
+
+    >>> check_class_names(["good", "bad", "good"])
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the label 'good' is there 2 times; give each class its own
     """
     for name in names:
         if name.splitlines() != [name]:

@@ -1,9 +1,9 @@
-"""`.keras` files of task models, read as data of unknown origin.
+"""Reading `.keras` files of task models as data of unknown origin.
 
 A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-makes whatever object the configuration names, with whatever sizes. So before Keras opens the file,
-all of it is checked here: the archive, that the configuration describes one model of bert_tf and
-nothing else, and that its sizes are those of the weights in the file.
+creates any object that the configuration names, of any size. So everything is checked here before
+Keras opens the file: the archive; that the configuration describes one model of bert_tf and nothing
+else; and that its sizes are those of the weights in the file.
 """
 
 import io
@@ -52,15 +52,23 @@ _SHOWN = 60
 
 
 class _Damage(Exception):
-    """What is wrong with a file whose path the caller knows."""
+    """A mistake in a file; the caller adds the path."""
 
 
 def read(path: Path) -> keras.Model:
     """The model in a `.keras` file.
 
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> model = read(Path("model.keras"))
+    >>> type(model).__name__, model.tokenizer.vocabulary[-1]
+    ('NextSentence', 'cat')
+
     Raises:
-        UserError: there is no such file; it is damaged, of something else, of a later version of
-            bert_tf, or names code that is not to be run.
+        UserError: there is no such file; it is damaged, holds something else, is of a later
+            version of bert_tf, or names code that must not run.
     """
     if not path.is_file():
         raise UserError(f"file not found: {path}")
@@ -112,7 +120,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises an error where an entry is missing, is none of Keras's, or unpacks to too much."""
+    """Raises an error if an entry is missing, is not one of Keras's, or unpacks to too much."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
@@ -170,7 +178,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
 
 
 def _class_of(node: Mapping[str, Any]) -> type | None:
-    """The class of a model that a node names; None where it is no class of a model."""
+    """The model class that a node names; None if it names another class."""
     name, class_name = node.get("registered_name"), node.get("class_name")
     if not isinstance(name, str) or not isinstance(class_name, str):
         return None
@@ -185,7 +193,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _check_policy(path: Path, value: Any) -> None:
-    """Raises an error where a value is no dtype policy."""
+    """Raises an error if a value is not a dtype policy."""
     name = value
     if isinstance(value, dict):
         if (value.get("module"), value.get("class_name")) != ("keras", "DTypePolicy"):
@@ -198,7 +206,7 @@ def _check_policy(path: Path, value: Any) -> None:
 
 
 def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
-    """Raises an error where an argument is not of the type that the constructor has for it."""
+    """Raises an error if an argument is not of the type that the constructor has for it."""
     own: dict[str, Any] = {"trainable": bool, "name": str}
     if registry.family_of(cls.__name__) is not None:
         own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
@@ -208,7 +216,7 @@ def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
 
 
 def _check_compiled(path: Path, config: Any) -> None:
-    """Raises an error where a model was compiled with what is no optimizer, loss or metric."""
+    """Raises an error if a model was compiled with anything but optimizers, losses and metrics."""
     registered = keras.saving.get_custom_objects()
     parts = list(_nodes(config))
     metrics = [each for each in parts if each.get("module") == "keras.metrics"]
@@ -243,13 +251,13 @@ def _check_compiled(path: Path, config: Any) -> None:
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
-    """Raises an error where Keras is to build or compile a part of its own accord."""
+    """Raises an error if Keras is to build or compile a part of its own accord."""
     if node.get("build_config") or node.get("compile_config"):
         raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is not what it should be")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
-    """Raises an error where an optimizer has regular expressions that could take for ever."""
+    """Raises an error if an optimizer has regular expressions that could take for ever."""
     for key in ("exclude_from_weight_decay", "rate_factors"):
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
@@ -266,7 +274,7 @@ def _largest(value: Any) -> int:
 
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
-    """What is said of a part that is none of a model's."""
+    """The error message for a part that does not belong to a model."""
     shown = repr(node.get("class_name"))[:_SHOWN]
     if node.get("class_name") in ("__lambda__", "Lambda"):
         return UserError(f"{path} holds code ({shown}), which is not run; do not load it")
@@ -278,7 +286,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 
 
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
-    """Raises an error where the sizes of a model need more weights than the file holds."""
+    """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
         sizes = [(each.size, each.nbytes) for each in _datasets(file, set())]
     if sum(stored for _, stored in sizes) > len(weights):
@@ -301,7 +309,7 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
 
 
 def _datasets(group: h5py.Group, seen: set[int], depth: int = 0) -> Iterator[h5py.Dataset]:
-    """All arrays below a group. Raises an error where one is not in the file itself, as numbers."""
+    """All arrays below a group. Raises an error if one is not in the file itself, as numbers."""
     seen.add(h5py.h5o.get_info(group.id).addr)
     if depth > _MOST_DEPTH:
         raise _Damage("its weights are nested too deeply")

@@ -1,4 +1,4 @@
-"""Finding out what is at a path, and opening it as the object that it is."""
+"""Finding out what is at a path, and opening it as the right object."""
 
 import inspect
 import os
@@ -49,16 +49,24 @@ def load(
 ) -> "TaskModel | ServedTask":
     """Opens a trained model as the object of its task.
 
-    >>> model = bert_tf.load("reviews.keras")
-    >>> model.predict(["what a lovely film"])
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> type(load("model.keras")).__name__
+    'NextSentence'
+    >>> load("missing.keras")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: ...missing.keras...
 
     Args:
         path: a `.keras` file, a run folder, a checkpoint of any format with its head, a name on the
             Hugging Face Hub, or a SavedModel. A path that exists wins over a name.
-        labels: names of the classes, where the checkpoint has none.
+        labels: names of the classes, if the checkpoint has none.
         dtype: Keras's dtype policy, such as "mixed_bfloat16".
         layout: as for `Encoder`.
-        **settings: what a bare checkpoint does not say, as arguments of the constructor: `pair`,
+        **settings: arguments of the constructor that a bare checkpoint lacks: `pair`,
             `unanswerable`, `max_length`.
 
     Returns:
@@ -148,6 +156,13 @@ def from_checkpoint(
 def find(path: str | os.PathLike) -> Checkpoint:
     """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
 
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> find("model.keras").description.model
+    'NextSentence'
+
     Raises:
         UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
     """
@@ -177,15 +192,29 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
 
 def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
-    """The family as whose model a checkpoint is opened; None if it has no head."""
+    """The family whose model a checkpoint is opened as; None if it has no head.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("checkpoint")
+    >>> family_at(find("checkpoint")).name
+    'next_sentence'
+    """
     kind = checkpoint.description.model
     return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
 
 
 def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
-    """What the checkpoint is of, with new weights: an `Encoder`, a `PreTrainer` or a task model.
+    """The model that the checkpoint describes, with new weights.
 
-    It takes ids: a task model has no tokenizer.
+    It is an `Encoder`, a `PreTrainer` or a task model. It takes ids: a task model has no tokenizer.
+
+    >>> from bert_tf import Encoder, EncoderConfig
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> Encoder(config).save("encoder.keras")
+    >>> build(find("encoder.keras"), "encoder.keras").config.hidden_size
+    4
 
     Args:
         checkpoint: it.
@@ -207,14 +236,14 @@ def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: An
 
 
 def lacks_pooler(report: LoadReport) -> bool:
-    """Whether a checkpoint has no weights of the pooler that the model has."""
+    """Whether the model has a pooler, but the checkpoint has no weights for it."""
     return any(name.startswith(_POOLER) for name in report.new)
 
 
 def check_head(
     report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
 ) -> None:
-    """Raises UserError where a weight that an answer depends on is not in the checkpoint."""
+    """Raises UserError if the checkpoint lacks a weight on which an answer depends."""
     others = tuple(name for name in report.new if not name.startswith(_POOLER))
     if others:
         raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
@@ -226,7 +255,7 @@ def check_head(
 
 
 def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
-    """Raises UserError where a checkpoint is of a model that bert_tf does not have.
+    """Raises UserError if a checkpoint is of a model that bert_tf does not have.
 
     Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
     """
@@ -248,7 +277,7 @@ def built(
     tokenizer: Tokenizer | None,
     **encoder_options: Any,
 ) -> Model:
-    """A model of class `cls` with the settings of the checkpoint, where they are of its task."""
+    """A model of class `cls`, with the settings of the checkpoint if it is of the same task."""
     description = checkpoint.description
     family = registry.family_of(description.model)
     if family is not None and issubclass(family.model_class(), cls):
@@ -306,7 +335,7 @@ def _has_tokenizer(model: keras.Model) -> bool:
 
 
 def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
-    """Where the model comes from; of a run also its configuration and its metrics."""
+    """The origin of the model; for a run also its configuration and its metrics."""
     run = of_run.run_of(checkpoint.folder)
     if run is None:
         return Origin(source=str(path))

@@ -1,11 +1,11 @@
-"""The task families there are: those of bert_tf, and those of other packages.
+"""All task families: those of bert_tf, and those of other packages.
 
 A package makes its family known by an entry point, which is read when families are first looked up:
 
     [project.entry-points."bert_tf.families"]
     acrostics = "acrostics:FAMILY"
 
-or, where it is not installed, by `bert_tf.register(FAMILY)`.
+If the package is not installed, `bert_tf.register(FAMILY)` does the same.
 """
 
 import functools
@@ -43,30 +43,46 @@ def register(family: TaskFamily) -> None:
         family: the record of its parts.
 
     Raises:
-        UserError: it is no `TaskFamily`, or its name, or that of its model's class, is taken.
+        UserError: it is not a `TaskFamily`, or its name or its model's class name is taken.
     """
     _add(family, known=own_families())
 
 
 def families() -> tuple[TaskFamily, ...]:
-    """All families; those of bert_tf come first."""
+    """All families; those of bert_tf come first.
+
+    >>> [each.name for each in families()][:3]
+    ['classification', 'multi_label_classification', 'regression']
+    """
     _read_entry_points()
     return (*own_families(), *_registered.values())
 
 
 @functools.cache
 def own_families() -> tuple[TaskFamily, ...]:
-    """The families of bert_tf."""
+    """The families of bert_tf.
+
+    >>> len(own_families())
+    9
+    """
     return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
 
 
 def family(name: str) -> TaskFamily:
-    """The family of a task by its name, which must be known."""
+    """The family of a task by its name, which must be known.
+
+    >>> family("regression").title
+    'Regression'
+    """
     return next(each for each in families() if each.name == name)
 
 
 def family_of(class_name: str) -> TaskFamily | None:
-    """The family whose model's class has this name; None if there is none."""
+    """The family whose model class has this name; None if there is none.
+
+    >>> family_of("TextRegressor").name, family_of("Other")
+    ('regression', None)
+    """
     return next((each for each in families() if each.class_name == class_name), None)
 
 
@@ -86,7 +102,7 @@ def _add(family: TaskFamily, known: Iterable[TaskFamily]) -> None:
 
 @functools.cache
 def _read_entry_points() -> None:
-    """Registers what installed packages offer. One that cannot be used is left out, with a warning.
+    """Registers the families of installed packages. A warning names those that cannot be used.
 
     A package may have registered its family itself before.
     """

@@ -16,7 +16,7 @@ _DEFAULT = "serving_default"
 
 
 def check_no_pair(path: str | os.PathLike) -> None:
-    """Raises UserError where there is an export for TF Hub at `path`, which gives no answers."""
+    """Raises UserError if there is an export for TF Hub at `path`, which gives no answers."""
     if all(os.path.isdir(Path(path) / name) for name in _PAIR):
         raise UserError(
             f"{path} is a pair for TF Hub, which gives no answers; load its preprocessor and its "
@@ -52,7 +52,7 @@ class ServedTask(SavedModel):
             **named: the inputs by their names.
 
         Raises:
-            UserError: the inputs are not what the model takes, or it is of no task.
+            UserError: the model does not take such inputs, or is of no task.
         """
         outputs = set(self._loaded.signatures[_DEFAULT].structured_outputs)
         if isinstance(x, tf.data.Dataset):

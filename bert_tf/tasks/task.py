@@ -1,6 +1,6 @@
-"""What the configuration of a run adds to a task model: its files, and how predictions are written.
+"""The base of a task's runs: which files are read, and how predictions are written.
 
-`bert_tf.training.finetuning` requires nothing else of a family.
+`bert_tf.training.finetuning` uses nothing else of a family.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ class Task(ABC):
         labels: names of the classes of a trained model; None finds them in the training data.
 
     Attributes:
-        labels: names of the classes in the order of the logits; none where there are no classes.
+        labels: names of the classes in the order of the logits; () for tasks without classes.
     """
 
     # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
@@ -40,7 +40,7 @@ class Task(ABC):
         self.best_metric = self.best_metric_of(config)
 
     def check_format(self) -> None:
-        """Raises UserError where `data.format` is none of `formats`."""
+        """Raises UserError if `data.format` is none of `formats`."""
         if self.data.format not in self.formats:
             raise UserError(
                 f"unknown data.format {self.data.format!r}; choose one of {', '.join(self.formats)}"
@@ -52,23 +52,23 @@ class Task(ABC):
         return cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
-        """The files of "train", "dev" or "test", by what their metrics' names end in.
+        """The files of "train", "dev" or "test", by the suffix of their metrics' names.
 
-        Mostly that is one file and nothing; MNLI has two files of each but the training data.
+        Usually this is one file with the suffix ""; MNLI has several dev and test files.
         """
         name = getattr(self.data, split) or f"{split}.{self.data.format}"
         return {"": Path(self.data.path) / name}
 
     def train_files(self) -> list[Path]:
-        """All that is trained on: the file of "train" first."""
+        """All files to train on; the file of "train" comes first."""
         return [*self.files("train").values()]
 
     def sources(self, split: str) -> list[Path]:
-        """What the data of "train" or "dev" are read from; mostly the files themselves."""
+        """The sources of the data of "train" or "dev"; by default the files themselves."""
         return self.train_files() if split == "train" else [*self.files(split).values()]
 
     def test_files(self) -> dict[str, Path]:
-        """The files of "test" to predict for: what is configured, or else is there."""
+        """The files of "test" to predict for: those configured, or else those that exist."""
         files = self.files("test")
         if self.data.test is not None:
             return files
@@ -84,7 +84,7 @@ class Task(ABC):
 
     @abstractmethod
     def training_rows(self) -> Any:
-        """The rows to train on; finds `labels` where they are not given.
+        """The rows to train on; finds `labels` if they are not given.
 
         Raises:
             UserError: a file or row that cannot be used, with its name and line.
@@ -95,7 +95,7 @@ class Task(ABC):
         """The model on top of `encoder`, with the settings of the configuration, not compiled."""
 
     def check_settings(self, tokenizer: Tokenizer) -> None:
-        """Raises UserError where `model` would, because of the settings, before data are read."""
+        """Raises UserError if `model` would, because of the settings, before data are read."""
         del tokenizer
 
     def compile(self, model: TaskModel, **options: Any) -> None:

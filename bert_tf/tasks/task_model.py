@@ -1,7 +1,7 @@
-"""What all task models share: one Keras model that learns from strings and answers with strings.
+"""The common base of all task models: one Keras model that takes strings and answers with strings.
 
-A task model owns its encoder, its preprocessing, its labels and its decoding. Each family says in a
-subclass what its rows are, how they are encoded and decoded, and how they are scored.
+A task model owns its encoder, its preprocessing, its labels and its decoding. Each family defines
+in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
 import contextlib
@@ -41,13 +41,13 @@ from bert_tf.text import Preprocessor, Tokenizer
 
 
 class Network(Protocol):
-    """A model as its signatures use it; with an export's weights it is a `ServedModel`.
+    """The interface of a model inside its signatures; in an export it is a `ServedModel`.
 
     Its attributes are those of the task model.
     """
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
-        """The encoder's inputs -> what `call` of the task model returns; it never trains."""
+        """Maps the encoder's inputs to the outputs of the task model's `call`; it never trains."""
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`compute`, which uses the model by its parts, as the graph is to have it."""
@@ -73,7 +73,7 @@ class TaskModel(EncoderModel):
         uses_pooler: whether the head reads the pooled output.
 
     Attributes:
-        labels: names of the classes; () before the first `fit`, and where there are no classes.
+        labels: names of the classes; () before the first `fit`, and for tasks without classes.
         max_length: as above.
         origin: where the model was loaded from (`bert_tf.export.model_card.Origin`).
 
@@ -128,15 +128,15 @@ class TaskModel(EncoderModel):
 
     @abstractmethod
     def rows(self, given: Given) -> Any:
-        """The rows that a user gave, checked, in the form that the family's files are read in.
+        """Checks the rows of a user, and brings them into the form in which files are read.
 
         Raises:
-            UserError: an input or a target is not what it should be; with its position.
+            UserError: an input or a target has a wrong type or value; with its position.
         """
 
     @abstractmethod
     def learn_from(self, rows: Any) -> None:
-        """Takes over what the first training rows decide: labels, one text or two.
+        """Sets what the first training rows decide: the labels, and one text or two.
 
         Raises:
             UserError: the rows do not fit what was decided before.
@@ -149,12 +149,12 @@ class TaskModel(EncoderModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> TrainingRows:
-        """Rows encoded to train on, each tokenized once.
+        """Encodes rows to train on; each is tokenized once.
 
         Args:
             rows: with targets.
-            weights: float32 [rows], how much each row counts.
-            class_weight: class -> how much its predictions count; others count 1.
+            weights: float32 [rows], the weight of each row.
+            class_weight: class -> the weight of its rows; others have weight 1.
 
         Raises:
             UserError: a target that the model cannot predict.
@@ -162,22 +162,23 @@ class TaskModel(EncoderModel):
 
     @abstractmethod
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """The same in a graph, for a batch of a dataset: inputs, targets and perhaps weights."""
+        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights."""
 
     @abstractmethod
     def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """What the model predicts for all rows, in their order, for `official_metrics`."""
+        """The predictions for all rows, in their order, for `official_metrics`."""
 
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
-        """The official metrics of predictions; {} where the rows have no targets."""
+        """The official metrics of predictions; {} if the rows have no targets."""
 
     @abstractmethod
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """The signatures of the exported model by name; "serving_default" is one of them.
 
         Args:
-            network: stands for this model, for example with frozen weights; None is the model.
+            network: used in place of this model, for example with frozen weights; None is the
+                model itself.
         """
 
     @classmethod
@@ -194,7 +195,7 @@ class TaskModel(EncoderModel):
             verbose: 0 shows no progress.
 
         Returns:
-            A list with an answer for each row; where a single row was given, its answer.
+            A list with an answer for each row; for a single row, its answer.
 
         Raises:
             UserError: the inputs are not what the model takes.
@@ -202,12 +203,12 @@ class TaskModel(EncoderModel):
 
     @classmethod
     def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        """The class of the model that such arguments make; mostly this one."""
+        """The class of the model with such arguments; by default this one."""
         del settings
         return cls
 
     def settle(self) -> None:
-        """Decides what a checkpoint left open; by default there is nothing."""
+        """Decides the settings that a checkpoint left open; by default there are none."""
 
     def make_dropout(self, rate: float | None) -> Dropout:
         """The head's dropout; None takes the encoder's rate."""
@@ -225,11 +226,11 @@ class TaskModel(EncoderModel):
         )
 
     def preprocessor(self) -> Preprocessor:
-        """What packs texts, or pairs of texts, into rows of at most `max_length` tokens."""
+        """The preprocessor that packs texts, or pairs, into rows of at most `max_length` tokens."""
         return Preprocessor(self.tokenizer, self.max_length, padding="batch")
 
     def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`; {} where they are built in."""
+        """Loss and metrics for `compile`; {} if they are built in."""
         return {}
 
     def inner_signatures(self) -> dict[str, Signature]:
@@ -248,7 +249,7 @@ class TaskModel(EncoderModel):
         layout: str = "unpadded",
         **settings: Any,
     ) -> Self:
-        """A model with the weights of a checkpoint; says on standard error what was loaded.
+        """A model with the weights of a checkpoint; a message reports what was loaded.
 
         A head of the same task is loaded with its labels and settings. Otherwise the head is new.
 
@@ -269,7 +270,7 @@ class TaskModel(EncoderModel):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer. Raises UserError where the model was made without one."""
+        """The tokenizer. Raises UserError if the model was made without one."""
         if self._tokenizer is None:
             raise UserError(
                 f"this {type(self).__name__} was made from its configuration, which holds no "
@@ -301,7 +302,7 @@ class TaskModel(EncoderModel):
         """Names the classes, and creates the head that predicts them, in this model's strategy.
 
         Raises:
-            UserError: a label that is no name of a class, or is there twice.
+            UserError: a label that cannot name a class, or occurs twice.
         """
         names, _ = inputs.label_texts(list(labels))
         inputs.check_class_names(names)
@@ -309,7 +310,7 @@ class TaskModel(EncoderModel):
             self.set_labels(tuple(names))
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """What `name_classes` does once the labels are checked; a subclass creates its head."""
+        """Sets the checked labels of `name_classes`; a subclass creates its head."""
         self.labels = labels
         self._functions.clear()
 
@@ -319,7 +320,7 @@ class TaskModel(EncoderModel):
         self._functions.clear()
 
     def get_config(self) -> dict[str, Any]:
-        """Plain data from which `from_config` builds the same model, but for the vocabulary.
+        """Plain data from which `from_config` builds the same model, without the vocabulary.
 
         The vocabulary itself is an asset of the `.keras` file.
         """
@@ -363,7 +364,7 @@ class TaskModel(EncoderModel):
         """Reads the vocabulary back.
 
         Raises:
-            UserError: it is missing, damaged, or another one than the model was saved with.
+            UserError: it is missing, damaged, or not the one that the model was saved with.
         """
         known, lower_case = self._vocabulary
         if known is None:
@@ -446,7 +447,7 @@ class TaskModel(EncoderModel):
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
-            precision: "float32" or "bfloat16"; None is the one that the model computes in.
+            precision: "float32" or "bfloat16"; None is the precision of the model.
             freeze: whether the weights become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
                 device to the program that runs the export, for example a GPU.
@@ -470,9 +471,9 @@ class TaskModel(EncoderModel):
     # ---- Training -----------------------------------------------------------------------------
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `compile`, where the loss of the task is the default; see `EncoderModel`.
+        """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
 
-        A compiled model is trained as it was compiled. One that is not is compiled by `fit`.
+        A compiled model is trained as it was compiled. Otherwise `fit` compiles it.
         """
         if len(args) < 2 and kwargs.get("loss") is None:
             own = self.own_losses()
@@ -481,7 +482,7 @@ class TaskModel(EncoderModel):
         self._compiled_by_fit = False
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Keras's; None where it was `fit` that compiled the model."""
+        """Keras's configuration; None if `fit` compiled the model."""
         return None if self._compiled_by_fit else super().get_compile_config()
 
     def fit(
@@ -508,7 +509,7 @@ class TaskModel(EncoderModel):
     ) -> keras.callbacks.History:
         """Keras's `fit`, on strings or on ids.
 
-        A model that was not compiled is compiled anew in each call with the paper's recipe: AdamW,
+        A model that was not compiled is compiled in each call with the paper's recipe: AdamW,
         10 % warm-up, linear decay over all steps, clipping at norm 1, weight decay 0.01.
 
         Strings in memory are tokenized once. Rows of similar length share a batch; rows that fill
@@ -521,7 +522,7 @@ class TaskModel(EncoderModel):
             y: the targets, see the class.
             batch_size: rows of a batch (32).
             class_weight: weights by the class's number or name.
-            learning_rate: the highest learning rate, where the model is not compiled (5e-5).
+            learning_rate: the highest learning rate, if the model is not compiled (5e-5).
             seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
             epochs: as in Keras, and so are all parameters that are not named here.
 
@@ -649,7 +650,7 @@ class TaskModel(EncoderModel):
         return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
 
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        """What a user gave for `fit` or `evaluate` as lists.
+        """The arguments of `fit` or `evaluate` as lists.
 
         Raises:
             UserError: a target for each row is missing, or columns of different lengths.
@@ -674,7 +675,7 @@ class TaskModel(EncoderModel):
         return self.input_names
 
     def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Given:
-        """`given`, where `x` may also be a dataset of (x, y)."""
+        """As `given`; `x` may also be a dataset of (x, y)."""
         if isinstance(x, Given):
             return x
         if isinstance(x, tf.data.Dataset):
@@ -684,7 +685,7 @@ class TaskModel(EncoderModel):
     def _validation(
         self, data: Any, steps: int | None, batch_size: int | None, options: Mapping[str, Any]
     ) -> tuple["_Validation | None", dict[str, Any]]:
-        """What validates on strings; and the arguments of Keras's `fit` for ids."""
+        """The callback that validates on strings, and the arguments of Keras's `fit` for ids."""
         if data is None:
             return None, {}
         x = data[0] if isinstance(data, tuple | list) and len(data) else data
@@ -708,13 +709,13 @@ class TaskModel(EncoderModel):
         return self._given_of(data[0], data[1], steps, "validation_data")
 
     def check_targets(self, rows: Any) -> None:
-        """Raises UserError where rows have targets that the model cannot predict."""
+        """Raises UserError if rows have targets that the model cannot predict."""
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Takes over what was found on dev data, such as a threshold; by default there is nothing.
+        """Keeps values found on dev data, such as a threshold; by default there are none.
 
         Args:
-            metrics: what `official_metrics` gave there.
+            metrics: the result of `official_metrics` on the dev data.
         """
 
     def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
@@ -724,10 +725,10 @@ class TaskModel(EncoderModel):
     def _weights_by_number(
         self, class_weight: Mapping[Any, float] | None
     ) -> dict[int, float] | None:
-        """Weights by class number, where they may be by name.
+        """Weights by class number, from weights by number or by name.
 
         Raises:
-            UserError: a weight for what is no class.
+            UserError: a weight of an unknown class.
         """
         if class_weight is None:
             return None
@@ -781,7 +782,7 @@ class TaskModel(EncoderModel):
         return (self.distribute_strategy or tf.distribute.get_strategy()).scope()
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
-        """Checks a dataset of strings, and takes over what it decides."""
+        """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
         element = dataset.element_spec
         if not isinstance(element, tuple) or len(element) < 2:
@@ -853,7 +854,7 @@ class TaskModel(EncoderModel):
         """The exported signature `serving_default`: string tensors in, a dict of tensors out.
 
         Args:
-            inputs: a dict of the inputs, or the tensor where there is one.
+            inputs: a dict of the inputs, or the tensor if there is only one.
             **named: the inputs by name instead.
 
         Raises:
@@ -902,12 +903,12 @@ class TaskModel(EncoderModel):
         return network or _Live(self)
 
     def _check_ready(self) -> None:
-        """Raises UserError where the model has no head yet."""
+        """Raises UserError if the model has no head yet."""
         if self.has_labels and not self.labels:
             raise self._without_labels()
 
     def _without_labels(self) -> UserError:
-        """What is said of a model that has no head yet."""
+        """The error message for a model that has no head yet."""
         return UserError(
             f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
             "checkpoint with its head"
@@ -915,7 +916,11 @@ class TaskModel(EncoderModel):
 
 
 def losses_of_classes() -> dict[str, Any]:
-    """The loss and the metric of a model that chooses one of several classes, for `compile`."""
+    """The loss and the metric of a model that chooses one of several classes, for `compile`.
+
+    >>> {name: type(value).__name__ for name, value in losses_of_classes().items()}
+    {'loss': 'SparseCategoricalCrossentropy', 'metrics': 'list'}
+    """
     return {
         "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         "metrics": [keras.metrics.SparseCategoricalAccuracy("accuracy")],
@@ -968,7 +973,7 @@ class _Validation(keras.callbacks.Callback):
         self.metrics: dict[str, float] = {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluates where that is due."""
+        """Evaluates if this epoch is one to validate."""
         every = self._every
         due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
         if due:
@@ -979,7 +984,7 @@ class _Validation(keras.callbacks.Callback):
                 logs.update({f"val_{name}": value for name, value in self.metrics.items()})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Lets the model take over what was found on the validation data."""
+        """Lets the model keep what was found on the validation data."""
         if self.metrics:
             self._owner.remember(self.metrics)
 
@@ -996,7 +1001,12 @@ def _first(validation: _Validation | None, callbacks: Any) -> Any:
 
 
 def random_seed() -> int:
-    """The seed that `keras.utils.set_random_seed` has set, or a random one."""
+    """The seed that `keras.utils.set_random_seed` has set, or a random one.
+
+    >>> keras.utils.set_random_seed(7)
+    >>> random_seed()
+    7
+    """
     # Keras sets TensorFlow's seed too, which is the one that can be read.
     seed, _ = tf.compat.v1.get_seed(1)
     return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)

@@ -1,8 +1,8 @@
 """Choosing the characters of a vocabulary, for any script.
 
-Every character kept costs a piece or two, every one left out makes [UNK] of the words that hold it.
-So the choice is by words: the common characters, which spell nearly all of them, come first, and
-rare ones must leave room.
+Every character that is kept costs a piece or two. Every character that is left out turns the words
+that hold it into [UNK]. So words decide: the common characters, which spell nearly all words, come
+first, and the rare ones must leave room.
 """
 
 from bisect import bisect_left
@@ -14,25 +14,29 @@ from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS
 from bert_tf.text.pair_merging import CONTINUATION
 
-# How much of the vocabulary the characters may take: those without which fewer than 99% of the
-# words are spelled all of it, those up to 99.95% three quarters, and the rarer ones a quarter.
+# The share of the vocabulary that characters may take. The characters needed to spell 99% of the
+# words may take all of it, those up to 99.95% three quarters, and rarer ones a quarter.
 _ALL_OF_IT = 0.99
 _SHARES = ((_ALL_OF_IT, 1), (0.9995, 3 / 4), (1, 1 / 4))
 
 
 def character_pieces(word_counts: Mapping[str, int], size: int) -> tuple[str, ...]:
-    """The one-character pieces: those that begin a word, then those that continue one.
+    """The one-character pieces: first those that begin a word, then those that continue one.
 
     A character gets both, wherever in a word it was seen, so that a word of known characters is not
-    [UNK]; those that always stand alone, as punctuation and CJK ideographs do, need but the first.
-    Both lists are in the order of code points.
+    [UNK]. A character that always stands alone, like punctuation and CJK ideographs, needs only the
+    first. Both lists are in the order of code points.
+
+    >>> character_pieces({"cat": 2, ".": 1}, size=20)
+    ('.', 'a', 'c', 't', '##a', '##c', '##t')
 
     Args:
         word_counts: how often each word occurs; at least one.
         size: of the whole vocabulary.
 
     Raises:
-        UserError: `size` has no room for the special tokens and the characters; says what has.
+        UserError: `size` has no room for the special tokens and the characters; the message names
+            a size that has.
     """
     occurrences: Counter[str] = Counter()
     joined: set[str] = set()

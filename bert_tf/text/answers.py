@@ -1,4 +1,4 @@
-"""Which tokens of a window form an answer, as question answering learns it.
+"""Finding the tokens of a window that form an answer, as question answering learns it.
 
 Source: google-research/bert, `run_squad.convert_examples_to_features`. That function finds the
 pieces of an answer by their text, in the words that hold the answer. If it does not find them, it
@@ -15,7 +15,15 @@ def find_answers(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The first and last token of the answer in each window: two tensors int32 [windows].
 
-    Both are 0, the place of [CLS], in a window that does not show the whole answer.
+    Both are 0, the position of [CLS], in a window that does not show the whole answer.
+
+    >>> from bert_tf.text import Tokenizer, WindowPreprocessor
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
+    >>> windows = preprocess((["Who"], ["The cat sat."]))
+    >>> first, last = find_answers(windows, tf.constant([0]), tf.constant([7]))  # "The cat"
+    >>> first.numpy().tolist(), last.numpy().tolist()
+    ([3], [4])
 
     Args:
         windows: of `batch` questions.

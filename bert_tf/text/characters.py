@@ -1,11 +1,11 @@
-"""What BERT's cleaning makes of each Unicode code point, as small tables for the graph.
+"""What BERT's cleaning does with each Unicode code point, as small tables for the graph.
 
 The rules are those of google-research/bert, `tokenization.BasicTokenizer`. They are read once from
-the `unicodedata` of the Python that builds the tokenizer, so that the graph does what the reference
-would do under that same Python, whichever Unicode version that is; a SavedModel carries its tables
-along. WordPiece itself is a tf-text op, which splits at spaces, punctuation and CJK by a Unicode
-version of its own: where it disagrees with Python, the tables bend the character so that the words
-come out as in the reference.
+the `unicodedata` of the Python that builds the tokenizer. So the graph does what the reference does
+under that same Python, whichever its Unicode version; a SavedModel contains its tables. WordPiece
+itself is a tf-text op, which splits at spaces, punctuation and CJK characters by its own Unicode
+version. Where the op disagrees with Python, the tables change the character so that the words come
+out as in the reference.
 """
 
 import functools
@@ -68,7 +68,11 @@ _CODE_POINT_BITS = 21
 
 @dataclass(frozen=True)
 class Lookup:
-    """What a table says about some code points; each int32, of one shape.
+    """The entries of a table for some code points; each int32, of one shape.
+
+    >>> found = cleaning_table(lower_case=True).lookup(tf.constant([ord("a"), 0x301]))
+    >>> found.has(ACCENT).numpy().tolist()
+    [False, True]
 
     Attributes:
         first: where the replacement starts in the table's list of them, 0 if the character stays.
@@ -91,10 +95,10 @@ class Lookup:
 
 @dataclass(frozen=True)
 class CharacterTable:
-    """For every code point what it becomes, and its properties.
+    """The replacement and the properties of every code point; see `cleaning_table`.
 
-    What belongs to a code point is packed into one number. The numbers lie in pages of 256, equal
-    pages only once, so that the table is small and a lookup is two gathers.
+    The numbers of a code point are packed into one integer. The integers lie in pages of 256, and
+    equal pages are stored once, so that the table is small and a lookup is two gathers.
 
     Attributes:
         page_starts: int32 [_SIZE / 256], where in `packed` each page starts.
@@ -107,7 +111,11 @@ class CharacterTable:
     replacements: np.ndarray
 
     def lookup(self, code_points: tf.Tensor) -> Lookup:
-        """Looks up `code_points`, int32 of any shape."""
+        """Looks up `code_points`, int32 of any shape.
+
+        >>> decomposition_table().lookup(tf.constant([ord("a"), ord("é")])).length.numpy().tolist()
+        [1, 2]
+        """
         page = tf.gather(self.page_starts, tf.bitwise.right_shift(code_points, _PAGE_BITS))
         packed = tf.gather(self.packed, page + (code_points & ((1 << _PAGE_BITS) - 1)))
         return Lookup(
@@ -129,7 +137,7 @@ def _table(
     """Packs a table.
 
     Args:
-        describe: gives for a code point what it becomes (itself if it stays) and its properties.
+        describe: code point -> its replacement (itself if it stays) and its properties.
         properties: gives the properties of a code point that another becomes.
     """
     # Place 0 belongs to the characters that stay.
@@ -153,11 +161,20 @@ def _table(
 
 @functools.cache
 def cleaning_table(lower_case: bool) -> CharacterTable:
-    """The whole of cleaning, but for the few things that depend on neighbouring characters.
+    """The whole of cleaning, except for the few steps that depend on neighbouring characters.
 
-    Properties are the KIND of a character that stays, ACCENT for one that is dropped as an accent
-    (its length is 0, as that of all that is dropped), CASED, CASE_IGNORABLE, and LASTING_MARK for
-    one that gives a combining mark which is not dropped. The last four only when lower-casing.
+    Properties are: the KIND of a character that stays; ACCENT for one that is dropped as an accent
+    (its length is 0, as for everything that is dropped); CASED; CASE_IGNORABLE; and LASTING_MARK
+    for one that gives a combining mark that is not dropped. The last four are set only when
+    lower-casing.
+
+    >>> table = cleaning_table(lower_case=True)
+    >>> found = table.lookup(tf.constant([ord("a"), ord("É"), 0x301]))  # the last is an accent
+    >>> found.length.numpy().tolist()  # the accent is dropped
+    [1, 1, 0]
+    >>> code_points, _ = table.replacement(found.first[1])
+    >>> chr(code_points.numpy())
+    'e'
     """
     kinds = _kinds_of_the_op()
 
@@ -189,7 +206,14 @@ def cleaning_table(lower_case: bool) -> CharacterTable:
 
 @functools.cache
 def decomposition_table() -> CharacterTable:
-    """Lower-casing and canonical decomposition; properties are canonical combining classes."""
+    """Lower-casing and canonical decomposition; properties are canonical combining classes.
+
+    >>> table = decomposition_table()
+    >>> found = table.lookup(tf.constant([ord("É")]))
+    >>> code_points, classes = table.replacement(found.first + tf.range(2))
+    >>> [hex(each) for each in code_points.numpy()], classes.numpy().tolist()  # e and its accent
+    (['0x65', '0x301'], [0, 230])
+    """
 
     def describe(code_point: int) -> tuple[tuple[int, ...], int]:
         if code_point >= WHOLE:
@@ -222,7 +246,7 @@ def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, .
 
 
 def _is_punctuation(character: str) -> bool:
-    """True for Unicode punctuation and for every ASCII sign that is no letter or digit."""
+    """True for Unicode punctuation and for every ASCII sign that is not a letter or digit."""
     if character < "\x80":
         return "!" <= character <= "~" and not character.isalnum()
     return unicodedata.category(character).startswith("P")
@@ -242,7 +266,11 @@ def _case_bits(character: str) -> int:
 
 
 def is_never_matched(piece: str) -> bool:
-    """True for a piece with a character that no word of a cleaned text has."""
+    """True for a piece with a character that no word of a cleaned text has.
+
+    >>> is_never_matched("cat"), is_never_matched("the cat")
+    (False, True)
+    """
     return any(each.isspace() or _is_deleted(each) for each in piece)
 
 
@@ -272,9 +300,15 @@ def _kinds_of_the_op() -> np.ndarray:
 
 @functools.cache
 def plain_characters(lower_case: bool) -> str:
-    """The body of a regular expression's character class: those that cleaning leaves as they are.
+    """A regular expression's character class, without its brackets: what cleaning leaves unchanged.
 
     ASCII capitals are among them when lower-casing, because they need no table.
+
+    >>> import re
+    >>> matches = tf.strings.regex_full_match
+    >>> plain = f"[{plain_characters(lower_case=True)}]*"
+    >>> matches(tf.constant(["The cat", "café"]), plain).numpy().tolist()
+    [True, False]
     """
     table = cleaning_table(lower_case)
     packed = table.packed.reshape(-1, 1 << _PAGE_BITS)[table.page_starts >> _PAGE_BITS].reshape(-1)

@@ -1,8 +1,8 @@
-"""BERT's text cleaning inside the graph, knowing where every character came from.
+"""BERT's text cleaning inside the graph, which keeps the place of every character in the original.
 
-The steps are those of google-research/bert, `tokenization.BasicTokenizer`, done on code points with
-integer ops over the whole batch at once. Nearly all of them are one lookup in a table; the others
-depend on neighbouring characters.
+The steps are those of google-research/bert, `tokenization.BasicTokenizer`. They work on code
+points, with integer ops over the whole batch at once. Nearly all steps are one lookup in a table;
+the others depend on neighbouring characters.
 """
 
 from collections.abc import Sequence
@@ -64,6 +64,14 @@ def clean(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Clea
     """Cleans `texts`, string [batch], so that WordPiece splits them as the reference does.
 
     Bytes that are not UTF-8 are dropped as Python's `decode("utf-8", "ignore")` does.
+
+    >>> cleaned = clean(tf.constant(["Café!"]), lower_case=True)
+    >>> cleaned.texts.numpy().tolist()
+    [b'cafe!']
+    >>> cleaned.starts.numpy().tolist()
+    [0, 1, 2, 3, 5]
+    >>> cleaned.ends.numpy().tolist()  # the é of the original has two bytes
+    [1, 2, 3, 5, 6]
 
     Args:
         texts: the originals.
@@ -220,7 +228,7 @@ def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
 def _replaced(
     text: _Characters, found: Lookup, table: CharacterTable
 ) -> tuple[_Characters, tf.Tensor]:
-    """Puts for each character what the table says: none, itself, another, or several.
+    """Replaces each character by its entry in the table: none, itself, another, or several.
 
     Returns:
         The characters, and the properties that each of them has in the table, int32 [characters].

@@ -1,6 +1,6 @@
-"""Byte ranges cut out of texts, in time and memory linear in the texts.
+"""Cutting byte ranges out of texts, in time and memory linear in the texts.
 
-`tf.strings.substr` would first copy the whole text for each range.
+`tf.strings.substr` would copy the whole text once for each range.
 """
 
 import tensorflow as tf
@@ -11,11 +11,15 @@ from bert_tf.text.rows import owners, splits_of
 def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
     """The bytes of each range: RaggedTensor string [batch, (ranges)].
 
+    >>> starts, ends = tf.ragged.constant([[0, 4], []]), tf.ragged.constant([[3, 7], []])
+    >>> cut(tf.constant(["the cat", "sat"]), starts, ends).to_list()
+    [[b'the', b'cat'], []]
+
     Args:
         texts: string [batch].
         starts: first byte of each range in its text, RaggedTensor int32 [batch, (ranges)].
-        ends: the byte after its last, likewise. Ranges of a text do not overlap much, or what is
-            linear is the sum of their sizes.
+        ends: the byte after its last, likewise. The time is linear in the sum of the sizes of
+            the ranges.
     """
     # Strings of one byte are held in place, without memory of their own.
     of_texts = tf.strings.bytes_split(texts)

@@ -10,7 +10,12 @@ from bert_tf.text.tokenizer import Tokenizer
 
 
 class GroupPreprocessor:
-    """A `Preprocessor` for any number of texts, as SavedModels are given them.
+    """A `Preprocessor` for any number of texts, as a SavedModel receives them.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
+    >>> preprocess = GroupPreprocessor(tokenizer, max_length=8, max_bytes=10)
+    >>> preprocess([tf.constant(["The cat sat.", "The cat"])])["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3], [2, 5, 6, 3, 0, 0]]
 
     Args:
         tokenizer: makes the pieces.
@@ -24,7 +29,7 @@ class GroupPreprocessor:
         self._max_bytes = max_bytes
 
     def __call__(self, texts: Sequence[tf.Tensor]) -> Features:
-        """What `Preprocessor` gives, padded to the longest row.
+        """The dict of `Preprocessor`, padded to the longest row.
 
         Args:
             texts: one or two, each string [batch].

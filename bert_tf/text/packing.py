@@ -16,11 +16,23 @@ Padding = Literal["max_length", "batch"]
 
 
 class Preprocessor:
-    """Strings to the three inputs of the encoder, in the graph; also for `tf.data.Dataset.map`.
+    """Turns strings into the encoder's three inputs, in the graph; also for `tf.data.Dataset.map`.
 
-    >>> preprocess = Preprocessor(tokenizer, max_length=128)
-    >>> features = preprocess(["one text", "another"])
-    >>> features = preprocess((questions, answers))
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
+    >>> preprocess = Preprocessor(tokenizer, max_length=8)
+    >>> features = preprocess(["The cat sat.", "The cat"])
+    >>> features["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3, 0, 0], [2, 5, 6, 3, 0, 0, 0, 0]]
+    >>> features["input_mask"].numpy().tolist()
+    [[1, 1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0, 0, 0]]
+
+    Pairs are a tuple of first texts and second texts. The second text has type 1:
+
+    >>> features = preprocess((["The cat"], ["sat."]))
+    >>> features["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 3, 7, 8, 3, 0]]
+    >>> features["input_type_ids"].numpy().tolist()
+    [[0, 0, 0, 0, 1, 1, 1, 0]]
     """
 
     def __init__(
@@ -113,6 +125,13 @@ def pack(
 ) -> Features:
     """Joins one or two segments with the special tokens, truncated and padded.
 
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
+    >>> segments = [tf.ragged.constant([[5, 6, 7, 8]])]
+    >>> pack(segments, tokenizer, max_length=8)["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3, 0, 0]]
+    >>> pack(segments, tokenizer, max_length=5)["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 3]]
+
     Args:
         segments: one or two RaggedTensors int32 [batch, (pieces)].
         tokenizer: gives the ids of the special tokens.
@@ -128,10 +147,14 @@ def pack(
 
 
 def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> list[tf.RaggedTensor]:
-    """Cuts one or two segments from their ends until together they have `budget` pieces or fewer.
+    """Cuts one or two segments at their ends, so that together they have at most `budget` pieces.
 
-    Of two, the longer one loses a piece at a time, the second where both are as long: the
-    reference's `_truncate_seq_pair` in closed form.
+    The longer of two segments loses one piece at a time; if both are as long, the second one does.
+    This is the reference's `_truncate_seq_pair` in closed form.
+
+    >>> first, second = tf.ragged.constant([[1, 2, 3, 4, 5]]), tf.ragged.constant([[6, 7]])
+    >>> [each.to_list() for each in truncate([first, second], budget=4)]
+    [[[1, 2]], [[6, 7]]]
 
     Args:
         segments: one or two RaggedTensors [batch, (pieces)].
@@ -157,7 +180,16 @@ def _first(rows: tf.RaggedTensor, count: tf.Tensor) -> tf.RaggedTensor:
 def join(
     segments: Sequence[tf.RaggedTensor], tokenizer: Tokenizer, width: int | tf.Tensor | None
 ) -> Features:
-    """Joins segments that fit, padded to `width` or else to the longest row; see `pack`."""
+    """Joins segments that fit. Rows are padded to `width`, or else to the longest row; see `pack`.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
+    >>> segments = [tf.ragged.constant([[5, 6], [5]]), tf.ragged.constant([[7], [7]])]
+    >>> features = join(segments, tokenizer, width=None)
+    >>> features["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 3, 7, 3], [2, 5, 3, 7, 3, 0]]
+    >>> features["input_type_ids"].numpy().tolist()
+    [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]]
+    """
     batch = segments[0].nrows()
     separator = tf.fill([batch, 1], tokenizer.sep_id)
     parts = [tf.fill([batch, 1], tokenizer.cls_id)]

@@ -1,9 +1,9 @@
-"""Growing pieces out of characters: join the commonest pair of neighbours, again and again.
+"""Growing pieces from characters: join the commonest pair of neighbours, again and again.
 
 This is byte-pair encoding (Sennrich et al. 2016, arXiv 1508.07909, algorithm 1) on characters, with
-WordPiece's marks: a piece that does not begin a word carries "##". The counts of the pairs are kept
-up to date from the words that hold the joined pair, so that a join costs what it changes and not a
-pass over all words.
+WordPiece's marks: a piece that does not begin a word starts with "##". The counts of the pairs are
+updated from the words that hold the joined pair. So a join costs as much as it changes, not a pass
+over all words.
 """
 
 import heapq
@@ -22,8 +22,11 @@ _Pair = tuple[str, str]
 def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
     """Yields the pieces of two and more characters, in the order in which they are learned.
 
-    Each piece comes once, and may be whole words. Of pairs that are equally common the first in
-    the order of code points is joined, so that the outcome depends on the counts alone.
+    Each piece comes once; it may be a whole word. Of equally common pairs the first in the order of
+    code points is joined, so that the result depends on the counts alone.
+
+    >>> list(merged_pieces({"cat": 3, "cats": 2, "sat": 1}))
+    ['##at', 'cat', 'cats']
 
     Args:
         word_counts: how often each word occurs.

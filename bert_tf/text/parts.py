@@ -1,4 +1,4 @@
-"""Work on any number of rows in bounded memory: some of them at a time."""
+"""Work on any number of rows in bounded memory: a part of the rows at a time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,12 +17,17 @@ def map_in_groups(
     texts: Mapping[str, tf.Tensor],
     max_bytes: int = MAX_BYTES,
 ) -> Any:
-    """`function` of all rows, a bounded number of bytes at a time; what it gives is joined.
+    """Calls `function` on groups of rows with a bounded number of bytes, and joins the results.
+
+    >>> texts = {"text": tf.constant(["The cat", "sat", "."])}
+    >>> lengths = lambda rows: tf.strings.length(rows["text"])
+    >>> map_in_groups(lengths, texts, max_bytes=8).numpy().tolist()  # two groups
+    [7, 3, 1]
 
     Args:
         function: as for `map_in_parts`.
         texts: each string [batch].
-        max_bytes: most bytes in a group of rows; a row with more is a group by itself.
+        max_bytes: most bytes in a group of rows; a row with more is a group of its own.
     """
     sizes = tf.add_n([tf.cast(tf.strings.length(each), tf.int64) for each in texts.values()])
     ends = tf.cumsum(sizes)
@@ -40,10 +45,15 @@ def map_in_chunks(
     inputs: Mapping[str, tf.Tensor],
     max_tokens: int = MAX_TOKENS,
 ) -> Any:
-    """`function` of all rows, a bounded number of them at a time.
+    """Calls `function` on chunks of rows with a bounded number of tokens, and joins the results.
+
+    >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [5, 6]])}
+    >>> sums = lambda rows: tf.reduce_sum(rows["ids"], axis=1)
+    >>> map_in_chunks(sums, inputs, max_tokens=4).numpy().tolist()  # chunks of two rows and one
+    [3, 7, 11]
 
     Args:
-        function: as for `map_in_parts`, of as many rows as it is given.
+        function: as for `map_in_parts`; returns as many rows as it takes.
         inputs: tensors [rows, seq_len].
         max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
     """
@@ -57,14 +67,19 @@ def map_in_parts(
     inputs: Mapping[str, tf.Tensor],
     stop_after: Callable[[tf.Tensor], tf.Tensor],
 ) -> Any:
-    """`function` of all rows, part after part; what it gives is joined.
+    """Calls `function` on one part of the rows after the other, and joins the results.
+
+    >>> inputs = {"ids": tf.constant([1, 2, 3, 4, 5])}
+    >>> reverse = lambda rows: rows["ids"][::-1]
+    >>> map_in_parts(reverse, inputs, lambda start: start + 2).numpy().tolist()  # parts of 2, 2, 1
+    [2, 1, 4, 3, 5]
 
     Args:
-        function: gives tensors whose first axis may be joined with that of other rows, and whose
-            other axes do not depend on the rows at hand; it must take a part of no rows.
+        function: takes a part of the inputs, which may have no rows, and returns tensors. They
+            are joined along the first axis; their other axes must not depend on the rows.
         inputs: tensors [rows, ...].
-        stop_after: where the part that starts at a row, int32 [], ends; it may be behind the last
-            row, and is behind the start.
+        stop_after: takes the row where a part starts, int32 [], and returns the row after its
+            end. That is greater than the start, and may be beyond the last row.
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]

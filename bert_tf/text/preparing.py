@@ -1,4 +1,4 @@
-"""Prepares texts for WordPiece.
+"""Preparing texts for WordPiece.
 
 Clean texts stay as they are. In other texts, only the words that need it are cleaned.
 
@@ -40,7 +40,14 @@ class Prepared(NamedTuple):
 
 
 def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Prepared:
-    """Prepares `texts`, string [batch]; the other arguments are those of `cleaning.clean`."""
+    """Prepares `texts`, string [batch]; the other arguments are those of `cleaning.clean`.
+
+    >>> prepared = prepare(tf.constant(["The cat", "A café"]), lower_case=True)
+    >>> prepared.parts.numpy().tolist()  # only the second text is cut and cleaned
+    [b'the cat', b'a', b'cafe']
+    >>> prepared.splits.numpy().tolist()
+    [0, 1, 3]
+    """
     batch = tf.size(texts)
     lowered = _lowered(texts, lower_case)
     dirty = _is_dirty(texts, lower_case, whole) | tf.strings.regex_full_match(texts, _LONG_RUN)

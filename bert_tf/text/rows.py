@@ -1,7 +1,8 @@
 """Index arithmetic on ragged rows, linear in the number of their values.
 
-TensorFlow's own `tf.repeat` and `RaggedTensor.value_rowids` go through a mask of [rows, longest
-row]: one long text in a batch makes it as large as memory.
+A ragged batch is stored as one flat list of values and the splits of its rows. TensorFlow's own
+`tf.repeat` and `RaggedTensor.value_rowids` build a mask of [rows, longest row]: one long text in a
+batch would make that mask very large.
 """
 
 import tensorflow as tf
@@ -9,6 +10,9 @@ import tensorflow as tf
 
 def owners(splits: tf.Tensor) -> tf.Tensor:
     """The row of each value: int32 [values].
+
+    >>> owners(tf.constant([0, 2, 2, 5])).numpy().tolist()  # rows of 2, 0 and 3 values
+    [0, 0, 2, 2, 2]
 
     Args:
         splits: int32 [rows + 1], ascending from 0 to the number of values; a row's first value.
@@ -20,16 +24,28 @@ def owners(splits: tf.Tensor) -> tf.Tensor:
 
 
 def starts_row(splits: tf.Tensor) -> tf.Tensor:
-    """True at the first value of each row: bool [values]."""
+    """True at the first value of each row: bool [values].
+
+    >>> starts_row(tf.constant([0, 2, 2, 5])).numpy().tolist()
+    [True, False, True, False, False]
+    """
     size = splits[-1]
     return tf.math.unsorted_segment_sum(tf.ones_like(splits), splits, size + 1)[:size] > 0
 
 
 def splits_of(lengths: tf.Tensor) -> tf.Tensor:
-    """Where rows of these lengths start, and the last one ends: int32 [rows + 1]."""
+    """The start of each row of these lengths, and the end of the last row: int32 [rows + 1].
+
+    >>> splits_of(tf.constant([2, 0, 3])).numpy().tolist()
+    [0, 2, 2, 5]
+    """
     return tf.concat([[0], tf.cumsum(lengths)], axis=0)
 
 
 def positions(mask: tf.Tensor) -> tf.Tensor:
-    """Where `mask`, bool [n], is True: int32 [trues]."""
+    """The positions where `mask`, bool [n], is True: int32 [trues].
+
+    >>> positions(tf.constant([False, True, True])).numpy().tolist()
+    [1, 2]
+    """
     return tf.cast(tf.where(mask)[:, 0], tf.int32)

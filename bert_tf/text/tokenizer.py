@@ -1,8 +1,8 @@
-"""BERT's tokenizer inside the graph: text cleaning and WordPiece, google-research/bert's ids.
+"""BERT's tokenizer inside the graph: text cleaning and WordPiece, with google-research/bert's ids.
 
-Texts that are already clean, nearly all of them, go straight to the WordPiece op of tf-text. It
-implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524), whose time is linear in
-the text. The others are cleaned first; see `preparing` and `cleaning`.
+Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, which
+implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524) in linear time. Other texts
+are cleaned first; see `preparing` and `cleaning`.
 """
 
 import functools
@@ -31,7 +31,7 @@ _TEXTS = tf.TensorSpec([None], tf.string)
 
 
 class Pieces(NamedTuple):
-    """What `Tokenizer.tokenize_with_offsets` returns, each RaggedTensor int32 [batch, (pieces)].
+    """The result of `Tokenizer.tokenize_with_offsets`, each RaggedTensor int32 [batch, (pieces)].
 
     Attributes:
         ids: piece ids.
@@ -47,11 +47,19 @@ class Pieces(NamedTuple):
 class Tokenizer:
     """Splits text into word pieces exactly as google-research/bert's `FullTokenizer`.
 
-    Works eagerly, in `tf.data` and in any traced function, and needs no lookup table.
+    It works eagerly, in `tf.data` and in any traced function, and needs no lookup table.
 
-    >>> tokenizer = Tokenizer("vocab.txt", lower_case=True)
-    >>> tokenizer.tokenize(["The cat sat.", "Hello"])
-    <tf.RaggedTensor [[1996, 4937, 2938, 1012], [7592]]>
+    >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split()
+    >>> tokenizer = Tokenizer(pieces)
+    >>> ids = tokenizer.tokenize(["The cats sat.", "The dog"])
+    >>> ids.to_list()
+    [[5, 6, 7, 8, 9], [5, 1]]
+    >>> tokenizer.detokenize(ids).numpy().tolist()
+    [b'the cats sat .', b'the [UNK]']
+    >>> tokenizer.tokenize("The [MASK]").numpy().tolist()  # in text "[MASK]" is three unknown words
+    [5, 1, 1, 1]
+    >>> Tokenizer(pieces, keep_special_tokens=True).tokenize("The [MASK]").numpy().tolist()
+    [5, 4]
 
     Attributes:
         vocabulary: tuple of the pieces in the order of their ids.
@@ -127,11 +135,16 @@ class Tokenizer:
         return ids
 
     def tokenize_with_offsets(self, texts: Any) -> Pieces:
-        """As `tokenize`, with the byte range of the original text that each piece stands for.
+        """As `tokenize`, with the byte range in the original text of each piece.
 
         Ranges ascend and lie on character boundaries. They overlap only where one character gives
-        several pieces: these share its range. An accent that is stripped belongs to the range of
-        the character before it.
+        several pieces: these pieces share its range. An accent that is stripped belongs to the
+        range of the character before it.
+
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cafe ##s".split())
+        >>> ids, starts, ends = tokenizer.tokenize_with_offsets(["Cafés"])  # é has two bytes
+        >>> ids.to_list(), starts.to_list(), ends.to_list()
+        ([[5, 6]], [[0, 5]], [[5, 6]])
 
         Args:
             texts: as for `tokenize`.
@@ -139,20 +152,20 @@ class Tokenizer:
         return Pieces(*_over_flat(self._tokenize_with_offsets, texts))
 
     def detokenize(self, ids: Any) -> tf.Tensor:
-        """Text of the pieces, joined by spaces but for those that continue a word.
+        """The text of the pieces: words are joined by spaces, and "##" pieces to the piece before.
 
         Args:
             ids: int [..., pieces], dense or ragged.
 
         Returns:
-            string [...]. What cleaning took away, and the spaces around punctuation, are lost.
+            string [...]. Characters that cleaning removed are lost; punctuation has spaces around.
         """
         pieces = tf.ragged.map_flat_values(lambda each: tf.gather(self.vocabulary, each), ids)
         joined = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
         return tf.strings.regex_replace(joined, r" ##", "")
 
     def _pieces_as_cleaned(self) -> list[str]:
-        """The vocabulary as WordPiece is to match it against cleaned text."""
+        """The vocabulary in the form in which WordPiece matches it against cleaned text."""
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
         pieces = [
@@ -166,7 +179,7 @@ class Tokenizer:
         return pieces
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but its graphs, which are traced anew where they are asked for."""
+        """Everything except the graphs, which are traced again when they are needed."""
         traced = ("_wordpiece", "_tokenize", "_tokenize_with_offsets")
         return {name: value for name, value in vars(self).items() if name not in traced}
 

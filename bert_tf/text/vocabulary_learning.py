@@ -37,12 +37,20 @@ _SURPLUS = 1.25
 
 @dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary and how well it covers the text that it was learned from.
+    """A vocabulary, and how well it covers the text that it was learned from.
+
+    >>> learned = learn_from_texts(["the cat", "the cats"], size=19)
+    >>> learned.words, learned.word_pieces, learned.pieces_per_word
+    (4, 7, 1.75)
+    >>> learned.write("vocab.txt")
+    >>> Path("vocab.txt").read_text().split()[-2:]
+    ['##he', 'cat']
 
     Attributes:
         pieces: the special tokens, the characters, then the longer pieces in the order in which
             they were learned, roughly from frequent to rare. A piece's id is its index.
-        size: the number of pieces asked for; there are fewer where the text has no more to give.
+        size: the number of pieces asked for; there are fewer if no more pairs of pieces
+            occur twice in the text.
         words: how many words the text has, punctuation marks among them.
         distinct_words: how many different ones.
         unknown_words: how many of `words` are [UNK].
@@ -88,13 +96,20 @@ def learn_vocabulary(
 ) -> LearnedVocabulary:
     """Learns a vocabulary of `size` pieces from text files; the same text gives the same pieces.
 
-    Memory grows with the number of distinct words, whatever the size of the files.
+    Memory grows with the number of distinct words, not with the size of the files.
+
+    >>> _ = Path("corpus.txt").write_text("The cat sat. The cats sat.")
+    >>> learned = learn_vocabulary(["corpus.txt"], size=22)
+    >>> learned.pieces[-4:]  # after the special tokens and the characters
+    ('##at', 'cat', 'sat', 'the')
+    >>> learned.words, learned.unknown_words, learned.pieces_per_word
+    (8, 0, 1.125)
 
     Args:
         files: UTF-8 text, plain or gzipped.
         size: pieces in all, the five special tokens among them.
         lower_case: as for the `Tokenizer` that will use the vocabulary.
-        progress: called now and then with what is being done, how much is done and of how much.
+        progress: called regularly with a description, the amount done and the total amount.
 
     Raises:
         UserError: a file is missing, empty, broken or not UTF-8; there are no words; `size` has no
@@ -110,7 +125,10 @@ def learn_vocabulary(
 def learn_from_texts(
     texts: Iterable[str], size: int, lower_case: bool = True, progress: Progress | None = None
 ) -> LearnedVocabulary:
-    """As `learn_vocabulary`, from texts that are taken one by one.
+    """As `learn_vocabulary`, from an iterable of texts.
+
+    >>> learn_from_texts(["the cat", "the cats"], size=19).pieces[-2:]
+    ('##he', 'cat')
 
     Args:
         texts: their words are counted first, without calls of `progress`.
@@ -125,7 +143,7 @@ def learn_from_texts(
 def _learned(
     counts: Counter[str], source: str, size: int, progress: Progress | None
 ) -> LearnedVocabulary:
-    """What the words of `source` teach, by how often they occur."""
+    """The vocabulary of the words of `source`, from their counts."""
     unspellable = counts.pop(UNSPELLABLE, 0)
     if not counts:
         raise UserError(f"no words to learn a vocabulary from in {source}")
@@ -144,7 +162,16 @@ def _learned(
 
 
 def coverage_report(vocabulary: LearnedVocabulary) -> str:
-    """A summary of a new vocabulary for the user, as lines of text."""
+    """A summary of a new vocabulary for the user, as lines of text.
+
+    >>> print(coverage_report(learn_from_texts(["the cat", "the cats"], size=19)), end="")
+    pieces           19: 5 special tokens, 12 characters, 2 longer
+    words            4, of them 3 distinct
+    pieces per word  1.750
+    [UNK]            0 words, 0.0000%
+    characters       13, 100.0000% of them covered
+    left out         0 different characters
+    """
     pieces = vocabulary.pieces[len(SPECIAL_TOKENS) :]
     single = [piece for piece in pieces if len(piece.removeprefix(CONTINUATION)) == 1]
     left_out = vocabulary.characters_left_out

@@ -19,8 +19,8 @@ class Windows(NamedTuple):
     Attributes:
         features: the encoder's three inputs, each int32 [windows, seq_len].
         rows: int32 [windows], the row of the batch that each window is of.
-        pieces: int32 [windows, seq_len], which piece of the row's long text a token is; -1 for
-            tokens that are none.
+        pieces: int32 [windows, seq_len], the number of the token's piece in the row's long text;
+            -1 for other tokens.
         has_most_context: bool [windows, seq_len], True in the one window of several in which the
             piece is farthest from both ends; False for tokens that are no piece.
     """
@@ -31,11 +31,16 @@ class Windows(NamedTuple):
     has_most_context: tf.Tensor
 
     def gather(self, values: tf.RaggedTensor, missing: int) -> tf.Tensor:
-        """What `values` [batch, (pieces)] has for each token: [windows, seq_len].
+        """The entry of `values` [batch, (pieces)] for each token: [windows, seq_len].
+
+        >>> rows, pieces = tf.constant([0]), tf.constant([[-1, 0, 1, -1]])  # [CLS] the cat [SEP]
+        >>> windows = Windows({}, rows, pieces, has_most_context=pieces >= 0)
+        >>> windows.gather(tf.ragged.constant([[0, 4]]), missing=-1).numpy().tolist()
+        [[-1, 0, 4, -1]]
 
         Args:
             values: a value for every piece of the long texts, for instance its byte offset.
-            missing: stands where a token is no piece of the long text.
+            missing: the value of tokens that are no piece of the long text.
         """
         first = tf.cast(tf.gather(values.row_starts(), self.rows), tf.int32)[:, None]
         # One more value than there are pieces, for the tokens that are none.
@@ -52,9 +57,18 @@ def slide(
     stride: int,
     short: tf.RaggedTensor | None = None,
 ) -> Windows:
-    """Cuts long texts into windows that overlap, each [CLS] short [SEP] window [SEP].
+    """Cuts long texts into overlapping windows, each [CLS] short [SEP] window [SEP].
 
     A text that fits, or is empty, has one window. Every window is `max_length` tokens wide.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d e".split())
+    >>> windows = slide(tokenizer.tokenize(["a b c d e"]), tokenizer, max_length=5, stride=2)
+    >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] a b c [SEP], [CLS] c d e [SEP]
+    [[2, 5, 6, 7, 3], [2, 7, 8, 9, 3]]
+    >>> windows.pieces.numpy().tolist()
+    [[-1, 0, 1, 2, -1], [-1, 2, 3, 4, -1]]
+    >>> windows.has_most_context.numpy().astype(int).tolist()  # each piece in one window
+    [[0, 1, 1, 1, 0], [0, 0, 1, 1, 0]]
 
     Args:
         long: pieces, RaggedTensor int32 [batch, (pieces)].
@@ -117,7 +131,7 @@ def _has_most_context(
 
 
 class QuestionWindows(NamedTuple):
-    """What `WindowPreprocessor` gives; see `Windows` for the first four.
+    """The result of `WindowPreprocessor`; see `Windows` for the first four fields.
 
     Attributes:
         features, rows, pieces, has_most_context: as in `Windows`.
@@ -134,9 +148,15 @@ class QuestionWindows(NamedTuple):
 
 
 class WindowPreprocessor:
-    """Questions and contexts of any length to the encoder's inputs, in the graph.
+    """Turns questions and contexts of any length into the encoder's inputs, in the graph.
 
-    >>> windows = WindowPreprocessor(tokenizer)((questions, contexts))
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split())
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, stride=1, max_question_length=2)
+    >>> windows = preprocess((["Who sat"], ["The cat sat."]))
+    >>> windows.features["input_word_ids"].numpy().tolist()  # [CLS] question [SEP] context [SEP]
+    [[2, 5, 6, 3, 7, 8, 6, 3], [2, 5, 6, 3, 8, 6, 9, 3]]
+    >>> windows.starts.numpy().tolist()  # the first byte of each token of the context
+    [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
     """
 
     def __init__(

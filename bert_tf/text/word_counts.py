@@ -1,7 +1,7 @@
-"""Counting the words of text, words as the `Tokenizer` sees them.
+"""Counting the words of text, as the `Tokenizer` splits it.
 
-Files are read in blocks, so that memory grows with the distinct words and with nothing else.
-Cleaning and splitting are the tokenizer's own ops.
+Files are read in blocks, so that memory grows only with the number of distinct words. Cleaning and
+splitting are the tokenizer's own ops.
 """
 
 import codecs
@@ -32,13 +32,17 @@ _LONGEST_RUN = 2 * _BLOCK_BYTES
 def count_words(
     files: Sequence[Path], lower_case: bool, progress: Progress | None = None
 ) -> Counter[str]:
-    """How often each word occurs in `files`, which are UTF-8 text, plain or gzipped.
+    """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
 
-    Words are cleaned. Words of over 200 characters, which the tokenizer gives up on with any
+    Words are cleaned. Words of over 200 characters, which the tokenizer turns into [UNK] with any
     vocabulary, are counted together as UNSPELLABLE.
 
+    >>> _ = Path("corpus.txt").write_text("The cat sat. The dog sat.")
+    >>> count_words([Path("corpus.txt")], lower_case=True).most_common(3)
+    [('the', 2), ('sat', 2), ('.', 2)]
+
     Args:
-        files: where to read, in any order: the counts do not depend on it.
+        files: the files, in any order; the counts do not depend on it.
         lower_case: as for the `Tokenizer`.
         progress: called with the bytes read, counted as they are stored on the disk.
 
@@ -58,7 +62,11 @@ def count_words(
 
 
 def count_words_of_texts(texts: Iterable[str], lower_case: bool) -> Counter[str]:
-    """As `count_words`, of texts that are taken one by one."""
+    """As `count_words`, of an iterable of texts.
+
+    >>> count_words_of_texts(["The café.", "the CAFE"], lower_case=True).most_common()
+    [('the', 2), ('cafe', 2), ('.', 1)]
+    """
     counts: Counter[str] = Counter()
     lines: list[str] = []
     characters = 0

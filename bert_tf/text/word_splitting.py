@@ -1,7 +1,7 @@
-"""Plain text cut into words, as data for named entities has them.
+"""Cutting plain text into words, as data sets of named entities have them.
 
-BERT's own words end at every punctuation mark; people who tag entities keep "U.S.", "O'Brien" and
-"AL-AIN" whole. Here a word is one of BERT's, or several of them that `_COMPOUNDS` finds to be one.
+BERT's own words end at every punctuation mark. Annotators of entities keep "U.S.", "O'Brien" and
+"AL-AIN" whole. Here a word is one of BERT's words, or several that `_COMPOUNDS` joins.
 """
 
 from typing import NamedTuple
@@ -46,9 +46,17 @@ class SplitTexts(NamedTuple):
 
 
 def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
-    """Cuts texts into words and these into pieces.
+    """Cuts texts into words, and words into pieces.
 
-    Words ascend, and none is without a piece: what the tokenizer drops is between words, or in one.
+    Words ascend, and every word has a piece. Characters that the tokenizer drops lie between words
+    or inside one.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] u . s ann '".split())
+    >>> split = split_words(tf.constant(["Ann's U.S. ."]), tokenizer)
+    >>> split.starts.to_list(), split.ends.to_list()  # Ann, 's, U.S. and the full stop
+    ([[0, 3, 6, 11]], [[3, 5, 10, 12]])
+    >>> split.pieces.words.to_list()  # the word of each piece
+    [[0, 1, 1, 2, 2, 2, 2, 3]]
 
     Args:
         texts: UTF-8 strings [batch].

@@ -1,4 +1,4 @@
-"""Texts that come as words, as for named entities: the pieces of each word, and windows of them.
+"""Texts given as words, as for named entities: the pieces of each word, and windows of them.
 
 A word is tagged at its first piece (the BERT paper, section 5.3), in the window where that piece
 has most context.
@@ -16,7 +16,7 @@ from bert_tf.text.windows import slide
 
 
 class WordPieces(NamedTuple):
-    """Pieces of texts, and the words that they are of.
+    """The pieces of texts, and the word of each piece.
 
     Attributes:
         ids: piece ids, RaggedTensor int32 [batch, (pieces)].
@@ -34,7 +34,13 @@ class WordPieces(NamedTuple):
     def of(
         cls, ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
     ) -> "WordPieces":
-        """From the pieces of a batch laid end to end.
+        """Builds the record from the pieces of all texts of a batch, one after the other.
+
+        >>> ids = tf.ragged.constant([[5, 6, 7]])  # the cat ##s
+        >>> words, starts = tf.constant([0, 1, 1]), tf.constant([True, True, False])
+        >>> pieces = WordPieces.of(ids, words, starts, splits=tf.constant([0, 2]))
+        >>> pieces.words.to_list(), pieces.first_words.to_list()
+        ([[0, 1, 1]], [[0, 1, -1]])
 
         Args:
             ids: RaggedTensor int32 [batch, (pieces)].
@@ -48,7 +54,16 @@ class WordPieces(NamedTuple):
 
 
 def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
-    """Splits each word by itself; one that leaves no piece becomes [UNK], so that it can be tagged.
+    """Splits each word on its own; a word without pieces becomes [UNK], so that it can be tagged.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> pieces = tokenize_words(tf.ragged.constant([["The", "cats", "sat"]]), tokenizer)
+    >>> pieces.ids.to_list()
+    [[5, 6, 7, 8]]
+    >>> pieces.words.to_list()
+    [[0, 1, 1, 2]]
+    >>> pieces.first_words.to_list()
+    [[0, 1, -1, 2]]
 
     Args:
         words: RaggedTensor string [batch, (words)]; see `without_padding` for dense ones.
@@ -69,7 +84,10 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
 
 
 def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
-    """Takes "" after the last word of each row for padding: RaggedTensor string [batch, (words)].
+    """Drops the padding, "" after the last word of a row: RaggedTensor string [batch, (words)].
+
+    >>> without_padding(tf.constant([["the", "cat"], ["sat", ""]])).to_list()
+    [[b'the', b'cat'], [b'sat']]
 
     Args:
         words: string [batch, words].
@@ -80,13 +98,13 @@ def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
 
 
 class WordWindows(NamedTuple):
-    """What `WordPreprocessor` gives; windows are padded to the longest of them.
+    """The result of `WordPreprocessor`; windows are padded to the longest of them.
 
     Attributes:
         features: the encoder's three inputs, each int32 [windows, seq_len].
         rows: int32 [windows], the row of the batch that each window is of.
-        words: int32 [windows, seq_len], the word of its row that a token is to tag; -1 for a token
-            that tags none. Each word stands once in all windows.
+        words: int32 [windows, seq_len], the word that is tagged at this token; -1 where none is.
+            Each word of a row occurs once in all its windows.
     """
 
     features: Features
@@ -95,10 +113,14 @@ class WordWindows(NamedTuple):
 
 
 class WordPreprocessor:
-    """Texts given as words, of any length, to the encoder's inputs, in the graph.
+    """Turns texts given as words, of any length, into the encoder's inputs, in the graph.
 
-    >>> words = tf.ragged.constant([["Ada", "met", "Babbage"], ["Hello"]])
-    >>> windows = WordPreprocessor(tokenizer)(words)
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> windows = WordPreprocessor(tokenizer)([["The", "cats", "sat"]])
+    >>> windows.features["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3]]
+    >>> windows.words.numpy().tolist()  # a word is tagged at its first piece
+    [[-1, 0, 1, -1, 2, -1]]
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 128, stride: int | None = None):

@@ -1,13 +1,13 @@
-"""Token shards as an Apache Beam pipeline, for corpora that one machine cannot hold.
+"""Token shards as an Apache Beam pipeline, for corpora that do not fit on one machine.
 
 The files are the same, byte for byte, as those of `shard_writing`. Documents are tokenized in
-batches, wherever there is room, under a key that says where in the corpus they stand. Which shard a
-document is in depends on all documents before it, but only on their numbers of tokens and hashes:
-these few bytes a document meet in one place, which lays out the shards. Then the documents of each
+batches, on any worker, under a key that gives their place in the corpus. The shard of a document
+depends on all documents before it, but only on their numbers of tokens and their hashes. These few
+bytes per document are gathered in one place, which lays out the shards. Then the documents of each
 shard are brought together and sorted.
 
-Workers read the corpus and write the shards under the paths that they are given here, so these have
-to lead to the same files on every machine; and bert_tf has to be installed there.
+Workers read the corpus and write the shards under the paths given here. So these paths must lead to
+the same files on every machine, and bert_tf must be installed there.
 """
 
 import bisect
@@ -126,7 +126,7 @@ def run(
 
 
 class Batch(NamedTuple):
-    """Some documents that stand together in the corpus.
+    """Some consecutive documents of the corpus.
 
     part, number: batch `number` of a part of the corpus.
     documents: as text, then tokenized.
@@ -147,10 +147,16 @@ class Sizes(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which document is in which shard.
+    """The shard of each document.
 
     limit: documents with a hash below are held out.
     starts: for `train` and `dev`, the first document of each shard.
+
+    >>> layout = Layout(limit=10, starts={"train": [(0, 0, 0), (0, 2, 0)], "dev": [(0, 0, 0)]})
+    >>> layout.shard((0, 1, 4), hash=99), layout.shard((0, 3, 0), hash=99)
+    (('train', 0), ('train', 1))
+    >>> layout.shard((0, 1, 4), hash=5)  # held out
+    ('dev', 0)
     """
 
     limit: int
@@ -164,6 +170,11 @@ class Layout(NamedTuple):
 
 def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
     """Lays out the shards: each is closed at the document that fills it.
+
+    >>> hashes = np.array([9, 8, 7], np.uint64)
+    >>> sizes = [Sizes(part=0, number=0, hashes=hashes, tokens=np.array([6, 6, 6]))]
+    >>> lay_out(sizes, dev_fraction=0.0, shard_tokens=10).starts["train"]  # documents 0 and 2
+    [(0, 0, 0), (0, 0, 2)]
 
     Raises:
         UserError: there are no documents.
@@ -257,7 +268,7 @@ def _finish(
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Raises the `UserError` of a worker, which runners pass on as text, as what it was."""
+    """Raises the `UserError` of a worker again; runners pass it on as text."""
     try:
         yield
     except Exception as error:

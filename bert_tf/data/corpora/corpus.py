@@ -1,4 +1,4 @@
-"""Text files -> documents, one after the other, in the order of the files and of their lines.
+"""Text files to documents, one after the other, in the order of the files and of their lines.
 
 Four formats (`data.format`), each also gzipped:
 
@@ -6,9 +6,9 @@ Four formats (`data.format`), each also gzipped:
   create_pretraining_data.py reads it. The end of a file ends a document too.
 * `document_per_file`: running text; one file is one document, cut into sentences by rule.
 * `jsonl`: one JSON object per line whose field `text` is a document of running text.
-* `wikitext`: as WikiText-2 and WikiText-103 come. After a blank line, ` = Title = ` begins a
+* `wikitext`: the format of WikiText-2 and WikiText-103. After a blank line, ` = Title = ` begins a
   document, and ` = = Section = = ` is a heading in it; any other line is a paragraph. The marks of
-  ` @-@ `, ` @,@ ` and ` @.@ ` inside words are taken away.
+  ` @-@ `, ` @,@ ` and ` @.@ ` inside words are removed.
 
 `data.path` is a file, a folder (all files below it that are not hidden), a glob such as
 `books/**/*.txt`, or a list of these. With format `tfds` it names data sets instead, see
@@ -40,10 +40,14 @@ _JOINER = re.compile(r" @([-,.])@ ")
 
 
 class Corpus:
-    """The documents of text files, to go through as often as one likes.
+    r"""The documents of text files; it can be iterated any number of times.
 
     Iteration yields every document that has text, as the list of its sentences (str). One document
     is in memory at a time.
+
+    >>> _ = Path("corpus.txt").write_text("The cat sat.\nIt slept.\n\nThe dog ran.\n")
+    >>> list(Corpus("corpus.txt", "sentence_per_line"))
+    [['The cat sat.', 'It slept.'], ['The dog ran.']]
 
     Args:
         path: `data.path`.
@@ -52,8 +56,8 @@ class Corpus:
     Attributes:
         parts: each file once, within a folder or a glob in the order of names.
         size: bytes of all files.
-        position: how many of these the iteration under way has come past.
-        unit, unit_size: what to show of these.
+        position: how many of these the current iteration has passed.
+        unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
         UserError: an unknown format, a path that does not exist, a folder without files, a glob
@@ -174,6 +178,12 @@ class Corpus:
 def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Path]:
     """Each file once that a path, a folder, a glob or a list of these names.
 
+    >>> Path("books").mkdir()
+    >>> for name in ("a.txt", "b.txt", ".hidden"):
+    ...     Path("books", name).touch()
+    >>> [str(file) for file in find_files("books")]
+    ['books/a.txt', 'books/b.txt']
+
     Raises:
         UserError: a path that does not exist, a folder without files, a glob without matches.
     """
@@ -202,7 +212,7 @@ def _files_of(path: str) -> list[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All that is below a folder, but what has a name such as .git, and what is in such a folder.
+    """All files below a folder, without hidden files and folders such as .git.
 
     Links to folders are followed, but not to one that they are in.
     """

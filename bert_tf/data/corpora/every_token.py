@@ -1,6 +1,6 @@
-"""Language modelling without masks: every token predicts the one after it, or before it.
+"""Language modelling without masks: every token predicts the next one, or the one before it.
 
-What it takes is an encoder whose attention goes one way only (paper, section 5.1).
+It needs an encoder whose attention goes one way only (paper, section 5.1).
 """
 
 import tensorflow as tf
@@ -10,6 +10,15 @@ from bert_tf.data.corpora.masking import MaskedBatch
 
 class EveryToken:
     """Positions and targets of a language model that reads in one direction.
+
+    >>> ids, mask = tf.constant([[2, 5, 6, 3, 0]]), tf.constant([[1, 1, 1, 1, 0]])
+    >>> batch = EveryToken()(ids, mask)
+    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
+    ([[0, 1, 2, 0]], [[5, 6, 3, 0]])
+    >>> batch.weights.numpy().tolist()
+    [[1.0, 1.0, 1.0, 0.0]]
+    >>> EveryToken(reversed=True)(ids, mask).ids.numpy().tolist()  # at positions 1, 2 and 3
+    [[2, 5, 6, 0]]
 
     Args:
         reversed: read from right to left, so that a token predicts the one before it.

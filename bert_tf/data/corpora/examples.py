@@ -32,9 +32,18 @@ class _Planned(NamedTuple):
 class Examples:
     """The examples that `shards` give under `rule`, numbered from 0 without end.
 
+    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> folder = write_token_shards([["The cat sat", "the cat"]], tokenizer, "shards")
+    >>> rule = ExampleRule(max_length=8, short_probability=0.0, next_sentence=False)
+    >>> packed, labels = Examples(folder, folder.parts["train"], rule, seed=0).rows(0, 1)
+    >>> packed.ids.tolist()
+    [[2, 5, 6, 7, 5, 6, 3, 0]]
+
     Attributes:
         per_epoch: number of examples after which every shard has had its turn.
-        random_next: about what share of them has a random next segment.
+        random_next: the approximate share of examples with a random next segment.
 
     Raises:
         UserError: from here and from `rows`, a shard that is missing or has changed.

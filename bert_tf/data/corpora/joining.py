@@ -1,4 +1,4 @@
-"""Documents one after the other, with a separator between, to be cut at full length."""
+"""Joining documents with a separator between them, so that rows can be filled to full length."""
 
 import numpy as np
 
@@ -9,6 +9,11 @@ def join(
     tokens: np.ndarray, documents: Documents, separator: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, Documents]:
     """Copies documents in random order, each with a separator as the end of its last sentence.
+
+    >>> documents = Documents(sentences=np.array([0, 2, 3]), documents=np.array([0, 2]))
+    >>> tokens, documents = join(np.array([7, 8, 9]), documents, 3, np.random.default_rng(0))
+    >>> tokens.tolist(), documents.sentences.tolist()
+    ([7, 8, 9, 3], [0, 2, 4])
 
     Args:
         tokens: [tokens], any integer.

@@ -1,4 +1,4 @@
-"""Masked language modelling on the fly: which tokens to predict, and what stands in their place.
+"""Masked language modelling on the fly: which tokens to predict, and what replaces them.
 
 The rule is create_masked_lm_predictions of google-research/bert (create_pretraining_data.py): of a
 row of n tokens, [CLS] and [SEP] counted, round(0.15 n) are chosen, at least one and at most
@@ -31,12 +31,21 @@ class MaskedBatch(NamedTuple):
 class Masking:
     """Masks batches by one rule.
 
+    >>> vocabulary = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split()
+    >>> mask = Masking(vocabulary, max_predictions=2, rate=0.4, mask_share=1.0, random_share=0.0)
+    >>> ids = tf.constant([[2, 5, 6, 7, 3, 0]])
+    >>> batch = mask(ids, tf.constant([[1, 1, 1, 1, 1, 0]]), seed=tf.constant([0, 1]))
+    >>> batch.input_word_ids.numpy().tolist()
+    [[2, 4, 6, 4, 3, 0]]
+    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
+    ([[1, 3]], [[5, 7]])
+
     Args:
         vocabulary: the tokens in the order of their ids, with [CLS], [SEP] and [MASK].
         max_predictions: at most so many tokens of a row are chosen; an int, or int32 [].
         rate: share of a row's tokens to choose.
         whole_word: choose all pieces of a word or none. A word is a piece and the `##` pieces right
-            after it; a word too long for what is left of a row's number is passed over.
+            after it; a word with more pieces than may still be chosen in the row is skipped.
         mask_share: share of the chosen tokens that become [MASK].
         random_share: share that become a random token; the rest stay.
     """

@@ -6,8 +6,8 @@ each. An epoch deals them, in random order, to *lanes*. A few units of a lane at
 
 So where example i comes from is found by arithmetic. The order knows nothing of workers, and still
 worker w of n, who has every n-th example, stays in the lanes w, w + n, … and reads only their
-units, if n divides the number of lanes. Lanes come to their end a little sooner or later: what the
-longer ones have left is shuffled and ends the epoch, for all workers.
+units, if n divides the number of lanes. Lanes have slightly different lengths: the rest of
+the longer ones is shuffled and ends the epoch, for all workers.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     pool: the pool.
     units: its units.
     size: how many examples it has.
-    rows: int64 [examples], where they stand in what was asked for.
+    rows: int64 [examples], their positions in the numbers given to `Order.find`.
     places: int64 [examples], their numbers in the pool.
     """
 
@@ -58,9 +58,16 @@ class Part(NamedTuple):
 class Order:
     """The order of the examples that units with these `counts` give.
 
+    >>> order = Order(np.array([3, 2]), seed=0)
+    >>> order.per_epoch
+    5
+    >>> (part,) = order.find(np.array([0, 1]))
+    >>> part.pool, part.size, part.places.tolist()
+    (Pool(epoch=0, lane=0, number=0), 5, [0, 1])
+
     Args:
         counts: int [units], the number of examples of each unit.
-        seed: what the order follows from.
+        seed: decides the order.
 
     Attributes:
         per_epoch: number of examples after which every unit has had its turn.
@@ -75,7 +82,7 @@ class Order:
         self._epoch = functools.lru_cache(maxsize=2)(self._draw)
 
     def find(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Where the examples with these ascending `numbers`, int64 [examples], come from.
+        """Finds the pools of the examples with these ascending `numbers`, int64 [examples].
 
         For each lane the parts come in the order of its pools.
         """
@@ -132,10 +139,15 @@ class Order:
 
 
 class PoolCache(Generic[Content]):
-    """What was made of the pools that the lanes have come to, one for each lane.
+    """The content made of the pools that the lanes have reached, one for each lane.
+
+    >>> (part,) = Order(np.array([3, 2]), seed=0).find(np.array([0, 1]))
+    >>> cache = PoolCache(lambda part: f"content of {part.size} examples")
+    >>> cache.get(part), cache.get(part) is cache.get(part)
+    ('content of 5 examples', True)
 
     Args:
-        make: makes it of any part of a pool.
+        make: makes the content of a pool from any of its parts.
     """
 
     def __init__(self, make: Callable[[Part], Content]):
@@ -143,7 +155,7 @@ class PoolCache(Generic[Content]):
         self._held: dict[int, tuple[Pool, Content]] = {}
 
     def get(self, part: Part) -> Content:
-        """What `make` gives for the part's pool."""
+        """The result of `make` for the part's pool, kept until its lane reaches another pool."""
         held = self._held.get(part.pool.lane)
         if held is not None and held[0] == part.pool:
             return held[1]
@@ -155,7 +167,12 @@ class PoolCache(Generic[Content]):
 
 
 def random_generator(*key: int) -> np.random.Generator:
-    """Random numbers that follow from `key` on every machine."""
+    """Random numbers that follow from `key` on every machine.
+
+    >>> first, second = random_generator(1, 2), random_generator(1, 2)
+    >>> bool(first.random() == second.random())
+    True
+    """
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 

@@ -1,4 +1,4 @@
-"""A plan's token ranges -> padded rows of token ids, `[CLS] A [SEP] B [SEP]` or `[CLS] A [SEP]`."""
+"""A plan's token ranges to padded rows of token ids, `[CLS] A [SEP] B [SEP]` or `[CLS] A [SEP]`."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,15 @@ class PackedRows(NamedTuple):
 def pack(
     tokens: np.ndarray, plan: Plan, max_length: int, cls_id: int, sep_id: int, pad_id: int
 ) -> PackedRows:
-    """Copies the planned ranges of `tokens` ([tokens], any integer) into rows of `max_length`."""
+    """Copies the planned ranges of `tokens` ([tokens], any integer) into rows of `max_length`.
+
+    >>> tokens = np.array([10, 11, 12, 13])
+    >>> starts, ends = np.array([0]), np.array([2])
+    >>> pair = Plan(starts, ends, starts + 2, ends + 2, np.array([False]))
+    >>> packed = pack(tokens, pair, max_length=8, cls_id=2, sep_id=3, pad_id=0)
+    >>> packed.ids.tolist(), packed.first_length.tolist(), packed.length.tolist()
+    ([[2, 10, 11, 3, 12, 13, 3, 0]], [4], [7])
+    """
     a_length = plan.a_end - plan.a_start
     b_length = plan.b_end - plan.b_start
     first_length = a_length + 2

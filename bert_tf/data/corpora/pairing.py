@@ -8,8 +8,8 @@ Pairs follow create_instances_from_document of google-research/bert (create_pret
 A document is cut into chunks of whole sentences of about the target length. A is the first part of
 a chunk, cut at a random sentence. B is the rest of the chunk, or, half of the time and always where
 the chunk is a single sentence, a passage of another document; then the rest of the chunk is put
-back. Only where chunks begin and end depends on what came before: a short Python loop finds that,
-and everything else is done for all examples at once.
+back. Only the bounds of the chunks depend on earlier chunks: a short Python loop finds them, and
+everything else is done for all examples at once.
 
 Two things differ. To find another document the reference draws up to ten times, and it may end up
 with the same one; here the other documents are drawn from directly, so B never follows in A's
@@ -33,12 +33,18 @@ SPECIAL_TOKENS_SINGLE = 2  # [CLS] A [SEP]
 
 @dataclasses.dataclass(frozen=True)
 class Documents:
-    """Where sentences and documents start in a flat array of tokens.
+    """The places where sentences and documents start in a flat array of tokens.
 
     sentences: int64 [number of sentences + 1], first tokens of the sentences, then the number of
         tokens. No sentence is empty.
     documents: int64 [number of documents + 1], first sentences of the documents, then the number of
         sentences. No document is empty.
+
+    Three sentences of 4, 3 and 5 tokens; the first document has two of them:
+
+    >>> documents = Documents(sentences=np.array([0, 4, 7, 12]), documents=np.array([0, 2, 3]))
+    >>> len(documents)
+    2
     """
 
     sentences: np.ndarray
@@ -65,18 +71,23 @@ class Plan:
         return len(self.a_start)
 
     def take(self, rows: np.ndarray) -> "Plan":
-        """The examples at `rows`, in that order."""
+        """The examples at `rows`, in that order.
+
+        >>> one = np.arange(3)
+        >>> Plan(one, one + 1, one, one, one > 5).take(np.array([2, 0])).a_start.tolist()
+        [2, 0]
+        """
         return Plan(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRule:
-    """What an example is.
+    """The rule that makes examples.
 
     max_length: tokens of the longest example, special tokens included.
-    short_probability: share of what is cut to a random shorter length, so that the model sees short
-        inputs too (the reference's short_seq_prob): of the documents where `next_sentence`, as in
-        the reference, else of the examples.
+    short_probability: share of the documents (without `next_sentence`, of the examples) that are
+        cut to a random shorter length, so that the model sees short inputs too (the reference's
+        short_seq_prob).
     next_sentence: pairs with a true or random next segment; otherwise single segments.
     joined: the documents are joined, see `joining`, and a segment goes on across their ends.
     """
@@ -90,14 +101,20 @@ class ExampleRule:
 def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Generator) -> Plan:
     """Exactly `count` examples, shuffled.
 
-    A pass takes the documents in random order, and each from its first sentence to its last. What
-    the first pass makes too many is dropped at random; if it makes too few, the rest is drawn from
-    another pass.
+    A pass takes the documents in random order, and each from its first sentence to its last. If the
+    first pass makes too many examples, some are dropped at random; if it makes too few, the rest
+    come from another pass.
+
+    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
+    >>> rule = ExampleRule(max_length=9, short_probability=0.0, next_sentence=False)
+    >>> made = plan(documents, 2, rule, np.random.default_rng(0))
+    >>> sorted(zip(made.a_start.tolist(), made.a_end.tolist()))  # 4 + 3 tokens fit, then 5
+    [(0, 7), (7, 12)]
 
     Args:
         documents: at least two of them if `rule.next_sentence`.
         count: number of examples, see `examples_in_a_pass`.
-        rule: what an example is.
+        rule: the rule that makes examples.
         rng: all randomness comes from here.
     """
     one_pass = _pairs if rule.next_sentence else _spans
@@ -115,8 +132,12 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
 def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
     """The examples that a pass over all documents makes: the larger of two passes.
 
-    Their number differs from pass to pass. The larger one means that `plan` sooner repeats a little
-    than drops anything.
+    Their number differs from pass to pass. With the larger one, `plan` repeats a few examples
+    rather than drop any.
+
+    >>> documents = Documents(np.array([0, 4, 7, 12]), np.array([0, 3]))
+    >>> len(usual_pass(documents, ExampleRule(9, short_probability=0.0, next_sentence=False)))
+    2
     """
     one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)
@@ -228,8 +249,8 @@ def _truncated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lengths that remain when the longer side (B where equal) loses tokens one by one.
 
-    That ends in closed form: a side of at most half of the room stays as it is, and the other takes
-    what is left; if both are longer, they share the room, and A takes the odd token.
+    This is computed in closed form: a side of at most half of the room stays as it is, and the
+    other takes the rest. If both are longer, they share the room, and A takes the odd token.
     """
     a_half = (longest + 1) // 2
     b_half = longest - a_half

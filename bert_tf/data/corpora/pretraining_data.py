@@ -42,7 +42,7 @@ def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) 
 
 
 def say_counts(shards: TokenShards) -> None:
-    """Says how many documents, tokens and shards there are."""
+    """Logs the number of documents, tokens and shards."""
     for part, each in shards.parts.items():
         documents, tokens = (sum(getattr(s, k) for s in each) for k in ("documents", "tokens"))
         counts = f"{documents:,} documents, {tokens:,} tokens, {len(each)} shards"
@@ -75,14 +75,14 @@ def open_data(
 
     Args:
         config: of task pretraining.
-        tokens: where text is tokenized to, unless that was done before.
+        tokens: the folder for the tokenized text, unless it was tokenized before.
         tokenizer: the run's.
         attention: the encoder's, as for `ShardData`.
         batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
 
     Raises:
-        UserError: as `open_shards` or `RecordData`; TFRecords, which are masked already, where the
-            attention goes one way.
+        UserError: as `open_shards` or `RecordData`; attention that goes one way on TFRecords,
+            which are masked already.
     """
     if config.data.format != TFRECORD:
         # Before text is tokenized, which may take hours.
@@ -111,10 +111,10 @@ def open_data(
 
 
 def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
-    """The folder of the token shards: `data.path` where they are given, else `tokens`.
+    """The folder of the token shards: `data.path` if the format is token_shards, else `tokens`.
 
     Raises:
-        UserError: `data.path` is no single folder.
+        UserError: `data.path` is not one folder.
     """
     if config.data.format != TOKEN_SHARDS:
         return Path(tokens)

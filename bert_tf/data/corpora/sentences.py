@@ -1,4 +1,4 @@
-"""Paragraph text -> sentences, by rule.
+"""Splitting paragraphs into sentences, by rule.
 
 A sentence ends:
 
@@ -12,8 +12,8 @@ A sentence ends:
 A full stop does not end a sentence after a title (`Mr.`), after an abbreviation that goes on
 (`e.g.`) or after one initial (`J. S. Bach`).
 
-Next sentence prediction needs pieces of running text in order, not perfect sentences. So a boundary
-that is missed or found by mistake does no harm.
+Next sentence prediction needs pieces of running text in order, not perfect sentences. So a missed
+or wrong boundary does no harm.
 """
 
 import re
@@ -36,7 +36,11 @@ _GO_ON = frozenset(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text` in their order, each on one line, none of them blank."""
+    r"""The sentences of `text` in their order, each on one line, none of them blank.
+
+    >>> split_sentences("Mr. Smith sat\ndown. He slept.\n\nA new paragraph")
+    ['Mr. Smith sat down.', 'He slept.', 'A new paragraph']
+    """
     return [
         sentence
         for paragraph in _PARAGRAPH_END.split(text)

@@ -1,8 +1,8 @@
-"""Token shards -> tf.data batches for pre-training, with new pairs and new masks every epoch.
+"""Token shards to `tf.data` batches for pre-training, with new pairs and new masks every epoch.
 
-Batch k follows from (seed, shards, k) alone. `Examples` finds and packs its rows with NumPy;
-TensorFlow ops mask them with random numbers that follow from (seed, k). So a run that is taken up
-again starts its dataset at its step, at once.
+Batch k follows from (seed, shards, k) alone. `Examples` finds and packs its rows with NumPy.
+TensorFlow ops mask them with random numbers that follow from (seed, k). So a run that resumes
+starts its dataset at its step, at once.
 """
 
 import contextlib
@@ -30,12 +30,29 @@ _DEV_SEED = 0
 class ShardData:
     """Batches for language modelling, masked or not, and next sentence prediction.
 
+    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> documents = [["The cat", "sat"], ["the cat sat", "the cat"]]
+    >>> _ = write_token_shards(documents, tokenizer, "shards")
+    >>> data = ShardData("shards", batch_size=2, max_length=10)
+    >>> inputs, targets = next(iter(data.dataset()))
+    >>> for name, tensor in (inputs | targets).items():
+    ...     print(name, tensor.dtype.name, tensor.shape)
+    input_word_ids int32 (2, 10)
+    input_mask int32 (2, 10)
+    input_type_ids int32 (2, 10)
+    masked_lm_positions int32 (2, 2)
+    masked_lm_ids int32 (2, 2)
+    masked_lm_weights float32 (2, 2)
+    next_sentence_labels int32 (2,)
+
     Args:
         folder: token shards.
         batch_size: rows of the global batch.
         max_length: tokens of a row, special tokens included.
         max_predictions: columns for masked tokens; by default as many as a full row may have.
-        seed: what all randomness of the training batches follows from.
+        seed: decides everything that is random in the training batches.
         next_sentence: pairs of segments with a label; otherwise single segments without.
         short_probability: share of the documents (without next_sentence, of the examples) that are
             cut to a random shorter length.
@@ -243,7 +260,13 @@ class ShardData:
 def check_sizes(
     max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
 ) -> None:
-    """Raises a `UserError` if rows have no room for an example, or for what is to be predicted."""
+    """Raises a `UserError` if rows have no room for an example, or for the tokens to predict.
+
+    >>> check_sizes(4, None, next_sentence=True, attention="bidirectional")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: train.max_length is 4; an example needs at least 5 tokens
+    """
     shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
     if max_length < shortest:
         raise UserError(
@@ -259,7 +282,13 @@ def check_sizes(
 
 
 def check_objective(next_sentence: bool, attention: str) -> None:
-    """Raises a `UserError` if next sentence prediction is impossible with this attention."""
+    """Raises a `UserError` if next sentence prediction is impossible with this attention.
+
+    >>> check_objective(next_sentence=True, attention="left_to_right")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: next sentence prediction is impossible with left_to_right ...
+    """
     if next_sentence and attention == "left_to_right":
         raise UserError(
             "next sentence prediction is impossible with left_to_right attention, where [CLS] sees "

@@ -1,4 +1,4 @@
-"""Writing token shards: the one way here, and the pieces that other ways are made of."""
+"""Writing token shards: in one process here, and the parts that other ways are made of."""
 
 import dataclasses
 import hashlib
@@ -44,6 +44,19 @@ def write_token_shards(
 
     A shard is closed at the document that fills it. The same input gives the same bytes.
 
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> shards = write_token_shards([["The cat", "sat"], ["the cat"]], tokenizer, "shards")
+    >>> (shard,) = shards.parts["train"]
+    >>> shard.name, shard.documents, shard.sentences, shard.tokens
+    ('train-00000', 2, 3, 5)
+    >>> for file in sorted(Path("shards").iterdir()):
+    ...     print(file.name)
+    manifest.json
+    train-00000.documents.npy
+    train-00000.sentences.npy
+    train-00000.tokens.npy
+    vocab.txt
+
     Args:
         documents: taken one by one; sentences and documents without a token are left out. They are
             gone through a second time if a small corpus has to be divided again.
@@ -61,7 +74,10 @@ def write_token_shards(
         folder.mkdir()
 
         def write(limit: int) -> tuple[dict[str, list[Shard]], list[int]]:
-            """Holds out what hashes below `limit`; the shards, and the three lowest hashes."""
+            """Holds out documents with a hash below `limit`.
+
+            Returns the shards and the three lowest hashes.
+            """
             parts = {
                 part: _PartWriter(folder, part, tokenizer.vocab_size, shard_tokens)
                 for part in (TRAIN, DEV)
@@ -90,12 +106,15 @@ def dev_limit(
 ) -> int:
     """The hash below which a document is held out.
 
+    >>> dev_limit(0.5) / 2**HASH_BITS
+    0.5
+
     Args:
         dev_fraction: share of the documents to hold out.
-        documents, held_out, lowest: how many there are and how many of them the share finds, with
-            the three lowest hashes. If it finds fewer than two in a corpus of at least four, which
-            is what next sentence prediction takes, two are held out, unless there are only copies
-            of these.
+        documents, held_out, lowest: the number of documents, the number that the share holds
+            out, and the three lowest hashes. Next sentence prediction needs two documents. So if
+            the share holds out fewer than two of at least four, two are held out, unless the
+            others are copies of these.
     """
     if dev_fraction and held_out < 2 and documents >= 4 and len(lowest) == LOWEST_HASHES:
         return lowest[1] + 1
@@ -103,12 +122,20 @@ def dev_limit(
 
 
 def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token shards") -> None:
-    """Raises a `UserError` if there is something at `out` that may not be replaced.
+    """Raises a `UserError` if there is something at `out` that must not be replaced.
+
+    >>> check_out("new")  # nothing is there
+    >>> Path("notes").mkdir()
+    >>> _ = Path("notes", "todo.txt").write_text("buy milk")
+    >>> check_out("notes")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: notes exists and holds no token shards; choose another output folder
 
     Args:
-        out: where a folder is to be written.
-        format: what the manifest of a folder that may be replaced says.
-        what: what such a folder holds.
+        out: the folder to write.
+        format: `format` in the manifest of a folder that may be replaced.
+        what: the content of such a folder, for the message.
     """
     out = Path(out)
     with explained(out):
@@ -125,7 +152,13 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
 def write_shard(
     folder: Path, name: str, documents: Sequence[TokenizedDocument], vocab_size: int
 ) -> Shard:
-    """Writes the files of one shard."""
+    """Writes the files of one shard.
+
+    >>> document = TokenizedDocument(np.array([5, 6, 7]), lengths=np.array([2, 1]), hash=0)
+    >>> shard = write_shard(Path(), shard_name("train", 0), [document], vocab_size=8)
+    >>> shard.tokens, shard.sentences, np.load(shard.file("tokens")).tolist()
+    (3, 2, [5, 6, 7])
+    """
     dtype = ids_type(vocab_size)
     arrays = {
         "tokens": np.concatenate([document.ids.astype(dtype) for document in documents]),
@@ -147,12 +180,20 @@ def write_shard(
 
 
 def ids_type(vocab_size: int) -> type[np.integer]:
-    """The type of the ids in a shard."""
+    """The type of the ids in a shard.
+
+    >>> ids_type(30_522).__name__, ids_type(120_000).__name__
+    ('uint16', 'int32')
+    """
     return np.uint16 if vocab_size <= 1 << 16 else np.int32
 
 
 def shard_name(part: str, number: int) -> str:
-    """The name of the shard `number` of a part."""
+    """The name of the shard `number` of a part.
+
+    >>> shard_name("train", 7)
+    'train-00007'
+    """
     return f"{part}-{number:05d}"
 
 
@@ -162,7 +203,15 @@ def write_manifest(
     dev_fraction: float,
     shards: Mapping[str, Sequence[Shard]],
 ) -> None:
-    """Writes what makes a folder of shards complete: vocabulary and manifest.
+    """Writes vocabulary and manifest, which make a folder of shards complete.
+
+    >>> document = TokenizedDocument(np.array([5]), lengths=np.array([1]), hash=0)
+    >>> Path("whole").mkdir()
+    >>> shard = write_shard(Path("whole"), shard_name("train", 0), [document], vocab_size=6)
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> write_manifest(Path("whole"), tokenizer, 0.0, {"train": [shard], "dev": []})
+    >>> TokenShards("whole").vocabulary[-1]
+    'cat'
 
     Raises:
         UserError: there are no shards.
@@ -201,7 +250,7 @@ class _PartWriter:
             self._write()
 
     def close(self) -> list[Shard]:
-        """Writes what is left; all shards of the part."""
+        """Writes the remaining documents; returns all shards of the part."""
         if self._documents:
             self._write()
         return self._shards

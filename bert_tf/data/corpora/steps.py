@@ -1,4 +1,4 @@
-"""Numbered rows -> tf.data batches that can start at any step, and be shared by workers."""
+"""Numbered rows to `tf.data` batches that can start at any step, and be shared by workers."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,21 @@ Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 
 
 class StepReader:
-    """Reads the rows of a step, and remembers what went wrong."""
+    """Reads the rows of a step, and keeps the error of a failed read.
+
+    >>> reader = StepReader()
+    >>> batches = reader.batches(
+    ...     read_rows=lambda start, stop, step: [np.arange(start, stop, step)],
+    ...     types=[tf.int64],
+    ...     finish=lambda stretch, rows: ({"row": tf.reshape(rows, [-1])}, {}),
+    ...     batch_size=2,
+    ...     first=5,
+    ...     steps=2,
+    ... )
+    >>> with reader.explained_errors():
+    ...     print([inputs["row"].numpy().tolist() for inputs, _ in batches])
+    [[10, 11], [12, 13]]
+    """
 
     def __init__(self) -> None:
         # The text of a UserError: the error itself would hold on to the datasets in its traceback.
@@ -49,12 +63,12 @@ class StepReader:
                 dataset starts, so that random numbers may follow from them.
             batch_size: rows of the global batch.
             first: the step to start at.
-            steps: how many steps; None is without end.
+            steps: the number of steps; None never ends.
             worker, workers: the rows `worker::workers` of every global batch.
 
         Raises:
-            UserError: what `read_rows` raises for the first row. What it raises later ends the
-                dataset with a TensorFlow error, which `explained_errors` turns back.
+            UserError: `read_rows` raises it for the first row. A later error of `read_rows` ends
+                the dataset with a TensorFlow error, which `explained_errors` turns back.
         """
         mine = batch_size // workers
         together = max(1, _STRETCH_ROWS // batch_size)

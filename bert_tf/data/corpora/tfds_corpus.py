@@ -1,9 +1,9 @@
-"""TensorFlow Datasets (TFDS) -> documents, in the order in which a data set is stored.
+"""TensorFlow Datasets (TFDS) to documents, in the order in which a data set is stored.
 
-Each example is one document of running text: that of the feature `text`, or of the only feature
-that is text. `data.path` is the data set's name, such as `wikipedia/20230601.en`, a folder that
-TFDS has prepared, or a list of these; `data.split` is written as TFDS does, such as `train[:10%]`.
-What is not on this machine yet is downloaded to where TFDS keeps its data.
+Each example is one document of running text: the feature `text`, or the only feature that is text.
+`data.path` is the data set's name, such as `wikipedia/20230601.en`, a folder that TFDS has
+prepared, or a list of these. `data.split` is written as in TFDS, such as `train[:10%]`. Data sets
+that are not on this machine yet are downloaded to TFDS's own folder.
 """
 
 import os
@@ -23,7 +23,7 @@ class _Part(NamedTuple):
 
 
 class TfdsCorpus:
-    """The documents of data sets, to go through as often as one likes; as `Corpus`.
+    """The documents of data sets; like `Corpus`, it can be iterated any number of times.
 
     Args:
         path: `data.path`.
@@ -32,8 +32,8 @@ class TfdsCorpus:
     Attributes:
         parts: stretches of the splits, one for each of their files.
         size: documents of all of them.
-        position: how many of these the iteration under way has come past.
-        unit, unit_size: what to show of these.
+        position: how many of these the current iteration has passed.
+        unit, unit_size: the unit of `size` for progress bars.
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be

@@ -35,7 +35,12 @@ ARRAYS = ("tokens", "sentences", "documents")
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """One entry of the manifest; `files` maps an array's name to its file's bytes and sha256."""
+    """One entry of the manifest; `files` maps an array's name to its file's bytes and sha256.
+
+    >>> files = dict.fromkeys(ARRAYS, {"bytes": 1, "sha256": ""})
+    >>> Shard("train-00000", documents=1, sentences=2, tokens=9, files=files).file("tokens")
+    'train-00000.tokens.npy'
+    """
 
     name: str
     documents: int
@@ -70,6 +75,15 @@ class Shard:
 
 class TokenShards:
     """A folder of token shards, to read.
+
+    >>> from bert_tf.data.corpora.shard_writing import write_token_shards
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> _ = write_token_shards([["The cat", "sat"], ["the cat"]], tokenizer, "shards")
+    >>> shards = TokenShards("shards")
+    >>> tokens, documents = shards.load(shards.parts["train"][0])
+    >>> tokens.tolist(), documents.sentences.tolist(), documents.documents.tolist()
+    ([5, 6, 7, 5, 6], [0, 2, 3, 5], [0, 2, 3])
 
     Attributes:
         vocabulary: the tokens in the order of their ids.
@@ -116,8 +130,8 @@ class TokenShards:
         """A shard's ids (uint16 or int32 [tokens], mapped from the file) and where things start.
 
         Raises:
-            UserError: a file is missing, has changed since it was written, or holds what no corpus
-                of this vocabulary is made to.
+            UserError: a file is missing, has changed since it was written, or holds values
+                that no corpus of this vocabulary gives.
         """
         tokens = self._load(shard, "tokens")
         sentences, documents = (
@@ -169,12 +183,16 @@ class TokenShards:
 
 
 def array_file(shard: str, array: str) -> str:
-    """The name of the file that holds an array of the shard of this name."""
+    """The name of the file that holds an array of the shard of this name.
+
+    >>> array_file("train-00000", "tokens")
+    'train-00000.tokens.npy'
+    """
     return f"{shard}.{array}.npy"
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:
-    """Whether these are the places, counted from 0, where parts begin, of which none is empty."""
+    """Whether these are the starts of parts, counted from 0, none of which is empty."""
     return (
         len(firsts) > 0
         and firsts[0] == 0

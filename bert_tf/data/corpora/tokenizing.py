@@ -1,7 +1,7 @@
-"""Documents of text -> documents of token ids.
+"""Documents of text to documents of token ids.
 
-The held-out part is chosen document by document by a hash of the text, so that copies of a document
-land on the same side, and a document does not change sides when the corpus grows.
+The held-out documents are chosen by a hash of the text. So copies of a document are on the same
+side, and a document does not change sides when the corpus grows.
 """
 
 import hashlib
@@ -31,7 +31,13 @@ class TokenizedDocument(NamedTuple):
 
 
 def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[TokenizedDocument]:
-    """The documents, lists of sentences, that have tokens."""
+    """The documents, lists of sentences, that have tokens.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> (document,) = tokenized([["The cat", "sat"], [""]], tokenizer)
+    >>> document.ids.tolist(), document.lengths.tolist()
+    ([5, 6, 7], [2, 1])
+    """
     for batch in batches(documents):
         rows = tokenizer.tokenize([sentence for document in batch for sentence in document])
         ids, splits = rows.values.numpy(), rows.row_splits.numpy()
@@ -45,7 +51,11 @@ def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[
 
 
 def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    """Groups documents so that a call of the tokenizer has enough to do."""
+    """Groups documents so that each call of the tokenizer has enough text.
+
+    >>> [len(batch) for batch in batches([["The cat", "sat"], ["The dog"]])]
+    [2]
+    """
     batch: list[list[str]] = []
     characters = 0
     for document in documents:

@@ -1,7 +1,7 @@
-"""TFRecords of ready examples -> tf.data batches for pre-training.
+"""TFRecords of ready examples to `tf.data` batches for pre-training.
 
-The examples keep the pairs and the masks that they were written with; what changes from epoch to
-epoch is their order. As with token shards, batch k follows from (seed, files, k) alone.
+The examples keep the pairs and the masks with which they were written; only their order changes
+from epoch to epoch. As with token shards, batch k follows from (seed, files, k) alone.
 """
 
 import contextlib
@@ -31,13 +31,29 @@ Paths = str | os.PathLike | Sequence[str | os.PathLike]
 class RecordData:
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
+    >>> import numpy as np
+    >>> from bert_tf.data.records.format import PREDICTIONS, RecordFormat
+    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
+    >>> ones = np.ones(4, int)
+    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
+    ...     for word in (5, 6):
+    ...         example = {"input_word_ids": np.array([2, word, word, 3])}
+    ...         example |= {"input_mask": ones, "input_type_ids": 0 * ones}
+    ...         example |= dict.fromkeys(PREDICTIONS, ones[:1])
+    ...         file.write(record.encode(example))
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat dog".split())
+    >>> data = RecordData("train.tfrecord", 2, 4, tokenizer, next_sentence=False)
+    >>> inputs, targets = next(iter(data.dataset()))
+    >>> sorted(inputs["input_word_ids"].numpy().tolist())
+    [[2, 5, 5, 3], [2, 6, 6, 3]]
+
     Args:
         path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
             or a list of these.
         batch_size: rows of the global batch.
         max_length: tokens of a row, which must be the records' own.
         tokenizer: whose ids the examples hold.
-        seed: what the order of the training batches follows from.
+        seed: decides the order of the training batches.
         next_sentence: give the label of the pairs.
         dev_path: files of held-out examples, which are never trained on, even if `path` names them
             too. By default those of folders and globs in `path` whose names begin with "dev-".
@@ -93,7 +109,7 @@ class RecordData:
         return self._batches(self._train, start_step, None, worker, workers)
 
     def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches, the same ones every time; None where nothing is held out.
+        """`steps` held-out batches, the same ones every time; None if no example is held out.
 
         If there are fewer, they begin again. `worker` and `workers` are as for `dataset`.
         """

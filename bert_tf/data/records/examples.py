@@ -23,14 +23,30 @@ _SHUFFLE = 3  # the first number of keys; `order` and `examples` have 0 to 2
 class RecordExamples:
     """The examples of some files, numbered from 0 without end.
 
+    >>> import tensorflow as tf
+    >>> from bert_tf.data.records.format import PREDICTIONS
+    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
+    >>> ones = np.ones(4, int)
+    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
+    ...     for word in (5, 6):
+    ...         example = {"input_word_ids": np.array([2, word, word, 3])}
+    ...         example |= {"input_mask": ones, "input_type_ids": 0 * ones}
+    ...         example |= dict.fromkeys(PREDICTIONS, ones[:1])
+    ...         file.write(record.encode(example))
+    >>> examples = RecordExamples([Path("train.tfrecord")], vocab_size=10, seed=0)
+    >>> examples.per_epoch
+    2
+    >>> sorted(examples.rows(0, 2, 1)[0].tolist())
+    [[2, 5, 5, 3], [2, 6, 6, 3]]
+
     Args:
         files: TFRecord files of one format.
         vocab_size: one more than the largest id that may occur.
-        seed: what the order follows from.
+        seed: decides the order.
 
     Attributes:
-        name: what to call the files in messages.
-        format: what the examples look like.
+        name: the name of the files in messages.
+        format: the format of the examples.
         per_epoch: the number of examples.
 
     Raises:

@@ -26,6 +26,14 @@ _BUFFER, _CHECKED = 1 << 20, 1024
 class RecordFile:
     """One TFRecord file.
 
+    >>> import tensorflow as tf
+    >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
+    ...     for record in (b"one", b"three"):
+    ...         file.write(record)
+    >>> file = RecordFile(Path("train.tfrecord"))
+    >>> len(file), file.starts.tolist(), file.read(0, 2)
+    (2, [0, 19, 40], [b'one', b'three'])
+
     Args:
         path: an uncompressed TFRecord file.
 
@@ -109,10 +117,10 @@ class RecordFile:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The CRC-32C of some data as TFRecord files hold it.
+    """The CRC-32C of some data in the form in which TFRecord files hold it.
 
     Source: tensorflow/core/lib/hash/crc32c.h, which rotates it and adds a constant, so that a
-    checksum of data that hold checksums is still a good one.
+    checksum of data that contains checksums is still good.
 
     >>> hex(masked_crc32c(b"123456789"))
     '0xc78ab0e5'

@@ -28,12 +28,21 @@ LABELS = "next_sentence_labels"
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """What the examples of a file look like.
+    """The format of the examples in a file.
 
     naming: a key of `NAMINGS`.
-    max_length: tokens of each.
-    max_predictions: masked tokens of each.
+    max_length: tokens of each example.
+    max_predictions: masked tokens of each example.
     has_labels: whether there are `next_sentence_labels`.
+
+    >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
+    >>> record.sizes()["input_word_ids"], record.sizes()["masked_lm_ids"]
+    ([4], [1])
+    >>> example = dict.fromkeys(TOKENS, np.array([2, 5, 6, 3]))
+    >>> example |= dict.fromkeys(PREDICTIONS, np.array([1]))
+    >>> parsed = record.parse([record.encode(example)])
+    >>> parsed["input_word_ids"].tolist(), parsed["masked_lm_weights"].tolist()
+    ([[2, 5, 6, 3]], [[1.0]])
     """
 
     naming: str
@@ -43,7 +52,7 @@ class RecordFormat:
 
     @classmethod
     def of(cls, file: RecordFile) -> "RecordFormat":
-        """That of the file's first record.
+        """The format of the file's first record.
 
         Raises:
             UserError: it is not a pre-training example; names the features that are missing.
@@ -85,12 +94,12 @@ class RecordFormat:
 
         Returns:
             `TOKENS` int32 [records, max_length], `PREDICTIONS` [records, max_predictions], int32
-            but for the weights in float32, and `next_sentence_labels` int32 [records].
+            except for the weights in float32, and `next_sentence_labels` int32 [records].
 
-        Integers beyond 32 bits become the nearest of 32, which nothing takes for an id.
+        Integers beyond 32 bits become the nearest 32-bit integer, which is never a valid id.
 
         Raises:
-            ValueError: one is no example, lacks a feature or has another length.
+            ValueError: a record is not an example, lacks a feature or has another length.
         """
         names = NAMINGS[self.naming]
         sizes = self.sizes()

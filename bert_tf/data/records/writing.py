@@ -1,7 +1,7 @@
-"""A corpus -> TFRecords of ready examples, which google-research's and Model Garden's code read.
+"""A corpus to TFRecords of ready examples, which google-research's and Model Garden's code read.
 
 The folder holds `train-….tfrecord` and `dev-….tfrecord`, the vocabulary, and `manifest.json`, which
-says what the examples are. The same configuration gives the same bytes.
+describes the examples. The same configuration gives the same bytes.
 """
 
 import contextlib

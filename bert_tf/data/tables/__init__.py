@@ -32,17 +32,21 @@ _MENDING = {
 def read_table(
     path: Path, file_format: str, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, Row]]:
-    """The named columns of every row, with the number of the line that the row ends on.
+    r"""The named columns of every row, with the number of the line on which the row ends.
 
-    TSV has a header and no quoting (a quotation mark is text); CSV has a header and the usual
-    quoting; JSON lines are objects, whose numbers and booleans become texts as Python's JSON
-    writes them, whole numbers without a point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
+    TSV has a header and no quoting (a quotation mark is text). CSV has a header and the usual
+    quoting. JSON lines are objects; their numbers and booleans become texts as Python's JSON writes
+    them, and whole numbers have no decimal point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
+
+    >>> _ = Path("train.csv").write_text('text,label\n"late, cold",bad\nlovely,good\n')
+    >>> list(read_table(Path("train.csv"), "csv", ["text", "label"]))
+    [(2, {'text': 'late, cold', 'label': 'bad'}), (3, {'text': 'lovely', 'label': 'good'})]
 
     Args:
         path: the file.
         file_format: one of `FORMATS`.
         columns: the columns to read.
-        optional: columns to read too, of the rows that have them; null is as good as nothing.
+        optional: columns to read from the rows that have them; null counts as missing.
 
     Raises:
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
@@ -65,7 +69,14 @@ def read_table(
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
-    """How a table is written: a run's own files as configured, others as their names end.
+    """The format of a table: its ending if that is one of `FORMATS`, or else `configured`.
+
+    A run's own files always have the configured format.
+
+    >>> format_of(Path("other.csv"), configured="tsv", own=[Path("train.csv")])
+    'csv'
+    >>> format_of(Path("train.csv"), configured="tsv", own=[Path("train.csv")])
+    'tsv'
 
     Args:
         path: the table.
@@ -78,11 +89,14 @@ def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:
 
 
 def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every line that is not empty, with its number; there is no quoting.
+    r"""The fields of every line that is not empty, with the line's number; there is no quoting.
 
-    Where the first of them has one field, an empty line between others is an empty text.
+    If the first line has only one field, an empty line between others is an empty text. Only a line
+    feed ends a line, since texts hold other characters that Unicode counts as line ends.
 
-    Lines end at line feeds alone: texts hold other characters that Unicode counts as line ends.
+    >>> _ = Path("train.tsv").write_text('text\tlabel\nshe said "no"\tbad\n')
+    >>> list(read_tsv(Path("train.tsv")))
+    [(1, ['text', 'label']), (2, ['she said "no"', 'bad'])]
     """
     text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     columns = 0
@@ -95,9 +109,13 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every row, with the number of the line it ends on; quoting as usual.
+    r"""The fields of every row, with the number of the line on which it ends; quoting as usual.
 
     Empty lines count as in `read_tsv`.
+
+    >>> _ = Path("train.csv").write_text('text,label\n"two\nlines",bad\n')
+    >>> list(read_csv(Path("train.csv")))
+    [(1, ['text', 'label']), (3, ['two\nlines', 'bad'])]
     """
     text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     csv.field_size_limit(_LONGEST_FIELD)
@@ -146,7 +164,15 @@ def _named(
 
 
 def as_text(value: Any, place: str) -> str:
-    """A text, or a number or boolean as JSON writes it; a whole number is one text."""
+    """A text as it is, and a number or boolean as JSON writes it; 1.0 and 1 are the same text.
+
+    >>> [as_text(value, "line 1, label") for value in ("good", 1.0, 0.5, True)]
+    ['good', '1', '0.5', 'true']
+    >>> as_text(None, "line 1, label")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: line 1, label: expected a text or a number, got null
+    """
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):

@@ -17,7 +17,11 @@ _KINDS = {
 
 
 def read_json(path: Path) -> Any:
-    """What the file holds.
+    """The content of a JSON file.
+
+    >>> _ = Path("data.json").write_text('{"data": [1, 2]}')
+    >>> read_json(Path("data.json"))
+    {'data': [1, 2]}
 
     Raises:
         UserError: it is not JSON; with line and column.
@@ -33,12 +37,20 @@ def read_json(path: Path) -> Any:
 
 
 def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
-    """holder[key], which must be there and of its kind.
+    """The value holder[key], after checking that it exists and is of its kind.
+
+    >>> article = {"title": "Rivers"}
+    >>> value_at(Path("squad.json"), "data[3]", article, "title", str)
+    'Rivers'
+    >>> value_at(Path("squad.json"), "data[3]", article, "paragraphs", list)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: squad.json: data[3] has no key 'paragraphs'
 
     Args:
         path: the file.
         place: of `holder` in it, such as data[3].paragraphs[0]; "" is the whole file.
-        holder: what should have the key.
+        holder: the object that should have the key.
         key: the key.
         kind: list, dict, str, int or bool.
 

@@ -1,4 +1,4 @@
-"""JSON lines: one object with named values in every line that is not blank."""
+"""JSON lines: one object with named values on every line that is not blank."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,11 @@ from bert_tf.io.files import read_text
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every object, with the number of its line.
+    r"""Every object, with the number of its line.
+
+    >>> _ = Path("train.jsonl").write_text('{"text": "lovely", "label": 1}\n\n{"text": "late"}\n')
+    >>> list(read_json_lines(Path("train.jsonl")))
+    [(1, {'text': 'lovely', 'label': 1}), (3, {'text': 'late'})]
 
     Raises:
         UserError: a line that is not JSON, with the column, or not an object.
@@ -23,7 +27,11 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def whole_text(text: str) -> str:
-    """`text` with U+FFFD for half of a pair, which JSON can write and UTF-8 cannot."""
+    """`text` with U+FFFD in place of a lone surrogate, which JSON can write and UTF-8 cannot.
+
+    >>> whole_text("ab" + chr(0xD800)) == "ab" + chr(0xFFFD)
+    True
+    """
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

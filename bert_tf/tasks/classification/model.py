@@ -23,13 +23,24 @@ from bert_tf.text import Tokenizer
 class TextClassifier(TextModel):
     """Gives a text, or a pair of texts, one of several labels.
 
-    >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased")
-    >>> clf.fit(["what a lovely film", "two hours of nothing"], ["good", "bad"], epochs=3)
-    >>> clf.predict("what a lovely film")
-    {'label': 'good', 'probability': 0.98, 'probabilities': {'bad': 0.02, 'good': 0.98}}
+    `TextClassifier.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights, and learns two words:
+
+    >>> from bert_tf import EncoderConfig
+    >>> keras.utils.set_random_seed(0)
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] lovely awful".split())
+    >>> config = EncoderConfig(7, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    >>> clf = TextClassifier(Encoder(config), tokenizer)
+    >>> texts, labels = ["lovely", "awful"] * 4, ["good", "bad"] * 4
+    >>> history = clf.fit(texts, labels, batch_size=8, epochs=60, learning_rate=0.01, verbose=0)
+    >>> answers = clf.predict(["lovely", "awful"])
+    >>> [answer["label"] for answer in answers]
+    ['good', 'bad']
+    >>> list(answers[0]), list(answers[0]["probabilities"])
+    (['label', 'probability', 'probabilities'], ['bad', 'good'])
 
     `fit` takes texts, or (texts_a, texts_b), with labels: names or whole numbers. `predict` returns
-    names. Called with the encoder's inputs, it returns float32 logits [batch, classes].
+    names. Called with the encoder's inputs, the model returns float32 logits [batch, classes].
 
     Args:
         encoder: the encoder.

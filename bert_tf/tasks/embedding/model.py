@@ -25,17 +25,25 @@ _EXAMPLE = {"text": ["What a lovely film."]}
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TextEmbedder(TaskModel):
-    """Gives each text a vector, so that texts of like meaning have vectors of like direction.
+    """Gives each text a vector. Texts of similar meaning have vectors of similar direction.
 
-    >>> embedder = TextEmbedder.from_checkpoint("sentence-transformers/all-MiniLM-L6-v2")
-    >>> embedder.predict(["The cat sat.", "A dog lay."]).shape
-    (2, 384)
-    >>> embedder.similarity("The cat sat.", "A cat was sitting.")
-    array([[0.87]], dtype=float32)
+    `TextEmbedder.from_checkpoint("sentence-transformers/all-MiniLM-L6-v2")` gives useful vectors.
+    Here the encoder is tiny and has random weights:
 
-    It takes the encoder of any checkpoint. `predict` takes texts, and returns float32
-    [texts, hidden], or [hidden] of one string. Called with the encoder's inputs, it returns float32
-    [batch, hidden].
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> config = EncoderConfig(8, hidden_size=4, num_hidden_layers=1, num_attention_heads=2)
+    >>> embedder = TextEmbedder(Encoder(config), tokenizer)
+    >>> embedder.predict(["The cat sat", "The cat"]).shape
+    (2, 4)
+    >>> embedder.similarity("The cat", ["The cat", "sat"]).shape
+    (1, 2)
+    >>> round(float(embedder.similarity("The cat", "the cat")[0, 0]), 3)
+    1.0
+
+    The model takes the encoder of any checkpoint. `predict` takes texts and returns float32
+    [texts, hidden], or [hidden] for one string. Called with the encoder's inputs, the model returns
+    float32 [batch, hidden].
 
     Args:
         encoder: the encoder.
@@ -84,7 +92,7 @@ class TextEmbedder(TaskModel):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """There is no head."""
+        """Creates nothing: there is no head."""
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Filling the gaps of texts: strings with [MASK] in, pieces and their probabilities out."""
+"""Filling the gaps of texts: from strings with [MASK] to pieces and their probabilities."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 class GapFiller:
     """Fills each [MASK] of texts of any length in the window where it has most context.
 
-    A model that reads in one direction only fills it from what stands on that side.
+    A model that reads in one direction fills a gap from the tokens on that side alone.
 
     Args:
         network: a `MaskedLM`, used by its parts.

@@ -41,9 +41,14 @@ _MASK = "[MASK]"
 class EncodedWindows(TrainingRows):
     """Windows of texts, not masked yet.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> (inputs,) = EncodedWindows(encoded).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist()
+    [[2, 5, 3], [2, 3, 0]]
+
     Attributes:
         encoded: the packed windows.
-        weights: float32 [windows], how much each counts; None where all count alike.
+        weights: float32 [windows], the weight of each one; None if all count equally.
     """
 
     weights: np.ndarray | None = None
@@ -55,7 +60,7 @@ class EncodedWindows(TrainingRows):
 
 
 class Predictions(NamedTuple):
-    """What a model predicted of hidden tokens.
+    """Predictions for hidden tokens.
 
     losses: float32 [tokens], cross-entropies.
     right: bool [tokens].
@@ -67,15 +72,23 @@ class Predictions(NamedTuple):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class MaskedLM(TaskModel, WeightedModel):
-    """Fills the gaps of texts, and is pre-trained further on texts.
+    """Fills the gaps of texts, and can be pre-trained further on texts.
 
-    >>> model = MaskedLM.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.fit(texts, epochs=1)
-    >>> model.predict("The capital of France is [MASK].", top_k=2)
-    [[{'token': 'paris', 'probability': 0.42}, {'token': 'lille', 'probability': 0.07}]]
+    `MaskedLM.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained weights.
+    Here the encoder is tiny and has random weights:
 
-    `fit` takes texts alone. In each epoch it hides other tokens of them, 15 % as in the paper, and
-    learns to predict these; a text that is longer than `max_length` is cut into windows. A model
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
+    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = MaskedLM(Encoder(config), tokenizer, top_k=2)
+    >>> (gap,) = model.predict("The [MASK] sat")
+    >>> [list(each) for each in gap]  # the two most probable pieces
+    [['token', 'probability'], ['token', 'probability']]
+    >>> [round(each["probability"], 1) for each in gap]  # untrained: 1 of 8 pieces
+    [0.1, 0.1]
+
+    `fit` takes texts alone. In each epoch it hides other tokens, 15 % of them as in the paper, and
+    learns to predict these. A text that is longer than `max_length` is cut into windows. A model
     that reads in one direction learns to predict every next token instead. Called with the
     encoder's inputs and `masked_lm_positions`, int32 [batch, predictions], the model returns
     float32 logits [batch, predictions, vocab_size]. The loss is built in: `fit` on ids takes a dict
@@ -89,7 +102,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     Raises:
         UserError: a window has no room for a token, `top_k` is not from 1 to the size of the
-            vocabulary, or the encoder has what is added after pre-training only.
+            vocabulary, or the encoder has layers that are only added after pre-training.
     """
 
     input_names = ("text",)
@@ -140,7 +153,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": Targets(y["masked_lm_ids"], y["masked_lm_weights"])}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What `call` returns."""
+        """The output of `call`."""
         return {"masked_lm": y_pred}
 
     def rows(self, given: Given) -> list[Text]:
@@ -160,7 +173,7 @@ class MaskedLM(TaskModel, WeightedModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedWindows:
-        """See `TaskModel`; the tokens to predict are chosen later, in each epoch anew."""
+        """See `TaskModel`; the tokens to predict are chosen later, again in each epoch."""
         of_windows: list[np.ndarray] = []
 
         def packed() -> Iterator[Tensors]:
@@ -176,7 +189,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return EncodedWindows(windows, weights[np.concatenate(of_windows)])
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        """See `TaskModel`; `y` is not looked at."""
+        """See `TaskModel`; `y` is not used."""
         features, owners = self._windows(x["text"] if isinstance(x, Mapping) else x)
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
@@ -190,7 +203,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {name: each[:, :width] for name, each in windows.features.items()}, windows.rows
 
     def _hidden(self, features: Tensors, seed: tf.Tensor) -> tuple[Tensors, Tensors]:
-        """Inputs and targets of a batch of windows, where `seed` decides what is hidden."""
+        """Inputs and targets of a batch of windows; `seed` decides which tokens are hidden."""
         ids, mask = features["input_word_ids"], features["input_mask"]
         batch: MaskedBatch
         direction = self.encoder.config.attention
@@ -234,7 +247,7 @@ class MaskedLM(TaskModel, WeightedModel):
     def infer(
         self, rows: Sequence[Text], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """What the model predicts of tokens that are hidden, always the same for the same rows."""
+        """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
         hide, judge = (
             tf.function(each, autograph=False, reduce_retracing=True)
@@ -258,7 +271,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return Predictions(losses, right)
 
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> Predictions:
-        """What is predicted of the tokens that are hidden in a batch of windows."""
+        """Predictions for the tokens that are hidden in a batch of windows."""
         logits = self(model_inputs, training=False)
         labels = targets["masked_lm_ids"]
         is_used = targets["masked_lm_weights"] > 0
@@ -285,7 +298,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
 
     def _check_top_k(self, top_k: int) -> None:
-        """Raises UserError where there are not so many pieces."""
+        """Raises UserError if there are not so many pieces."""
         most = self.encoder.config.vocab_size
         if self._tokenizer is not None:
             most = self._tokenizer.vocab_size

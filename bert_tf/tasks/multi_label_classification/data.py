@@ -17,13 +17,21 @@ _YES, _NO = ("1", "true", "True"), ("0", "false", "False")
 # Labels that a message lists.
 _LISTED = 20
 
-# A row: the number of its line, its texts, and its labels, or None where it has no place for them.
+# A row: the number of its line, its texts, and its labels, or None if it has no place for them.
 _Row = tuple[int, list[str], tuple[str, ...] | None]
 
 
 @dataclasses.dataclass(frozen=True)
 class MultiLabelTexts(Texts[tuple[str, ...]]):
-    """Texts with the labels of each, which may be none."""
+    """Texts with the labels of each text; a text may have no label.
+
+    >>> texts = ["late and cold", "lovely"]
+    >>> rows = MultiLabelTexts("train.csv", (texts,), [("late", "cold"), ()], places=[2, 3])
+    >>> rows.all_classes()
+    ('cold', 'late')
+    >>> rows.matrix(rows.all_classes()).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
 
     def all_classes(self) -> tuple[str, ...]:
         """The classes that the format knows, or else the labels that occur, in order.
@@ -65,7 +73,12 @@ class MultiLabelTexts(Texts[tuple[str, ...]]):
 
 
 def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool) -> MultiLabelTexts:
-    """The rows of a file.
+    r"""The rows of a file.
+
+    >>> from bert_tf.tasks.multi_label_classification.config import MultiLabelData
+    >>> _ = Path("train.tsv").write_text("text\tlabel\nlate and cold\tlate,cold\nlovely\t\n")
+    >>> read(Path("train.tsv"), "tsv", MultiLabelData(path=".", format="tsv"), True).labels
+    [('late', 'cold'), ()]
 
     Args:
         path: the file.
@@ -74,7 +87,7 @@ def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool)
         needs_labels: whether it is a mistake if there are no labels.
 
     Raises:
-        UserError: what is wrong with the file and where.
+        UserError: the file cannot be used; the message names the mistake and its place.
     """
     texts = data.text_columns or ("text",)
     if data.label_columns is not None:
@@ -119,7 +132,7 @@ def _of_columns(
 def _of_joined(
     path: Path, file_format: str, texts: Sequence[str], data: MultiLabelData, needs_labels: bool
 ) -> Iterator[_Row]:
-    """Rows whose labels are one text; an empty one is no label."""
+    """Rows whose labels are one text; an empty text means no label."""
     label = (data.label_column,)
     needed, optional = ((*texts, *label), ()) if needs_labels else (texts, label)
     for line, row in tables.read_table(path, file_format, needed, optional):
@@ -148,7 +161,7 @@ def _of_lists(path: Path, texts: Sequence[str], label: str, needs_labels: bool) 
 
 
 def _distinct(names: Iterator[str], place: str) -> tuple[str, ...]:
-    """The labels of a row. Raises UserError where one is empty, or there twice."""
+    """The labels of a row. Raises UserError if one is empty, or there twice."""
     found: list[str] = []
     for name in names:
         if not name:

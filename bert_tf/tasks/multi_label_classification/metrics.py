@@ -15,7 +15,17 @@ def multi_label_metrics(
 ) -> dict[str, float]:
     """Metrics of predicted sets of labels, by scikit-learn.
 
-    The means over classes leave out those that never occur, which is said on standard error.
+    The means over classes leave out the classes that never occur; a warning names them.
+
+    >>> logits, given = np.array([[3.0, -3.0], [3.0, 3.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> metrics = multi_label_metrics(logits, given, thresholds=[0.5, 0.5], classes=["a", "b"])
+    >>> for name, value in metrics.items():
+    ...     print(name, round(value, 2))
+    micro_f1 0.8
+    macro_f1 0.83
+    mean_average_precision 0.75
+    label_ranking_average_precision 0.75
+    loss 0.8
 
     Args:
         logits: float [rows, classes].
@@ -61,7 +71,11 @@ def multi_label_metrics(
 
 
 def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
-    """For each class the threshold with the best F1; 0.5 for one that never occurs.
+    """The threshold with the best F1 for each class; 0.5 for a class that never occurs.
+
+    >>> logits, given = np.array([[-2.0], [-1.0], [1.0]]), np.array([[0.0], [1.0], [1.0]])
+    >>> [round(each, 2) for each in best_thresholds(logits, given)]
+    [0.19]
 
     Args:
         logits: float [rows, classes].
@@ -83,7 +97,11 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Probabilities, float32."""
+    """Probabilities of logits, float32.
+
+    >>> [round(float(each), 2) for each in sigmoid(np.array([-2.0, 0.0, 2.0]))]
+    [0.12, 0.5, 0.88]
+    """
     return (0.5 * (1 + np.tanh(0.5 * logits.astype(np.float64)))).astype(np.float32)
 
 

@@ -29,7 +29,7 @@ _THRESHOLD = "threshold_"
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """What a model predicts of texts, in their order.
+    """Predictions for texts, in their order.
 
     Attributes:
         logits: float32 [rows, classes].
@@ -44,14 +44,21 @@ class Predictions:
 class MultiLabelClassifier(TextClassifier):
     """The classifier that gives a text any number of labels: `TextClassifier(…, multi_label=True)`.
 
-    >>> clf = TextClassifier.from_checkpoint("google-bert/bert-base-uncased", multi_label=True)
-    >>> clf.fit(["late and cold", "lovely"], [["delivery", "food"], []], epochs=3)
-    >>> clf.predict("it came late")
-    {'labels': ['delivery'], 'probabilities': {'delivery': 0.9, 'food': 0.2}}
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] it came late".split())
+    >>> config = EncoderConfig(8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> labels, thresholds = ["delivery", "food"], {"delivery": 0.0, "food": 1.0}
+    >>> clf = MultiLabelClassifier(Encoder(config), tokenizer, labels, thresholds=thresholds)
+    >>> answer = clf.predict("It came late")
+    >>> answer["labels"]  # a threshold of 0 is always reached
+    ['delivery']
+    >>> {label: round(each, 1) for label, each in answer["probabilities"].items()}  # untrained
+    {'delivery': 0.5, 'food': 0.5}
 
-    `fit` takes a list of labels for each text, which may be empty. Each label has a probability of
-    its own, and is given where that reaches its threshold. Called with the encoder's inputs, it
-    returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0 and 1.
+    `fit` takes a list of labels for each text; the list may be empty. Each label has a probability
+    of its own, and is given if that reaches its threshold. Called with the encoder's inputs, the
+    model returns float32 logits [batch, classes]; `fit` on ids takes float32 [batch, classes] of 0
+    and 1.
 
     Args:
         encoder: the encoder.
@@ -59,8 +66,8 @@ class MultiLabelClassifier(TextClassifier):
         labels, pair, max_length, dropout: as for `TextClassifier`.
         multi_label: true.
         thresholds: the least probability with which a label is given, by its name, or of all labels
-            in their order; labels that are not named have 0.5. None takes what has the best F1 on
-            the validation data of each `fit`, and 0.5 before that is known.
+            in their order; labels that are not named have 0.5. None uses the thresholds with the
+            best F1 on the validation data of each `fit`, and 0.5 before these are known.
 
     Raises:
         UserError: as `TextClassifier`; a threshold of a label that does not exist, or one that is
@@ -166,7 +173,7 @@ class MultiLabelClassifier(TextClassifier):
     def infer(  # type: ignore[override]
         self, rows: MultiLabelTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """The logits; where no thresholds are known yet, with those that are best on `rows`."""
+        """The logits; thresholds that are not known yet are those that are best on `rows`."""
         logits = super().infer(rows, batch_size, verbose)
         if self._thresholds is None and rows.labels is not None:
             return Predictions(logits, best_thresholds(logits, self.targets(rows)))
@@ -188,7 +195,7 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Takes over the thresholds found on dev data, unless some were given."""
+        """Keeps the thresholds found on dev data, unless some were given."""
         found = [metrics.get(_THRESHOLD + name) for name in self.labels]
         if self._finds_thresholds and None not in found:
             self._set_thresholds(tuple(each for each in found if each is not None))
@@ -214,7 +221,7 @@ class MultiLabelClassifier(TextClassifier):
 def _in_order(
     given: Mapping[str, float] | Sequence[float], labels: Sequence[str]
 ) -> tuple[float, ...]:
-    """The thresholds of all labels. Raises UserError where one is not what it should be."""
+    """The thresholds of all labels. Raises UserError if one is wrong."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in labels]
         if unknown:

@@ -1,4 +1,4 @@
-"""Runs of multi-label classification: tables and JSON lines of one's own."""
+"""Runs of multi-label classification: tables and JSON lines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Contexts with several endings, of which one fits: SWAG, CODAH, and JSON lines of one's own.
+"""Contexts with several endings, one of which fits: SWAG, CODAH, and JSON lines.
 
 SWAG (Zellers et al. 2018, github.com/rowanz/swagaf): CSV with a header; the endings continue the
 beginning of a sentence, `sent2`, after the sentence `sent1`. CODAH (Chen et al. 2019,
@@ -28,9 +28,9 @@ class Choices(NamedTuple):
     """One row.
 
     Attributes:
-        context: what the choices go on from.
-        choices: the choices, of which none is empty.
-        label: the place of the right one; None where it is not given.
+        context: the text that the choices continue.
+        choices: the choices; none of them is empty.
+        label: the number of the right choice, counted from 0; None if it is not known.
     """
 
     context: str
@@ -39,9 +39,14 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: Path, file_format: str) -> list[Choices]:
-    """The rows of a file, in its order; all have as many choices, and all or none have a label.
+    """The rows of a file, in its order. All have as many choices, and all or none have a label.
 
-    An empty label or -1 is none.
+    An empty label or -1 means that there is none.
+
+    >>> row = '{"context": "The kettle whistles.", "choices": ["I pour.", "It snows."], "label": 0}'
+    >>> _ = Path("train.jsonl").write_text(row)
+    >>> read_choices(Path("train.jsonl"), "jsonl")
+    [Choices(context='The kettle whistles.', choices=('I pour.', 'It snows.'), label=0)]
 
     Raises:
         UserError: a missing column or key, another number of choices than in the row before, an
@@ -115,7 +120,7 @@ def _check_none_empty(place: str, choices: tuple[str, ...]) -> None:
 
 
 def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:
-    """A label of a file as a number; true and 1.0 are none."""
+    """A label of a file as a number; true and 1.0 are not labels."""
     try:
         number = int(label) if isinstance(label, str) else label
     except ValueError:

@@ -40,11 +40,17 @@ _SPECS = {
 class EncodedChoices(TrainingRows):
     """Contexts with choices, ready for the model.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> rows = EncodedChoices(encoded, choices=2, labels=np.array([1]))
+    >>> inputs, labels = rows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), labels.tolist()
+    ([[[2, 5, 3], [2, 3, 0]]], [1])
+
     Attributes:
         encoded: the packed pairs of context and choice, those of a row one after the other.
         choices: how many a row has.
         labels: int32 [rows].
-        weights: float32 [rows], how much each row counts; None where all count alike.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     choices: int
@@ -73,14 +79,21 @@ class EncodedChoices(TrainingRows):
 class MultipleChoice(TaskModel):
     """Finds which of several choices continues a context.
 
-    >>> model = MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.fit((contexts, choices), right_numbers, epochs=3)
-    >>> model.predict(["The kettle whistles."], [["She pours the tea.", "It snows upwards."]])
-    [{'choice': 0, 'probabilities': [0.9, 0.1]}]
+    `MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights:
 
-    One vector scores the pooled output of each choice, packed with its context. Called with the
-    encoder's inputs, each [batch, choices, seq_len], it returns float32 logits [batch, choices], so
-    low that the probability is 0 for a choice whose mask is all 0.
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] she pours tea snow".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = MultipleChoice(Encoder(config), tokenizer)
+    >>> (answer,) = model.predict(["She pours"], [["tea", "snow"]])
+    >>> answer["choice"] in (0, 1), [round(each, 1) for each in answer["probabilities"]]
+    (True, [0.5, 0.5])
+
+    `fit` takes (contexts, choices) with the number of the right choice, counted from 0. One vector
+    scores the pooled output of each choice, packed with its context. Called with the encoder's
+    inputs, each [batch, choices, seq_len], the model returns float32 logits [batch, choices]. A
+    choice whose mask is all 0 has a logit so low that its probability is 0.
 
     Args:
         encoder: the encoder.
@@ -312,7 +325,7 @@ class MultipleChoice(TaskModel):
 
 
 def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
-    """Contexts and their choices. Raises UserError where a choice is empty or has no other."""
+    """Contexts and their choices. Raises UserError if a choice is empty or has no other."""
     contexts = inputs.texts_of(columns[0], "context")
     lists = inputs.lists_of_texts(columns[1], "choices")
     for row, choices in enumerate(lists):
@@ -325,5 +338,5 @@ def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]
 
 
 def _alone(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Inputs [rows, seq_len] -> [rows, 1, seq_len]."""
+    """Reshapes inputs [rows, seq_len] to [rows, 1, seq_len]."""
     return {name: values[:, tf.newaxis, :] for name, values in rows.items()}

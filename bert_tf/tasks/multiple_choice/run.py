@@ -1,4 +1,4 @@
-"""Runs of multiple choice: SWAG's and CODAH's files, and JSON lines of one's own."""
+"""Runs of multiple choice: SWAG's and CODAH's files, and JSON lines."""
 
 from pathlib import Path
 

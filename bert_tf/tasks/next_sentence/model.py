@@ -25,12 +25,18 @@ _CLASSES = ("True", "False")
 class NextSentence(TextModel):
     """Predicts whether the second of two texts follows the first.
 
-    >>> model = NextSentence.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.predict(("She opened the door.", "Nobody was there."))
-    0.9998
+    `NextSentence.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained weights.
+    Here the encoder is tiny and has random weights:
 
-    `fit` takes (texts_a, texts_b) with booleans. Called with the encoder's inputs, it returns
-    float32 logits [batch, 2], class 0 being that the second text follows.
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] she opened the door .".split())
+    >>> config = EncoderConfig(10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = NextSentence(Encoder(config), tokenizer)
+    >>> round(model.predict(("She opened the door.", "The door.")), 1)  # a probability
+    0.5
+
+    `fit` takes (texts_a, texts_b) with booleans. Called with the encoder's inputs, the model
+    returns float32 logits [batch, 2]; class 0 means that the second text follows.
 
     Args:
         encoder: the encoder.

@@ -17,7 +17,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def normalized(answer: str) -> str:
-    """An answer as it is compared: lower-cased, without ASCII punctuation and English articles.
+    """The form in which answers are compared: lower-cased, without ASCII punctuation and articles.
 
     >>> normalized("The  U.S. Army,")
     'us army'
@@ -28,9 +28,17 @@ def normalized(answer: str) -> str:
 def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, float]:
     """Metrics of version 1.1: `exact_match` and `f1`.
 
+    >>> from bert_tf.tasks.question_answering.squad import Answer
+    >>> question = Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),))
+    >>> answer_metrics([question], {"q1": "hills"})
+    {'exact_match': 100.0, 'f1': 100.0}
+    >>> metrics = answer_metrics([question], {"q1": "rises in the hills"})
+    >>> {name: round(value, 1) for name, value in metrics.items()}
+    {'exact_match': 0.0, 'f1': 50.0}
+
     Args:
         questions: all have answers.
-        answers: for the id of each. A question without one scores 0.
+        answers: question id -> answer. A question without one scores 0.
     """
     exact = f1 = 0.0
     for each in questions:
@@ -47,18 +55,28 @@ def answer_or_none_metrics(
     best_answers: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> dict[str, float]:
-    """Metrics of version 2.0, where "" answers that there is no answer.
+    """Metrics of version 2.0, where "" says that there is no answer.
+
+    >>> from bert_tf.tasks.question_answering.squad import Answer
+    >>> questions = [
+    ...     Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),)),
+    ...     Question("q2", "Why?", "It rises in the hills.", ()),
+    ... ]
+    >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
+    >>> metrics = answer_or_none_metrics(questions, {"q1": "the hills", "q2": ""}, best, odds)
+    >>> metrics["f1"], metrics["NoAns_f1"], metrics["best_f1"]
+    (100.0, 100.0, 100.0)
 
     Args:
         questions: with and without answers.
-        answers: for the id of each. Questions without one do not count.
-        best_answers: the same before it is decided whether there is one.
-        null_odds: how much more likely none is.
+        answers: question id -> answer. Questions without one do not count.
+        best_answers: the same, before "no answer" replaces some of them.
+        null_odds: question id -> score of no answer less that of the best answer.
 
     Returns:
         Under the official script's names: `exact_match` (there `exact`) and `f1`; the same of the
         questions with an answer (`HasAns_…`) and without (`NoAns_…`); and `best_exact`, `best_f1`,
-        what the best thresholds for the odds, `…_thresh`, would give. The script finds these
+        the values with the best thresholds for the odds, `…_thresh`. The script finds these
         itself from `best_answers` and `null_odds`.
     """
     scores = _scores(questions, answers)
@@ -81,10 +99,18 @@ def answer_or_none_metrics(
 def best_null_threshold(
     questions: Sequence[Question], best_answers: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> float:
-    """The odds above which to answer that there is no answer, so that F1 is `best_f1`.
+    """The odds above which "no answer" is given, so that F1 is `best_f1`.
 
-    The official script names the odds of the last question to be answered. This is halfway from
-    there to the next, so that rounding cannot turn that question's answer into none.
+    The official script names the odds of the last question that is answered. This is the middle
+    between these odds and the next, so that rounding cannot turn that question's answer into none.
+
+    >>> from bert_tf.tasks.question_answering.squad import Answer
+    >>> questions = [
+    ...     Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),)),
+    ...     Question("q2", "Why?", "It rises in the hills.", ()),
+    ... ]
+    >>> best_null_threshold(questions, {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0})
+    -1.5
     """
     metrics = answer_or_none_metrics(questions, best_answers, best_answers, null_odds)
     unanswerable = sum(not each.answers for each in questions)
@@ -118,7 +144,7 @@ def _f1(answer: str, given: str) -> float:
 def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, _Score]:
     """The scores of version 2.0 of each question that is answered, by id.
 
-    An answer of which normalization leaves nothing is no answer, as "" is.
+    An answer that is empty after normalization counts as no answer, like "".
     """
     scores = {}
     for each in questions:
@@ -155,7 +181,7 @@ def _best_threshold(
     Args:
         scores: of each question's best answer, by id.
         best_answers: for the id of each.
-        null_odds: how much more likely none is.
+        null_odds: question id -> score of no answer less that of the best answer.
         unanswerable: ids of the questions without an answer.
     """
     # At first no question is answered; then they are one after the other, by their odds.

@@ -39,11 +39,18 @@ _EXAMPLE = {
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Answers to questions, in their order.
+    """Answers to questions, in the order of the questions.
+
+    >>> fields = Answers(*[None] * len(Answers._fields))
+    >>> fields = fields._replace(
+    ...     best_answer=np.array([b"the hills", b"It"]), null_odds=np.array([-5.0, 2.0])
+    ... )
+    >>> Predictions(fields, null_threshold=0.0).texts()
+    ['the hills', '']
 
     Attributes:
         answers: the fields of `Answers` as arrays.
-        null_threshold: odds above which the answer is that there is none; None without such.
+        null_threshold: odds above which there is no answer; None if every question has one.
     """
 
     answers: Answers
@@ -58,7 +65,7 @@ class Predictions:
         return ["" if none else text for none, text in zip(is_none, texts, strict=True)]
 
     def best_texts(self) -> list[str]:
-        """The best answers, whether or not there is none."""
+        """The best answers, even where no answer is more likely."""
         return [text.decode("utf-8", "replace") for text in self.answers.best_answer]
 
     def null_odds(self) -> list[float]:
@@ -70,14 +77,24 @@ class Predictions:
 class QuestionAnswerer(TaskModel):
     """Finds the answer to a question in a context of any length.
 
-    >>> qa = QuestionAnswerer.from_checkpoint("google-bert/bert-base-uncased")
-    >>> qa.fit(questions, contexts, [{"text": "the hills", "start": 19}], epochs=2)
-    >>> qa.predict(question="Where does it rise?", context="The river rises in the hills.")
-    {'answer': 'the hills', 'start': 19, 'end': 28, 'score': 0.9, …}
+    `QuestionAnswerer.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights, so the answer is random too:
 
-    A linear layer gives every token a score as the start and as the end of the answer. Called with
-    the encoder's inputs, it returns a dict of float32 logits, `start` and `end`, both
-    [batch, seq_len], at padding so low that their probability is 0.
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split())
+    >>> config = EncoderConfig(10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> qa = QuestionAnswerer(Encoder(config), tokenizer)
+    >>> context = "The cat sat."
+    >>> found = qa.predict(question="Who sat", context=context)
+    >>> list(found)
+    ['answer', 'start', 'end', 'score', 'null_score', 'nbest']
+    >>> context[found["start"] : found["end"]] == found["answer"]
+    True
+
+    `fit` takes questions, contexts and answers such as `{"text": "The cat", "start": 0}`. A linear
+    layer gives every token a score as the start and as the end of the answer. Called with the
+    encoder's inputs, the model returns a dict of float32 logits, `start` and `end`, both
+    [batch, seq_len]; at padding they are so low that their probability is 0.
 
     Args:
         encoder: the encoder.
@@ -89,8 +106,8 @@ class QuestionAnswerer(TaskModel):
         max_question_length: pieces to keep of a question.
         n_best: answers to return with their probabilities.
         max_answer_length: most pieces of an answer.
-        null_threshold: how much more likely no answer must be than the best one to be given; None
-            takes what is best on the validation data, and 0 before that is known.
+        null_threshold: no answer is given if its score is more than this above the best
+            answer's. None uses the best value on the validation data, and 0 before that is known.
 
     Raises:
         UserError: a window has no room for the longest question, or a number is not positive.
@@ -171,13 +188,13 @@ class QuestionAnswerer(TaskModel):
         }
 
     def windows(self) -> WindowPreprocessor:
-        """What cuts contexts into windows."""
+        """The preprocessor that cuts contexts into windows."""
         return WindowPreprocessor(
             self.tokenizer, self.max_length, self.stride, self.max_question_length
         )
 
     def rules(self) -> SpanRules:
-        """How answers are chosen."""
+        """The rules by which answers are chosen."""
         return SpanRules(
             self.n_best,
             self.max_answer_length,
@@ -196,11 +213,11 @@ class QuestionAnswerer(TaskModel):
                 SQuAD: dicts with question, context and answers.
             y: as above.
             answers: of each question a dict with `text` and `start`, the character of the context
-                at which it starts; None where the context holds no answer.
+                at which it starts; None if the context holds no answer.
             **kwargs: as for `TaskModel.fit`; `validation_data` is (questions, contexts, answers).
 
         Raises:
-            UserError: as `TaskModel.fit`; an answer does not stand in its context.
+            UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
         """
         x, y = _joined(x, y, answers)
         if self._finds_threshold and self.null_threshold is not None:
@@ -318,7 +335,7 @@ class QuestionAnswerer(TaskModel):
     def infer(
         self, rows: Sequence[Question], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
-        """The answers; where no threshold is known yet, with the one that is best on `rows`."""
+        """The answers; a threshold that is not known yet is the one that is best on `rows`."""
         asked = [{"question": each.question, "context": each.context} for each in rows]
         parts, order = [], []
         for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
@@ -349,7 +366,7 @@ class QuestionAnswerer(TaskModel):
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
-        """Takes over the threshold found on dev data, unless one was given."""
+        """Keeps the threshold found on dev data, unless one was given."""
         if self._finds_threshold and "null_threshold" in metrics:
             self._set_threshold(metrics["null_threshold"])
 
@@ -472,19 +489,35 @@ class QuestionAnswerer(TaskModel):
 
 
 def are_known(questions: Sequence[Question]) -> bool:
-    """Whether each question has its answer, or is known to have none."""
+    """Whether each question has its answer, or is known to have none.
+
+    >>> unanswerable = Question("q1", "Why?", "It rises.", ())
+    >>> unknown = Question("q2", "Why?", "It rises.", None)
+    >>> are_known([unanswerable]), are_known([unanswerable, unknown])
+    (True, False)
+    """
     return all(each.answers is not None for each in questions)
 
 
 def by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:
-    """A value for each question by the question's id."""
+    """The value of each question by the question's id.
+
+    >>> by_id([Question("q1", "Why?", "It rises.", None)], ["It"])
+    {'q1': 'It'}
+    """
     return {each.id: value for each, value in zip(questions, values, strict=True)}
 
 
 def best_answers(
     predictions: Predictions, questions: Sequence[Question]
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """The best answer to each question, and the odds that there is none."""
+    """The best answer to each question, and the odds that there is none.
+
+    >>> fields = Answers(*[None] * len(Answers._fields))
+    >>> fields = fields._replace(best_answer=np.array([b"It"]), null_odds=np.array([2.0]))
+    >>> best_answers(Predictions(fields, 0.0), [Question("q1", "Why?", "It rises.", None)])
+    ({'q1': 'It'}, {'q1': 2.0})
+    """
     return by_id(questions, predictions.best_texts()), by_id(questions, predictions.null_odds())
 
 
@@ -494,9 +527,9 @@ def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
-    """Questions, contexts and answers of rows as in SQuAD; None where `x` is something else.
+    """Questions, contexts and answers of rows as in SQuAD; None if `x` is something else.
 
-    The answers are None where the rows have none.
+    The answers are None if the rows have none.
     """
     if not isinstance(x, list | tuple) or not x or not isinstance(x[0], Mapping):
         return None
@@ -509,7 +542,7 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
 
 
 def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
-    """One answer, several, or none, each of which must stand in the context."""
+    """One answer, several, or none; each must be in the context at its offset."""
     if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
         # The lists of SQuAD's rows in Hugging Face's datasets.
         texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))

@@ -47,7 +47,7 @@ class QuestionAnswering(Task):
         return [*super().train_files(), *map(Path, self.data.extra_train or ())]
 
     def training_rows(self) -> list[Question]:
-        """See `Task`; questions whose answer does not stand at its offset are left out."""
+        """See `Task`; questions whose answer is not at its offset are left out."""
         path, *others = self.train_files()
         questions = self._usable(path, self.read(path)[: self.data.train_rows])
         for more in others:
@@ -137,7 +137,7 @@ class QuestionAnswering(Task):
 
 
 def _is_known(question: Question) -> bool:
-    """Whether the answer is known, or that there is none."""
+    """Whether the answer is known, or known not to exist."""
     return question.answers is not None
 
 

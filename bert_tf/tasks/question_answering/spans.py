@@ -1,4 +1,4 @@
-"""From scores of starts and ends to answers cut from the context.
+"""Turning scores of starts and ends into answers, which are cut from the context.
 
 Source: google-research/bert, `run_squad.write_predictions`, whose rules these are: candidates are
 pairs of the best starts and ends of each window; a text counts once, where its score is highest;
@@ -19,13 +19,16 @@ from bert_tf.text.windows import QuestionWindows
 
 @dataclasses.dataclass(frozen=True)
 class SpanRules:
-    """How answers are chosen; the defaults are the reference's.
+    """The rules by which answers are chosen; the defaults are the reference's.
+
+    >>> SpanRules(n_best=5).told, SpanRules(n_best=5, unanswerable=True).told
+    (5, 6)
 
     Attributes:
         n_best: starts and ends to combine in each window, and answers to return.
         max_answer_length: most pieces of an answer.
         unanswerable: whether "no answer" is an answer.
-        null_threshold: it is given where its score is more than this above the best answer's.
+        null_threshold: no answer is given if its score is more than this above the best answer's.
 
     Raises:
         UserError: `n_best` or `max_answer_length` is not positive.
@@ -45,7 +48,7 @@ class SpanRules:
 
     @property
     def told(self) -> int:
-        """Most entries of a list of n best; "no answer" may come on top of the others."""
+        """The most entries in a list of n best; "no answer" may be one more."""
         return self.n_best + self.unanswerable
 
 
@@ -103,7 +106,17 @@ def decode(
     contexts: tf.Tensor,
     rules: SpanRules,
 ) -> Answers:
-    """The answers that the logits of all windows amount to.
+    """The answers that follow from the logits of all windows.
+
+    >>> from bert_tf.text import Tokenizer, WindowPreprocessor
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
+    >>> contexts = tf.constant(["The cat sat."])
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
+    >>> windows = preprocess((["Who"], contexts))  # [CLS] who [SEP] the cat sat . [SEP]
+    >>> start, end = tf.one_hot([3], 8, on_value=5.0), tf.one_hot([4], 8, on_value=5.0)
+    >>> found = decode(start, end, windows, contexts, SpanRules(n_best=2))
+    >>> found.answer.numpy().tolist(), found.start.numpy().tolist(), found.end.numpy().tolist()
+    ([b'The cat'], [0], [7])
 
     Args:
         start_logits, end_logits: float32 [windows, seq_len].
@@ -128,7 +141,7 @@ def decode(
 
 
 def _form(rules: SpanRules) -> Answers:
-    """What one row's `Answers` are."""
+    """The tensor specs of one row's `Answers`."""
     text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
     place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.told], tf.float32)
     return Answers(

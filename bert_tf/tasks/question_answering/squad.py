@@ -25,12 +25,17 @@ class Answer(NamedTuple):
 class Question(NamedTuple):
     """One question.
 
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> question.answer_bytes()  # é has two bytes
+    (7, 12)
+    >>> question._replace(answers=(Answer("café", 6),)).answer_bytes()  # not at that place
+
     Attributes:
         id: its name, unique in a file.
         question: the question itself.
         context: the text to find the answer in.
-        answers: what people answered; () where the context holds no answer, None where the
-            data do not say what the answer is, or that there is none.
+        answers: the answers of annotators; () if the context holds no answer, None if the
+            data do not include answers.
     """
 
     id: str
@@ -40,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def known_answers(self) -> tuple[Answer, ...]:
-        """`answers` of data that have them. Raises ValueError where they are None."""
+        """`answers` of data that have them. Raises ValueError if they are None."""
         if self.answers is None:
             raise ValueError(f"question {self.id} has no answers")
         return self.answers
@@ -48,7 +53,7 @@ class Question(NamedTuple):
     def answer_bytes(self) -> tuple[int, int] | None:
         """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
 
-        That is the first of the answers that stands where it says; None if none does.
+        This is the first answer that is in the context at its offset; None if there is none.
         """
         for text, start in self.answers or ():
             if text.strip() and start >= 0 and self.context.startswith(text, start):
@@ -60,9 +65,14 @@ class Question(NamedTuple):
 def read_squad(path: Path) -> list[Question]:
     """The questions of an official file, in its order.
 
-    An empty list of answers means that the context holds none, as `"is_impossible": true` does. It
-    means nothing together with `"is_impossible": false`, or in a file that gives no answer and
-    marks no question as impossible.
+    An empty list of answers means that the context holds none, like `"is_impossible": true`. It has
+    no meaning together with `"is_impossible": false`, or in a file that gives no answer and marks
+    no question as impossible.
+
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> _ = Path("train.json").write_text(squad_json([("Places", [question])]))
+    >>> read_squad(Path("train.json")) == [question]
+    True
 
     Raises:
         UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
@@ -108,7 +118,13 @@ def read_tfds(name: str, split: str) -> list[Question]:
 
 
 def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
-    """A file of version 1.1 with a paragraph for each question, from titles and questions."""
+    """The JSON of version 1.1, with a paragraph for each question, from titles and questions.
+
+    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
+    >>> written = json.loads(squad_json([("Places", [question])]))
+    >>> written["data"][0]["paragraphs"][0]["qas"]
+    [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
+    """
     data = [
         {
             "title": title,
@@ -135,7 +151,7 @@ def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
 
 
 def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
-    """What the file has of every question, behind its place in the file and its context."""
+    """The JSON of every question, after its place in the file and its context."""
     for a, article in enumerate(value_at(path, "", content, "data", list)):
         of_article = f"data[{a}]"
         paragraphs = value_at(path, of_article, article, "paragraphs", list)

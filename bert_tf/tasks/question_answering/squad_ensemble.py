@@ -81,7 +81,17 @@ def combine(
     data: Path | None = None,
     null_threshold: float | None = None,
 ) -> dict[str, float]:
-    """Writes the answers of `runs` together to `out`, in the official format.
+    """Writes the combined answers of `runs` to `out`, in the official format.
+
+    >>> for run, likely in (("one", 0.9), ("two", 0.4)):
+    ...     entries = [("the hills", likely), ("the sea", 1 - likely)]
+    ...     n_best = {"q1": [{"text": text, "probability": share} for text, share in entries]}
+    ...     Path(run, "predictions").mkdir(parents=True)
+    ...     _ = Path(run, "predictions", "dev_nbest.json").write_text(json.dumps(n_best))
+    >>> combine([Path("one"), Path("two")], Path("both.json"))
+    {}
+    >>> json.loads(Path("both.json").read_text())
+    {'q1': 'the hills'}
 
     Args:
         runs: run folders.
@@ -129,7 +139,11 @@ def combine(
 
 
 def metrics_file(out: Path) -> Path:
-    """The file next to the answers `out` that holds their metrics."""
+    """The file next to the answers `out` that holds their metrics.
+
+    >>> metrics_file(Path("both.json")).name
+    'both.metrics.json'
+    """
     return out.with_suffix(".metrics.json")
 
 

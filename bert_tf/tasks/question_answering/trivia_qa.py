@@ -3,9 +3,9 @@
     python -m bert_tf.tasks.question_answering.trivia_qa --questions qa/wikipedia-train.json \\
         --evidence evidence/wikipedia --out triviaqa-train.json
 
-The data are made as the BERT paper says (section 4.2): a context is the first 400 words of a
+The data are made as in the BERT paper (section 4.2): a context is the first 400 words of a
 Wikipedia document of a question, if they hold one of the question's answers. The answer is the
-first place where one of these stands, in any case, as whole words.
+first occurrence of one of these, in any case, as whole words.
 
 Format: https://nlp.cs.washington.edu/triviaqa.
 """
@@ -64,6 +64,17 @@ def _parser() -> command.Parser:
 
 def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
     """Writes `out` with a question for each document that holds its answer; returns their number.
+
+    >>> import json
+    >>> row = {"QuestionId": "q1", "Question": "Where does it rise?"}
+    >>> row["Answer"] = {"Value": "hills", "Aliases": ["the hills"], "NormalizedAliases": []}
+    >>> row["EntityPages"] = [{"Filename": "river.txt"}]
+    >>> _ = Path("questions.json").write_text(json.dumps({"Data": [row]}))
+    >>> _ = Path("river.txt").write_text("The river rises in the hills.")
+    >>> convert(Path("questions.json"), Path("."), Path("train.json"))
+    1
+    >>> json.loads(Path("train.json").read_text())["data"][0]["paragraphs"][0]["qas"][0]["answers"]
+    [{'text': 'the hills', 'answer_start': 19}]
 
     Args:
         questions: an official file of questions, such as wikipedia-train.json.
@@ -133,7 +144,7 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
 
 
 def _read(evidence: Path, name: str) -> str | None:
-    """The document `name`; None where it cannot be read or is none of the folder's."""
+    """The document `name`; None if it cannot be read or is outside the folder."""
     path = evidence / name
     try:
         if not path.resolve().is_relative_to(evidence.resolve()):
@@ -150,7 +161,7 @@ def _beginning(text: str, words: int) -> str:
 
 
 def _first_answer(context: str, answers: set[str]) -> Answer | None:
-    """Where one of the answers stands first; of several there the longest."""
+    """The first occurrence of an answer; of several at one place, the longest."""
     longest_first = sorted(answers, key=lambda each: (-len(each), each))
     patterns = (r"\s+".join(map(re.escape, each.split())) for each in longest_first)
     match = re.search(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", context, re.IGNORECASE)

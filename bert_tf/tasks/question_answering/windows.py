@@ -20,10 +20,19 @@ _CHUNK = 256
 class WindowRows(TrainingRows):
     """Windows over contexts, with the tokens at which the answer starts and ends.
 
+    A window [CLS] who [SEP] the cat [SEP], whose answer is "the cat":
+
+    >>> types, bounds = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 6])
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 6, 7, 3]), types, bounds)
+    >>> rows = WindowRows(encoded, starts=np.array([3]), ends=np.array([4]))
+    >>> inputs, targets = rows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), targets["start"].tolist(), targets["end"].tolist()
+    ([[2, 5, 3, 6, 7, 3]], [3], [4])
+
     Attributes:
         encoded: the packed windows.
         starts, ends: int32 [rows], 0 in windows without the answer.
-        weights: float32 [rows], how much each window counts; None where all count alike.
+        weights: float32 [rows], the weight of each window; None if all count equally.
     """
 
     starts: np.ndarray
@@ -42,7 +51,7 @@ class WindowRows(TrainingRows):
         Args:
             questions: with their answers.
             preprocess: cuts the contexts.
-            weights: float32 [questions], how much each counts.
+            weights: float32 [questions], the weight of each one.
         """
         positions: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 

@@ -23,12 +23,19 @@ from bert_tf.text import Tokenizer
 class TextRegressor(TextModel):
     """Predicts a number for a text, or for a pair of texts.
 
-    >>> model = TextRegressor.from_checkpoint("google-bert/bert-base-uncased")
-    >>> model.fit((first_texts, second_texts), [4.5, 0.0], epochs=3)
-    >>> model.predict(("He sleeps.", "He is asleep."))
-    4.4
+    `TextRegressor.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights:
 
-    Called with the encoder's inputs, it returns float32 [batch].
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] he sleeps".split())
+    >>> config = EncoderConfig(7, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = TextRegressor(Encoder(config), tokenizer, pair=True)
+    >>> numbers = model.predict((["He sleeps", "He"], ["He", "Sleeps"]))
+    >>> len(numbers), [round(abs(each)) for each in numbers]  # untrained: about 0
+    (2, [0, 0])
+
+    `fit` takes texts, or (texts_a, texts_b), with numbers. Called with the encoder's inputs, the
+    model returns float32 [batch].
 
     Args:
         encoder: the encoder.
@@ -62,7 +69,7 @@ class TextRegressor(TextModel):
         )
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The encoder's inputs -> float32 [batch]."""
+        """Maps the encoder's inputs to float32 [batch]."""
         return tf.squeeze(super().call(inputs, training=training), -1)
 
     def own_losses(self) -> dict[str, Any]:

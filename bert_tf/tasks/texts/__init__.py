@@ -1,1 +1,1 @@
-"""What the tasks on one text or two have in common."""
+"""The common parts of the tasks on one text or two."""

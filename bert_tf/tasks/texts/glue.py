@@ -21,9 +21,12 @@ _NO_AGREEMENT = "-"
 
 
 def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test" of a task, by what their metrics' names end in.
+    """The files of "train", "dev" or "test" of a task, by the suffix of their metrics' names.
 
-    Of test files only those that are there. MRPC's may be ones that `read_glue` has to make.
+    Only test files that exist are named. MRPC's may be files that `read_glue` has to make.
+
+    >>> {suffix: path.name for suffix, path in find_files(Path("MNLI"), "mnli", "dev").items()}
+    {'': 'dev_matched.tsv', '_mismatched': 'dev_mismatched.tsv'}
 
     Raises:
         UserError: there is no training data, since the task is the diagnostic set.
@@ -53,10 +56,15 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
 
 
 def read_glue(path: Path, name: str) -> LabelledTexts:
-    """The rows of an official file of the task `name`; most test files have no labels.
+    r"""The rows of an official file of the task `name`; most test files have no labels.
 
     Labelled rows of QQP with fields missing, and pairs of MNLI without an agreed label, are left
     out and counted.
+
+    >>> _ = Path("train.tsv").write_text("sentence\tlabel\na lovely film\t1\ntwo long hours\t0\n")
+    >>> rows = read_glue(Path("train.tsv"), "sst2")
+    >>> rows.columns, rows.labels, rows.classes
+    ((['a lovely film', 'two long hours'],), ['1', '0'], ('0', '1'))
 
     Raises:
         UserError: no such file, a missing column, a row with too few fields; with its line.

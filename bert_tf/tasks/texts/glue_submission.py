@@ -62,7 +62,12 @@ def _parser() -> command.Parser:
 
 
 def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
-    """Writes the zip of the runs' predictions to `out`.
+    r"""Writes the zip of the runs' predictions to `out`.
+
+    >>> submit([], Path("submission.zip"), fill=True)  # no run: every test set has one answer
+    >>> with zipfile.ZipFile("submission.zip") as archive:
+    ...     print(sorted(archive.namelist())[:3], archive.read("WNLI.tsv")[:22])
+    ['AX.tsv', 'CoLA.tsv', 'MNLI-m.tsv'] b'index\tprediction\n0\t0\n1'
 
     Args:
         runs: run folders; each test set must be in one of them only.

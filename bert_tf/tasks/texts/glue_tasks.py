@@ -1,7 +1,7 @@
-"""What is known of the tasks of GLUE (Wang et al. 2019): columns, labels, metrics, submissions.
+"""The tasks of GLUE (Wang et al. 2019): columns, labels, metrics, submissions.
 
-Columns and the order of the labels are those of google-research/bert, `run_classifier.py`; the
-names of files and of predictions those of the benchmark's distribution and server.
+Columns and the order of the labels are those of google-research/bert, `run_classifier.py`. The
+names of files and of predictions are those of the benchmark's distribution and server.
 """
 
 import dataclasses
@@ -15,14 +15,17 @@ MATCHED, MISMATCHED, DIAGNOSTIC = "", "_mismatched", "_diagnostic"
 class GlueTask:
     """One task.
 
+    >>> GLUE["mnli"].texts, GLUE["mnli"].classes
+    (('sentence1', 'sentence2'), ('contradiction', 'entailment', 'neutral'))
+
     Attributes:
         texts: columns of the text, or of both texts.
         label: column of the label.
-        classes: the labels in the order of the logits; none where the label is a number.
+        classes: the labels in the order of the logits; () if the label is a number.
         metrics: GLUE's metrics; of several runs the one with the highest first one is best.
         submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
             predictions for GLUE's server.
-        dev: what the names of a dev file's metrics end in -> the file.
+        dev: suffix of the names of a dev file's metrics -> the file.
         test: the same of the test files.
         tfds_texts: names of the texts in TFDS.
         tfds_dev, tfds_test: as `dev` and `test`, with TFDS's splits.

@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, with a label or a number for each: what all their formats become."""
+"""Texts, or pairs of texts, each with a label or a number: the common form of all formats."""
 
 import dataclasses
 import math
@@ -22,15 +22,19 @@ Label = TypeVar("Label")
 class Texts(Generic[Label]):
     """The rows of one file, in its order.
 
+    >>> rows = Texts("train.tsv", (["a film", "a play"],), ["good", "bad"], places=[2, 3])
+    >>> rows.take([1]).columns, rows.where(1)
+    ((['a play'],), 'train.tsv, line 3')
+
     Attributes:
-        source: where they are from, for messages.
+        source: their origin, for messages.
         columns: one column of texts, or two for pairs.
-        labels: the label of each row as it is written; None where there are none.
-        places: where each row stands, such as the line's number.
-        place: what the places are numbers of: "line" or "row".
-        classes: all labels there may be, in the order of the logits, where the format says so.
+        labels: the label of each row as it is written; None without labels.
+        places: the place of each row, such as the number of its line.
+        place: the unit of the places: "line" or "row".
+        classes: all possible labels in the order of the logits, if the format names them.
         benchmark: the task of GLUE that the rows are of (see `bert_tf.tasks.texts.glue`), or "".
-        path: the file, or of TFDS the name and the split; None where they were read from neither.
+        path: the file, or for TFDS the name and the split; None for rows from neither.
     """
 
     source: str
@@ -50,7 +54,7 @@ class Texts(Generic[Label]):
         return len(self.places)
 
     def first(self, rows: int | None) -> Self:
-        """The first so many rows; None is all of them."""
+        """The first `rows` rows; None is all of them."""
         return self.take(range(len(self))[:rows])
 
     def take(self, rows: Sequence[int]) -> Self:
@@ -67,14 +71,18 @@ class Texts(Generic[Label]):
         return f"{self.source}, {self.place} {self.places[row]}"
 
     def known_labels(self) -> list[Label]:
-        """The labels. Raises UserError where there are none."""
+        """The labels. Raises UserError if there are none."""
         if self.labels is None:
             raise UserError(f"{self.source} has no labels")
         return self.labels
 
 
 def class_order(names: set[str]) -> tuple[str, ...]:
-    """Names of classes in their order: whole numbers as numbers, all else as text."""
+    """Names of classes in their order: whole numbers as numbers, everything else as text.
+
+    >>> class_order({"10", "9", "2"}), class_order({"good", "bad"})
+    (('2', '9', '10'), ('bad', 'good'))
+    """
     if all(name.isascii() and name.isdigit() for name in names):
         # Of 1 and 01, which are as great, the order is not to be left to chance.
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -85,18 +93,19 @@ def class_order(names: set[str]) -> tuple[str, ...]:
 class LabelledTexts(Texts[str]):
     """Texts with a label, or a number, for each.
 
-    For `model.fit`, with the classes of GLUE's MRPC as the example:
-
-    >>> rows = read_glue(Path("glue_data/MRPC/train.tsv"), "mrpc")
-    >>> dataset = rows.dataset(rows.class_ids()).shuffle(4000).batch(32)
-    >>> model.fit(dataset.map(lambda texts, labels: (preprocess(texts), labels)))
+    >>> rows = LabelledTexts("train.tsv", (["a film", "a play"],), ["good", "bad"], places=[2, 3])
+    >>> rows.all_classes(), rows.class_ids().tolist()
+    (('bad', 'good'), [1, 0])
+    >>> dataset = rows.dataset(rows.class_ids())
+    >>> [(text, int(label)) for text, label in dataset.as_numpy_iterator()]
+    [(b'a film', 1), (b'a play', 0)]
     """
 
     def all_classes(self) -> tuple[str, ...]:
         """The classes that the format knows, or else the labels that occur, in order.
 
         Raises:
-            UserError: there are fewer than two, or one that is no name of a class: it is empty, or
+            UserError: there are fewer than two, or one that cannot name a class: it is empty, or
                 a file of labels, one a line, or a TSV file of predictions could not hold it.
         """
         if self.classes:
@@ -135,7 +144,7 @@ class LabelledTexts(Texts[str]):
         """float32 [rows]: the labels as numbers.
 
         Raises:
-            UserError: a label that is no finite number, or no labels at all.
+            UserError: a label that is not a finite number, or no labels at all.
         """
         values = np.empty(len(self), np.float32)
         for row, text in enumerate(self.known_labels()):

@@ -1,4 +1,4 @@
-"""What `TextClassifier` and `TextRegressor` share: one prediction for a text or a pair."""
+"""The common base of models with one prediction for a text or a pair of texts."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,17 +34,22 @@ _EXAMPLES = {
 class EncodedTexts(TrainingRows):
     """Texts ready for the model.
 
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[2, 5, 3], [2, 3, 0]], [1, 0])
+
     Attributes:
         encoded: the packed texts.
         targets: [rows], int32 classes or float32 numbers.
-        weights: float32 [rows], how much each row counts; None where all count alike.
+        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
     targets: np.ndarray
     weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], targets [batch], and weights where there are."""
+        """The encoder's inputs [batch, seq_len], targets [batch], and weights if there are any."""
         weights = () if self.weights is None else (self.weights[rows],)
         return self.encoded.take(rows), self.targets[rows], *weights
 
@@ -100,7 +105,7 @@ class TextModel(TaskModel):
         self.built = True
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """The encoder's inputs -> float32 [batch, outputs]."""
+        """Maps the encoder's inputs to float32 [batch, outputs]."""
         if self.classifier is None:
             raise self._without_labels()
         pooled = self.encoder.pooled(inputs, training=training)
@@ -112,7 +117,7 @@ class TextModel(TaskModel):
         return _PAIR if self.pair else _ONE
 
     def names_of(self, x: Any) -> tuple[str, ...]:
-        """See `TaskModel`; where it is not decided yet, what is given decides."""
+        """See `TaskModel`; before one text or two is decided, the input decides."""
         if self.pair is None:
             is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and set(_PAIR) <= set(x)
             return _PAIR if is_pair else _ONE
@@ -136,10 +141,10 @@ class TextModel(TaskModel):
         raise NotImplementedError
 
     def targets(self, rows: Any) -> np.ndarray:
-        """[rows]: what the model is to predict.
+        """[rows]: the targets as the model predicts them.
 
         Raises:
-            UserError: a label that it cannot.
+            UserError: a label that the model cannot predict.
         """
         raise NotImplementedError
 
@@ -149,12 +154,12 @@ class TextModel(TaskModel):
             self.decide_pair(len(rows.columns) == 2)
 
     def settle(self) -> None:
-        """See `TaskModel`; texts are single ones where a checkpoint does not say."""
+        """See `TaskModel`; texts are single if the checkpoint does not say."""
         if self.pair is None:
             self.decide_pair(False)
 
     def decide_pair(self, pair: bool) -> None:
-        """Whether a row is two texts from now on."""
+        """Sets whether a row is two texts."""
         self.pair = pair
         self._functions.clear()
 
@@ -270,5 +275,5 @@ class TextModel(TaskModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int) -> Any:
-        """One row of what `serving_default` returned, as a Python value."""
+        """One row of the outputs of `serving_default`, as a Python value."""
         raise NotImplementedError

@@ -1,7 +1,8 @@
-"""MRPC in either distribution: GLUE's files, or Microsoft's of which GLUE's own script makes them.
+"""MRPC in either distribution: GLUE's files, or Microsoft's, from which GLUE's script makes them.
 
-Microsoft's msr_paraphrase_train.txt holds the pairs of both train.tsv and dev.tsv; which are for
-dev, GLUE's list dev_ids.tsv says. Its msr_paraphrase_test.txt is GLUE's test.tsv with labels.
+Microsoft's msr_paraphrase_train.txt holds the pairs of both train.tsv and dev.tsv. GLUE's list
+dev_ids.tsv names the pairs of dev.tsv. Microsoft's msr_paraphrase_test.txt is GLUE's test.tsv with
+labels.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,11 @@ _IDS = slice(1, 3)
 
 
 def read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of every line, the header included, with its number.
+    r"""The fields of every line, including the header, with the line's number.
+
+    >>> _ = Path("test.tsv").write_text("index\t#1 String\n0\tHe slept.\n")
+    >>> list(read_mrpc(Path("test.tsv")))
+    [(1, ['index', '#1 String']), (2, ['0', 'He slept.'])]
 
     Args:
         path: a file, or train.tsv or dev.tsv that is not there, in a folder where Microsoft's is.
@@ -32,7 +37,14 @@ def read_mrpc(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def made_of(path: Path) -> list[Path]:
-    """The files that `read_mrpc` reads for `path`: itself, or Microsoft's and the list of ids."""
+    """The files that `read_mrpc` reads for `path`: itself, or Microsoft's and the list of ids.
+
+    >>> Path("MRPC").mkdir()
+    >>> for name in (TRAIN, "dev_ids.tsv"):
+    ...     Path("MRPC", name).touch()
+    >>> [str(path) for path in made_of(Path("MRPC/train.tsv"))]
+    ['MRPC/msr_paraphrase_train.txt', 'MRPC/dev_ids.tsv']
+    """
     original = path.with_name(TRAIN)
     if path.is_file() or path.name not in ("train.tsv", "dev.tsv") or not original.is_file():
         return [path]

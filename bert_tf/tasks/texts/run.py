@@ -1,4 +1,4 @@
-"""What runs of classification and of regression share: texts to read and to predict for."""
+"""The common base of runs on texts: files to read, and predictions to write."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -92,11 +92,11 @@ class TextTask(Task):
 
     @abstractmethod
     def prepare(self, rows: LabelledTexts) -> None:
-        """Takes from the training data what is to be known of them, such as the labels."""
+        """Takes from the training data what the run needs, such as the labels."""
 
     @abstractmethod
     def check(self, rows: LabelledTexts) -> None:
-        """Raises UserError where a row has a label that the model cannot predict."""
+        """Raises UserError if a row has a label that the model cannot predict."""
 
     @abstractmethod
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
@@ -106,7 +106,7 @@ class TextTask(Task):
         return text_files.read(path, self.data, self.needs_labels(path))
 
     def _submitted(self, rows: LabelledTexts) -> str | None:
-        """What GLUE's server calls the predictions for `rows`; None if it does not take them.
+        """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
 
         The predictions for the run's own test files are not to be replaced by those for others.
         """

@@ -1,4 +1,4 @@
-"""Which texts a configuration names, whatever their format, and reading them."""
+"""Finding and reading the texts that a configuration names, whatever their format."""
 
 import dataclasses
 from pathlib import Path
@@ -15,7 +15,11 @@ _SPLITS = ("train", "dev", "test")
 
 
 def glue_task(data: TextData) -> str:
-    """The task of GLUE that the data are of, or ""."""
+    """The GLUE task of the data, or "".
+
+    >>> glue_task(TextData(path="glue/RTE", format="rte")), glue_task(TextData(".", format="tsv"))
+    ('rte', '')
+    """
     if data.format in GLUE:
         return data.format
     return tfds_rows.glue_task(data.path) if data.format == "tfds" else ""
@@ -23,6 +27,11 @@ def glue_task(data: TextData) -> str:
 
 def text_columns(data: TextData) -> tuple[str, ...]:
     """The columns of the text, or of both texts.
+
+    >>> text_columns(TextData(path="glue/RTE", format="rte"))
+    ('sentence1', 'sentence2')
+    >>> text_columns(TextData(path=".", format="csv"))
+    ('text',)
 
     Raises:
         UserError: columns are configured for data whose columns are known.
@@ -37,9 +46,12 @@ def text_columns(data: TextData) -> tuple[str, ...]:
 
 
 def find_files(data: TextData, split: str) -> dict[str, Path]:
-    """The files of "train", "dev" or "test", by what the names of their metrics end in.
+    """The files of "train", "dev" or "test", by the suffix of their metrics' names.
 
-    Of TFDS they are the name and the split. "test" gives what is configured or else is there.
+    For TFDS a file is the name and the split. "test" gives the configured file, or one that exists.
+
+    >>> find_files(TextData(path="reviews", format="tsv"), "train")[""].as_posix()
+    'reviews/train.tsv'
 
     Raises:
         UserError: an unknown format.
@@ -60,22 +72,31 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
 
 
 def made_of(path: Path, data: TextData) -> list[Path]:
-    """The files that `read` reads for one of `find_files`: others than itself only for MRPC's."""
+    """The files that `read` reads for one of `find_files`: the file itself, or for MRPC other ones.
+
+    >>> [path.name for path in made_of(Path("train.csv"), TextData(path=".", format="csv"))]
+    ['train.csv']
+    """
     return mrpc.made_of(path) if data.format == "mrpc" else [path]
 
 
 def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledTexts:
-    """The rows of a file, or of a split of TFDS where no file has such a name.
+    r"""The rows of a file, or of a split of TFDS if no file has such a name.
+
+    >>> _ = Path("train.tsv").write_text("text\tlabel\na lovely film\tgood\n")
+    >>> rows = read(Path("train.tsv"), TextData(path=".", format="tsv"))
+    >>> rows.columns, rows.labels
+    ((['a lovely film'],), ['good'])
 
     Args:
         path: the file, or the name and the split.
         data: its format and columns; a table that is not one of the configured files is read by
             its ending, if that is one of `tables.FORMATS`.
-        needs_labels: whether it is a mistake if there are no labels. If not, labels that are empty
-            in every row are as good as none.
+        needs_labels: whether it is a mistake if there are no labels. If not, labels that are
+            empty in every row count as missing.
 
     Raises:
-        UserError: what is wrong with the file and where.
+        UserError: the file cannot be used; the message names the mistake and its place.
     """
     columns = text_columns(data)
     if data.format in GLUE:

@@ -41,7 +41,11 @@ def load_split(name: str, split: str) -> tuple[Iterable[Mapping[str, Any]], Mapp
 
 
 def glue_task(name: str) -> str:
-    """The task of GLUE that a data set is, or ""."""
+    """The GLUE task of a data set, or "".
+
+    >>> glue_task("glue/rte"), glue_task("imdb_reviews")
+    ('rte', '')
+    """
     family, _, config = name.partition(":")[0].partition("/")
     config = config.partition("/")[0]
     return config if family == "glue" and config in GLUE else ""
@@ -50,12 +54,12 @@ def glue_task(name: str) -> str:
 def read_tfds(
     name: str, split: str, text_columns: Sequence[str], label_column: str
 ) -> LabelledTexts:
-    """The rows of a split. The names of a ClassLabel are its classes; -1 is no label.
+    """The rows of a split. The names of a ClassLabel are its classes; -1 means no label.
 
-    Those of GLUE come in the order of the official files, which submissions are numbered by.
+    The rows of GLUE are in the order of the official files, as submissions number them.
 
     Raises:
-        UserError: as `load_split`; a feature that is missing, or a text that is none.
+        UserError: as `load_split`; a feature is missing, or a text column holds no text.
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"

@@ -1,8 +1,8 @@
 """Tagged sentences in the columns of the CoNLL shared tasks.
 
-One word a line, its columns parted by tabs or else by spaces; a blank line ends a sentence, and a
-line that begins with -DOCSTART- a document. CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) has
-four columns, WNUT-17 (Derczynski et al. 2017) two.
+One word a line, with columns separated by tabs or else by spaces. A blank line ends a sentence, and
+a line that begins with -DOCSTART- begins a document. CoNLL-2003 (Tjong Kim Sang and De Meulder
+2003) has four columns, WNUT-17 (Derczynski et al. 2017) two.
 """
 
 import re
@@ -26,7 +26,13 @@ def read_conll(
     lenient_tags: bool = False,
     needs_tags: bool = True,
 ) -> list[Sentence]:
-    """The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+    r"""The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+
+    >>> _ = Path("train.txt").write_text("Ada B-PER\nmet O\nBabbage B-PER\n\nHello O\n")
+    >>> for sentence in read_conll(Path("train.txt")):
+    ...     print(sentence.words, sentence.tags, sentence.line)
+    ('Ada', 'met', 'Babbage') ('B-PER', 'O', 'B-PER') 1
+    ('Hello',) ('O',) 5
 
     Args:
         path: the file.
@@ -37,16 +43,20 @@ def read_conll(
             read as words alone.
 
     Raises:
-        UserError: another number of columns than in the first line, no such column, no word, what
-            is no tag, a tag that breaks the scheme of the others, no sentence at all; with the
-            file and the line.
+        UserError: another number of columns than in the first line, no such column, no word, a
+            text that is not a tag, a tag that breaks the scheme of the others, no sentence at all;
+            with the file and the line.
     """
     rows = list(_sentences(path, word_column, tag_column, needs_tags))
     return tidied(str(path), rows, lenient_tags)
 
 
 def separator(path: Path) -> str:
-    """What parts the columns of a file: a tab, or a space.
+    r"""The separator of the columns of a file: a tab, or a space.
+
+    >>> _ = Path("train.txt").write_text("Ada B-PER\n")
+    >>> separator(Path("train.txt"))
+    ' '
 
     Raises:
         UserError: the file cannot be read.

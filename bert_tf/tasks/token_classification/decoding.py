@@ -1,4 +1,4 @@
-"""From a tagger's logits to the label of each word, and from labels to entities."""
+"""Decoding: the label of each word from a tagger's logits, and entities from labels."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -26,19 +26,30 @@ class Tags(NamedTuple):
 
 
 def best_labels(logits: tf.Tensor) -> Tags:
-    """The best label of each token or word; logits are float32 [..., labels]."""
+    """The best label of each token or word; logits are float32 [..., labels].
+
+    >>> tags = best_labels(tf.constant([[0.0, 0.0, 0.0, 9.0], [1.0, 1.0, -9.0, -9.0]]))
+    >>> tags.labels.numpy().tolist(), [f"{score:.2f}" for score in tags.scores]
+    ([3, 0], ['1.00', '0.50'])
+    """
     scores = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
     return Tags(tf.argmax(logits, axis=-1, output_type=tf.int32), scores)
 
 
 class WordTagger:
-    """What a model says of the words of texts of any length, in bounded memory, in the graph.
+    """The labels of the words of texts of any length, in bounded memory, in the graph.
 
-    A text is cut into windows; a word is judged by its first piece, in the window where that piece
-    has most context.
+    A text is cut into windows. A word gets the label of its first piece, in the window where that
+    piece has most context.
 
+    >>> from bert_tf.text import Tokenizer, tokenize_words
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> def model(features, training=False):  # label 1 for the piece "cat", label 0 for others
+    ...     return tf.one_hot(tf.cast(features["input_word_ids"] == 6, tf.int32), 2)
+    >>> words = tf.ragged.constant([["The", "cats", "sat"]])
     >>> tagger = WordTagger(model, WordPreprocessor(tokenizer))
-    >>> labels, scores = tagger(tokenize_words(words, tokenizer))
+    >>> tagger(tokenize_words(words, tokenizer)).labels.to_list()
+    [[0, 1, 0]]
 
     Args:
         model: a `TokenClassifier`, or any model of its inputs and outputs.
@@ -60,7 +71,7 @@ class WordTagger:
     def _of_words(
         self, pieces: WordPieces, of_tokens: Callable[[tf.Tensor], Sequence[tf.Tensor]]
     ) -> list[tf.RaggedTensor]:
-        """What `of_tokens` makes of logits, [windows, seq_len, ...], at each word's token."""
+        """The result of `of_tokens` on logits, [windows, seq_len, ...], at each word's token."""
         windows = self._preprocess.windows(pieces)
         of_windows = map_in_chunks(
             lambda inputs: tuple(of_tokens(self._model(inputs, training=False))), windows.features
@@ -95,7 +106,17 @@ class Entities(NamedTuple):
 
 
 class EntityTypes:
-    """Reads entities off labels, as seqeval and conlleval do.
+    """Reads entities from labels, as seqeval and conlleval do.
+
+    With the words of "Ada Lovelace sat":
+
+    >>> types = EntityTypes(["O", "B-PER", "I-PER"])
+    >>> types.names
+    ['PER']
+    >>> tags = Tags(tf.ragged.constant([[1, 2, 0]]), tf.ragged.constant([[0.5, 1.0, 1.0]]))
+    >>> starts, ends = tf.ragged.constant([[0, 4, 13]]), tf.ragged.constant([[3, 12, 16]])
+    >>> [each.to_list() for each in types.entities(tags, starts, ends)]
+    [[[0]], [[0]], [[12]], [[0.75]]]
 
     Args:
         labels: names of the labels: O, and prefixes of any scheme with a type, as in B-PER.

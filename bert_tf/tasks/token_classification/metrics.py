@@ -8,7 +8,12 @@ Tagged = Sequence[Sequence[str]]
 
 
 def entity_metrics(gold: Tagged, predicted: Tagged, types: Sequence[str]) -> dict[str, float]:
-    """Metrics of entities, which are right where type, first word and last word are.
+    """Metrics of entities. An entity is right if its type, first word and last word are right.
+
+    >>> gold = [["B-PER", "I-PER", "O", "B-LOC"]]
+    >>> metrics = entity_metrics(gold, [["B-PER", "I-PER", "O", "O"]], ["LOC", "PER"])
+    >>> {name: round(value, 2) for name, value in metrics.items()}
+    {'f1': 0.67, 'precision': 1.0, 'recall': 0.5, 'accuracy': 0.75, 'f1_LOC': 0.0, 'f1_PER': 1.0}
 
     Args:
         gold: the tags of each sentence, in IOB2.

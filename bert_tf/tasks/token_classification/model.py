@@ -50,10 +50,17 @@ _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
 class TaggedTexts:
     """Sentences, tagged or not, and the texts that they are read in.
 
+    >>> first = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)
+    >>> second = Sentence(("She", "slept"), ("O", "O"), row=2)
+    >>> TaggedTexts([first, second]).texts
+    [['Ada', 'sat'], ['She', 'slept']]
+    >>> TaggedTexts([first, second], by_document=True).texts
+    [['Ada', 'sat', 'She', 'slept']]
+
     Attributes:
         sentences: in their order; all have tags, or none.
         by_document: whether sentences of a document are one text.
-        separator: what parts the columns of the file.
+        separator: the separator of the columns in the file.
     """
 
     sentences: Sequence[Sentence]
@@ -67,11 +74,11 @@ class TaggedTexts:
 
     @property
     def tags(self) -> list[list[str]]:
-        """Their tags, which have to be known."""
+        """The tags of the words of each text, which must be known."""
         return [[tag for each in text for tag in each.known_tags] for text in self._grouped()]
 
     def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
-        """A value for every word of the file -> a list for each sentence."""
+        """Groups values, one for every word of the file, by sentence."""
         rest = iter(values)
         return [list(itertools.islice(rest, len(each.words))) for each in self.sentences]
 
@@ -84,19 +91,25 @@ class TaggedTexts:
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TokenClassifier(TaskModel, WeightedModel):
-    """Tags the words of a text, for example with the entities that they are of.
+    """Tags the words of a text, for example with the entities that they are part of.
 
-    >>> tagger = TokenClassifier.from_checkpoint("google-bert/bert-base-cased")
-    >>> tagger.fit([["Ada", "met", "Babbage"]], [["B-PER", "O", "B-PER"]], epochs=3)
-    >>> tagger.predict("Ada met Babbage.")
-    [{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}, …]
-    >>> tagger.predict(words=["Ada", "sat"])
-    ['B-PER', 'O']
+    `TokenClassifier.from_checkpoint("google-bert/bert-base-cased")` starts from pre-trained
+    weights. Here the encoder is tiny and has random weights, so the tags are random too:
+
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] ada met babbage .".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> tagger = TokenClassifier(Encoder(config), tokenizer, labels=["O", "B-PER", "I-PER"])
+    >>> tags = tagger.predict(words=["Ada", "met", "Babbage", "."])
+    >>> len(tags), set(tags) <= {"O", "B-PER", "I-PER"}
+    (4, True)
 
     `fit` takes lists of words with lists of tags in IOB1, IOB2, BIOES or BILOU, which become IOB2;
-    or any other labels of words, such as parts of speech. Called with the encoder's inputs, the
-    model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is built in:
-    `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not to be classified.
+    or any other labels of words, such as parts of speech. For a text instead of words, `predict`
+    returns its entities, each a dict such as
+    `{'text': 'Ada', 'type': 'PER', 'start': 0, 'end': 3, 'score': 0.99}`. Called with the encoder's
+    inputs, the model returns float32 logits [batch, seq_len, classes], zero at padding. The loss is
+    built in: `fit` on ids takes labels int32 [batch, seq_len], -1 where a token is not classified.
 
     Args:
         encoder: the encoder.
@@ -208,7 +221,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     def _read_features(
         self, inputs: Mapping[str, tf.Tensor], training: bool, features: str
     ) -> tuple[Encoded, tf.Tensor]:
-        """What the frozen encoder computes, and what the BiLSTM makes of it: [tokens, hidden]."""
+        """The output of the BiLSTM on the frozen encoder's features: [tokens, hidden]."""
         encoded = self.encoder.encode(inputs, training=False)
         rows = encoded.layout.restore(_activations(encoded, features))
         mask = tf.not_equal(inputs["input_mask"], 0)
@@ -223,11 +236,11 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": Targets(tf.where(counted, labels, 0), tf.cast(counted, tf.float32))}
 
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What `call` returns."""
+        """The output of `call`."""
         return {"tokens": y_pred}
 
     def windows(self) -> WordPreprocessor:
-        """What cuts texts given as words into windows."""
+        """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
     def rows(self, given: Given) -> TaggedTexts:
@@ -284,7 +297,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
 
     def _classes(self, rows: TaggedTexts) -> list[list[int]]:
-        """The classes of the words of each text. Raises UserError where a tag is no label."""
+        """The classes of the words of each text. Raises UserError if a tag is not a label."""
         check_tags(rows, self.labels)
         index = {label: number for number, label in enumerate(self.labels)}
         return [[index[tag] for tag in tags] for tags in rows.tags]
@@ -321,7 +334,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return logits
 
     def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
-        """See `entity_metrics`, where the tags are of entities; else `accuracy`.
+        """See `entity_metrics` if the tags are of entities; else `accuracy`.
 
         And `loss`, the mean cross-entropy of words.
         """
@@ -357,7 +370,7 @@ class TokenClassifier(TaskModel, WeightedModel):
 
         All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
         probabilities of the labels. Offsets are bytes; those of words that were given as words are
-        of the text that they make when one space stands between each two.
+        of the text of these words, joined by single spaces.
         """
         tagger = self._tagger(network)
 
@@ -409,7 +422,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         ends: tf.RaggedTensor,
         width: tf.Tensor | None,
     ) -> Tensors:
-        """Words with what is known of them, padded to `width` or else to the longest text."""
+        """Words with their outputs, padded to `width` or else to the longest text."""
         labels = tags.labels.with_values(tf.gather(tf.constant(self.labels), tags.labels.values))
         shape = None if width is None else tf.stack([-1, width])
         return {
@@ -520,12 +533,16 @@ class TokenClassifier(TaskModel, WeightedModel):
 
 
 def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
-    """The labels that rows are to be tagged with.
+    """The labels that rows are tagged with.
 
     Every type of entity has its B and its I, even if the rows lack one of them.
 
+    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
+    >>> labels_of(rows, "train.txt")
+    ('O', 'B-PER', 'I-PER')
+
     Raises:
-        UserError: there is no entity, or one label only.
+        UserError: there is no entity, or only one label.
     """
     found = {tag for each in rows.sentences for tag in each.known_tags}
     if not EntityTypes.are_tags(sorted(found)):
@@ -539,7 +556,14 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
 
 
 def check_tags(rows: TaggedTexts, labels: Sequence[str], source: str = "the data") -> None:
-    """Raises UserError where a tag is none of the labels; with its place."""
+    """Raises UserError if a tag is none of the labels; the message names its place.
+
+    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
+    >>> check_tags(rows, ["O", "B-LOC", "I-LOC"])
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the data, row 1, word 1: entities of type 'PER' are not in ...
+    """
     for sentence in rows.sentences:
         for word, tag in enumerate(sentence.tags or ()):
             if tag not in labels:
@@ -576,7 +600,7 @@ def _askable(words: Sequence[Text]) -> list[Text]:
 
 
 def _check_features(encoder: Encoder, features: str) -> None:
-    """Raises UserError where an encoder has no such activations."""
+    """Raises UserError if an encoder has no such activations."""
     if features not in FEATURES:
         raise UserError(f"unknown features {features!r}; choose one of {', '.join(FEATURES)}")
     layers = encoder.config.num_hidden_layers

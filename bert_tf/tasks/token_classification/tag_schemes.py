@@ -20,17 +20,23 @@ _FIRST, _LAST = "BSU", "EL"
 
 
 class Tag(NamedTuple):
-    """A tag in its two parts; both are "" for O."""
+    """A tag in its two parts; both are "" for O.
+
+    >>> Tag("I", "PER").begins(before=Tag("B", "PER"))
+    False
+    >>> Tag("I", "PER").begins(before=Tag("", ""))
+    True
+    """
 
     prefix: str
     type: str
 
     def begins(self, before: "Tag") -> bool:
-        """Whether an entity begins here, `before` being the tag before.
+        """Whether an entity begins here; `before` is the previous tag.
 
-        So say conlleval and seqeval too, for any mixture of B, I, E and S; they know no L and U,
-        which are E and S here. What is not the continuation of an entity begins one, whatever its
-        prefix.
+        This is the rule of conlleval and seqeval for any mixture of B, I, E and S. They do not know
+        L and U, which count as E and S here. A tag that does not continue an entity begins one,
+        whatever its prefix.
         """
         open_before = before.type if before.prefix in "BI" else ""
         return bool(self.type) and (self.prefix in _FIRST or self.type != open_before)
@@ -40,7 +46,11 @@ NO_TAG = Tag("", "")
 
 
 def parse(tag: str) -> Tag | None:
-    """The parts of a tag; None for what no scheme has."""
+    """The parts of a tag; None for a text that is a tag in no scheme.
+
+    >>> parse("B-PER"), parse("O"), parse("PER")
+    (Tag(prefix='B', type='PER'), Tag(prefix='', type=''), None)
+    """
     if tag == OUTSIDE:
         return NO_TAG
     prefix, dash, kind = tag.partition("-")
@@ -49,7 +59,11 @@ def parse(tag: str) -> Tag | None:
 
 
 def tag_of(tag: str) -> Tag:
-    """The parts of a tag. Raises ValueError for what no scheme has; see `parse`."""
+    """The parts of a tag. Raises ValueError for a text that is a tag in no scheme; see `parse`.
+
+    >>> tag_of("B-PER")
+    Tag(prefix='B', type='PER')
+    """
     parts = parse(tag)
     if parts is None:
         raise ValueError(f"{tag} is no tag of an entity")
@@ -57,7 +71,11 @@ def tag_of(tag: str) -> Tag:
 
 
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
-    """The tags of a sentence, of any scheme, as IOB2."""
+    """The tags of a sentence, of any scheme, as IOB2.
+
+    >>> to_iob2([tag_of(tag) for tag in ("S-LOC", "O", "B-PER", "E-PER")])
+    ('B-LOC', 'O', 'B-PER', 'I-PER')
+    """
     converted = []
     for before, tag in zip((NO_TAG, *tags), tags, strict=False):
         prefix = "B" if tag.begins(before) else "I"
@@ -66,11 +84,11 @@ def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:
 
 
 class Violation(NamedTuple):
-    """A tag where its scheme does not allow it.
+    """A tag in a place that its scheme does not allow.
 
     Attributes:
-        sentence, word: where, counted from 0.
-        why: what is wrong, for a message.
+        sentence, word: the place, counted from 0.
+        why: the reason, for a message.
     """
 
     sentence: int
@@ -79,10 +97,15 @@ class Violation(NamedTuple):
 
 
 def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
-    """The first tag that breaks the scheme that the others follow; None if none does.
+    """The first tag that breaks the scheme of the other tags; None if there is none.
 
-    E and S make it BIOES, L and U BILOU. Without these it is whichever of IOB1 and IOB2 has fewer
-    violations.
+    With E or S among the tags the scheme is BIOES, with L or U it is BILOU. Otherwise it is the
+    one of IOB1 and IOB2 with fewer violations.
+
+    >>> good, bad = ("B-PER", "I-PER"), ("O", "I-LOC")
+    >>> violation = find_violation([[tag_of(tag) for tag in tags] for tags in (good, good, bad)])
+    >>> violation.sentence, violation.word
+    (2, 1)
     """
     prefixes = {tag.prefix for tags in sentences for tag in tags}
     if prefixes & set("ES"):

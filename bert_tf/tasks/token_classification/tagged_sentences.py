@@ -10,9 +10,13 @@ from bert_tf.tasks.token_classification.tag_schemes import Tag, find_violation, 
 class Sentence(NamedTuple):
     """One sentence.
 
+    >>> sentence = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1, line=7)
+    >>> sentence.known_tags, sentence.place(1)
+    (('B-PER', 'O'), 'line 8')
+
     Attributes:
         words: its words.
-        tags: their tags, in IOB2; None where they are not given.
+        tags: their tags, in IOB2; None if they are not known.
         row: its number among all sentences, counted from 1.
         line: the line of the first word in a file of one word a line, else None; the other words
             are on the lines after it.
@@ -27,13 +31,13 @@ class Sentence(NamedTuple):
 
     @property
     def known_tags(self) -> tuple[str, ...]:
-        """`tags` of data that have them. Raises ValueError where they are None."""
+        """`tags` of data that have them. Raises ValueError if they are None."""
         if self.tags is None:
             raise ValueError(f"sentence {self.row} has no tags")
         return self.tags
 
     def place(self, word: int) -> str:
-        """Where word `word`, counted from 0, stands, for a message."""
+        """The place of word `word`, counted from 0, for a message."""
         if self.line is None:
             return f"row {self.row}, word {word + 1}"
         return f"line {self.line + word}"
@@ -51,9 +55,13 @@ class Untidied(NamedTuple):
 def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) -> list[Sentence]:
     """Sentences in IOB2.
 
+    >>> tags = [Tag("S", "PER"), Tag("", "")]  # of BIOES
+    >>> tidied("train.txt", [Untidied(["Ada", "sat"], tags)])[0].tags
+    ('B-PER', 'O')
+
     Args:
-        source: names where they are from in messages.
-        rows: what was read there, all of them with tags or none.
+        source: the name of their origin in messages.
+        rows: the sentences as they were read; all of them have tags, or none.
         lenient_tags: take tags that break the scheme of the others as conlleval and seqeval do (see
             `Tag.begins`), instead of raising.
 

@@ -19,10 +19,17 @@ _IGNORED = -1
 class TaggedWindows(TrainingRows):
     """Windows with a label for each token; every word has its label in exactly one of them.
 
+    >>> from bert_tf.text import Tokenizer
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
+    >>> windows = TaggedWindows.cut([["The", "cats"]], [[0, 1]], WordPreprocessor(tokenizer))
+    >>> inputs, labels = windows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), labels.tolist()
+    ([[2, 5, 6, 7, 3]], [[-1, 0, 1, -1, -1]])
+
     Attributes:
         encoded: the packed windows.
-        labels: int32 [tokens], windows laid end to end; -1 at tokens that have none.
-        weights: float32 [tokens], how much each label counts; None where all count alike.
+        labels: int32 [tokens], one window after the other; -1 at tokens without a label.
+        weights: float32 [tokens], the weight of each label; None if all count equally.
     """
 
     labels: np.ndarray
@@ -72,7 +79,11 @@ class TaggedWindows(TrainingRows):
 
 
 def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
-    """Texts given as words: RaggedTensor string [batch, (words)]."""
+    """Texts given as words: RaggedTensor string [batch, (words)].
+
+    >>> ragged([["Ada", "sat"], ["Hello"]]).to_list()
+    [[b'Ada', b'sat'], [b'Hello']]
+    """
     words = tf.constant([word for text in texts for word in text], tf.string)
     return tf.RaggedTensor.from_row_lengths(words, [len(text) for text in texts])
 
@@ -80,7 +91,7 @@ def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
 def _of_tokens(
     windows: WordWindows, values: Sequence[Sequence[float]], dtype: type, missing: float
 ) -> np.ndarray:
-    """[tokens]: what each word has, at its token; `missing` at tokens that tag no word."""
+    """[tokens]: the value of each word at its token; `missing` at other tokens."""
     flat: np.ndarray = np.array(
         [value for of_text in values for value in of_text] + [missing], dtype
     )

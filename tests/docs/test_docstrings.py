@@ -1,0 +1,80 @@
+"""Docstrings show small inputs with their outputs, and the outputs are right.
+
+The examples of bert_tf/tasks run in tests/tasks/test_docstrings.py, so that two processes can share
+the work.
+"""
+
+import pytest
+
+from tests import doctests
+
+# Files that need no examples, since `bert-tf` uses what they hold on whole runs.
+FILES = {
+    "config.py": "fields of configurations, which docs/configuration.md shows",
+    "pictures.py": "pictures on a page that `bert-tf inspect` writes for a trained model",
+    "run.py": "the files that `bert-tf finetune` reads and writes for a configuration",
+}
+_CONFIGURED = "takes the configuration of a pre-training; docs/tasks/pretraining.md shows it"
+_TFDS = "needs a data set of TensorFlow Datasets"
+_BEAM = "needs Apache Beam"
+_LOADING = "a step of `load` and `TaskModel.from_checkpoint`"
+_BASE = "an abstract base; its subclasses have examples"
+_COMMAND = "a command line; its work is in a function that has an example"
+# Public functions and classes that need no example, and why.
+EXCEPTIONS = {
+    "data.batching.TrainingRows": _BASE,
+    "data.corpora.beam_shards.build": _BEAM,
+    "data.corpora.beam_shards.run": _BEAM,
+    "data.corpora.pretraining_data.build": _CONFIGURED,
+    "data.corpora.pretraining_data.open_corpus": _CONFIGURED,
+    "data.corpora.pretraining_data.open_data": _CONFIGURED,
+    "data.corpora.pretraining_data.open_shards": _CONFIGURED,
+    "data.corpora.pretraining_data.say_counts": "logs counts",
+    "data.corpora.pretraining_data.shards_folder": _CONFIGURED,
+    "data.corpora.tfds_corpus.TfdsCorpus": _TFDS,
+    "data.records.writing.write_records": _CONFIGURED,
+    "data.tfds.read_rows": _TFDS,
+    "data.tfds.tfds": _TFDS,
+    "data.tfds.tfds_builder": _TFDS,
+    "tasks.loading.built": _LOADING,
+    "tasks.loading.check_head": _LOADING,
+    "tasks.loading.from_checkpoint": _LOADING,
+    "tasks.loading.lacks_pooler": _LOADING,
+    "tasks.loading.load_model": _LOADING,
+    "tasks.loading.origin_of": _LOADING,
+    "tasks.masked_lm.filling.GapFiller": "a part of `MaskedLM`, whose `predict` shows it",
+    "tasks.question_answering.squad.read_tfds": _TFDS,
+    "tasks.question_answering.squad_ensemble.main": _COMMAND,
+    "tasks.question_answering.trivia_qa.main": _COMMAND,
+    "tasks.registry.register": "changes the registry for all that follows; `TaskFamily` shows it",
+    "tasks.served.ServedTask": "needs an exported SavedModel; docs/serving.md shows it",
+    "tasks.served.check_no_pair": "needs an export for TF Hub",
+    "tasks.task.Task": _BASE,
+    "tasks.task_model.Network": _BASE,
+    "tasks.task_model.TaskModel": _BASE,
+    "tasks.texts.glue_submission.main": _COMMAND,
+    "tasks.texts.model.TextModel": _BASE,
+    "tasks.texts.tfds_rows.load_split": _TFDS,
+    "tasks.texts.tfds_rows.read_tfds": _TFDS,
+    "tasks.token_classification.tfds_tags.read_tfds_tags": _TFDS,
+}
+
+
+@pytest.mark.parametrize("path", doctests.with_examples(False), ids=doctests.module_name)
+def test_examples_are_right(path, tmp_path):
+    doctests.check(path, tmp_path)
+
+
+@pytest.mark.parametrize("package", ["text", "data", "tasks"])
+def test_public_functions_and_classes_have_an_example(package):
+    # A class that only holds fields is shown by the function that makes it.
+    without = {
+        name
+        for path, name, node in doctests.definitions(package)
+        if path.name not in FILES
+        and not doctests.is_record(node)
+        and not doctests.has_example(node)
+    }
+    exceptions = {name for name in EXCEPTIONS if name.startswith(f"{package}.")}
+    assert not without - exceptions, "without an example"
+    assert not exceptions - without, "exceptions that are not needed"
