@@ -1,5 +1,8 @@
 # Every target runs in one virtual environment, .venv/, which is made when it is needed.
 
+# TensorFlow logs its CPU instructions and its missing GPU on every start.
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 # The Python that makes .venv/: the first of these that is of a supported version.

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bert_tf.cli import command
-from bert_tf.config import FinetuningRun
+from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
 from bert_tf.tasks.multiple_choice.data import read_choices

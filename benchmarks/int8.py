@@ -28,7 +28,7 @@ from tensorflow.python.framework import ops
 
 from benchmarks.speed import inputs
 from bert_tf.cli import command
-from bert_tf.config import FinetuningRun
+from bert_tf.config.run import FinetuningRun
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, ServedModel

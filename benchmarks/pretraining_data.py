@@ -23,7 +23,6 @@ import argparse
 import concurrent.futures
 import itertools
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -53,7 +52,6 @@ def main() -> int:
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with tempfile.TemporaryDirectory() as place:
         if arguments.memory:
             compare_memory(arguments, Path(place))
@@ -177,7 +175,7 @@ def write_records(text: Path, vocab: Path, out: Path, times: int) -> dict[str, f
     """Text to TFRecords."""
     import json
 
-    from bert_tf import config as configuration
+    from bert_tf.config.reading import load_config
     from bert_tf.data.records import writing as record_writing
     from bert_tf.text import Tokenizer
 
@@ -190,7 +188,7 @@ def write_records(text: Path, vocab: Path, out: Path, times: int) -> dict[str, f
         "model: {preset: bert-mini-uncased}\n"
         f"train: {{steps: 1, max_length: {_MAX_LENGTH}}}\n"
     )
-    config = configuration.load(path)
+    config = load_config(path)
     started = time.process_time()
     record_writing.write_records(config, Tokenizer(vocab), out)
     return {

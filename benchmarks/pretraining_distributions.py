@@ -15,7 +15,6 @@ measured as the spread between passes over the corpus, of which ours are made wi
 """
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -48,7 +47,6 @@ def main() -> int:
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if arguments.write_text:
         from bert_tf.data.corpora.corpus import Corpus
 

@@ -1,15 +1,15 @@
 """BERT in TensorFlow 2 and Keras 3, from raw text to a SavedModel that takes strings and answers.
 
-In a program the import brings the Keras classes, as `keras.saving.load_model` knows only those that
-were imported. For the command line the public names are imported when they are first used (PEP
-562), so that its help answers at once, and TensorFlow loads only for commands that compute.
+The import is light: TensorFlow and Keras load when a public name that needs them is first used (PEP
+562). Then the modules of all public names are imported, since `keras.saving.load_model` knows only
+classes that were imported.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import UserError as UserError
-from bert_tf.quiet import check_backend, is_command_starting, prepare_environment
+from bert_tf.quiet import import_keras
 
 if TYPE_CHECKING:
     from bert_tf.encoder.config import EncoderConfig as EncoderConfig
@@ -34,10 +34,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+# The modules of the public names: of those that need no TensorFlow, and of the others.
+_LIGHT = {
+    "EncoderConfig": "bert_tf.encoder.config",
+    "TaskFamily": "bert_tf.tasks.family",
+    "register": "bert_tf.tasks.registry",
+}
+_WITH_KERAS = {
     "AdamW": "bert_tf.optimization",
     "Encoder": "bert_tf.encoder.encoder",
-    "EncoderConfig": "bert_tf.encoder.config",
     "LAMB": "bert_tf.optimization",
     "MaskedLM": "bert_tf.tasks.masked_lm.model",
     "MultipleChoice": "bert_tf.tasks.multiple_choice.model",
@@ -45,7 +50,6 @@ _HOMES = {
     "PreTrainer": "bert_tf.models.pretrainer",
     "Preprocessor": "bert_tf.text",
     "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
-    "TaskFamily": "bert_tf.tasks.family",
     "TextClassifier": "bert_tf.tasks.classification.model",
     "TextEmbedder": "bert_tf.tasks.embedding.model",
     "TextRegressor": "bert_tf.tasks.regression.model",
@@ -53,23 +57,19 @@ _HOMES = {
     "Tokenizer": "bert_tf.text",
     "WarmupLinearDecay": "bert_tf.optimization",
     "load": "bert_tf.tasks.loading",
-    "register": "bert_tf.tasks.registry",
 }
 
-__all__ = ["UserError", *_HOMES]
-
-prepare_environment()
-if not is_command_starting():
-    check_backend()
-    for _home in sorted({*_HOMES.values()}):
-        importlib.import_module(_home)
+__all__ = ["UserError", *_LIGHT, *_WITH_KERAS]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name in _WITH_KERAS:
+        import_keras()
+        for home in sorted({*_WITH_KERAS.values()}):
+            importlib.import_module(home)
+    elif name not in _LIGHT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    check_backend()
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module((_LIGHT | _WITH_KERAS)[name]), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Environment settings that must be made before TensorFlow and Keras are imported.
+"""Environment settings that a command makes before it imports TensorFlow and Keras.
 
 TensorFlow logs its CPU instructions, its missing GPU and its number formats on every start. Keras
 chooses its backend once, when it is imported. Environment variables control both.
@@ -6,7 +6,6 @@ chooses its backend once, when it is imported. Environment variables control bot
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
@@ -15,12 +14,12 @@ from bert_tf.errors import UserError
 # that copy: see `AreWeightsFrozen` in TensorFlow's core/util/onednn_env_vars.cc and the uses of
 # `is_weight_const_` in core/kernels/mkl/mkl_matmul_op_fused.cc. Later assignments are ignored.
 FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
-# What `python -m export` runs in a checkout.
-_EXPORTER = Path(__file__).resolve().parents[1] / "export" / "__main__.py"
 
 
 def prepare_environment() -> None:
     """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
+
+    For the process of a command; importing the library leaves the environment as it is.
 
     What the user has set stays as it is: TF_CPP_MIN_LOG_LEVEL=0 shows every message again.
     """
@@ -62,14 +61,18 @@ def check_backend() -> None:
         )
 
 
-def is_command_starting() -> bool:
-    """Whether `bert-tf`, or `python -m` of a command of ours, looks for its main function.
+def import_keras() -> None:
+    """Imports Keras, on TensorFlow.
 
-    Then a UserError can wait until that function is there to print it as one line.
+    Raises:
+        UserError: Keras runs on another backend, or its backend cannot be imported.
     """
-    program = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if program == "-m":  # so it is called until the module is found
-        # Behind the module's name both are the same: its arguments.
-        module = sys.orig_argv[-len(sys.argv)].removeprefix("-m")
-        return module.split(".")[0] == "bert_tf"
-    return Path(program).stem == "bert-tf" or Path(program).resolve() == _EXPORTER
+    check_backend()
+    try:
+        import keras  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"Keras cannot be imported ({error}); bert_tf runs on TensorFlow, so set "
+            "KERAS_BACKEND=tensorflow before Python starts"
+        ) from error
+    check_backend()

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Sequence
 
-from bert_tf import cli
+from bert_tf.cli import parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exports one model; returns the exit code, see `bert_tf.cli.command`."""
-    return cli.main(["export", *(sys.argv[1:] if argv is None else argv)])
+    return parser.main(["export", *(sys.argv[1:] if argv is None else argv)])
 
 
 if __name__ == "__main__":

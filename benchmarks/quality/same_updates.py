@@ -28,9 +28,9 @@ from benchmarks.arguments import existing
 from benchmarks.loss_curve import fit, report_losses, report_weights
 from benchmarks.quality.drawn_dropout import DrawnDropout, draw_in_ours
 from benchmarks.quality.tasks import QualityTask, tasks
-from bert_tf import config
 from bert_tf.checkpoints import reading
 from bert_tf.cli import command
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import training_batches
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -83,7 +83,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
 
     from benchmarks.quality import huggingface
 
-    run = config.load(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
+    run = load_config(line.config, line.overrides(str(checkpoint), seed=0, folder=line.folder))
     task = registry.family(run.task).task_class()(run)
     rows, tokenizer = task.training_rows(), Tokenizer.from_checkpoint(checkpoint)
     ours = task.model(Encoder(reading.find(checkpoint).encoder), tokenizer)

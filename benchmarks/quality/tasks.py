@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config import load
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multiple_choice.data import read_choices
 from bert_tf.tasks.question_answering.metrics import answer_metrics
@@ -95,7 +95,7 @@ class QualityTask:
 
     def rows(self) -> dict[str, Any]:
         """What transformers trains on and predicts: family, labels, train and dev rows."""
-        config = load(self.config, [f"data.path={self.folder}", "init.checkpoint=unused"])
+        config = load_config(self.config, [f"data.path={self.folder}", "init.checkpoint=unused"])
         rows = _READERS[config.task](config.data)
         return rows | {"train": rows["train"][: self.train_rows]}
 

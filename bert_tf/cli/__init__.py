@@ -1,3 +1,1 @@
 """The command line: the parser, what the commands do, and what scripts of ours share."""
-
-from bert_tf.cli.parser import main as main

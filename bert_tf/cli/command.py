@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from bert_tf.console import news
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory
+from bert_tf.quiet import prepare_environment
 
 _EXIT_CODES = """\
 exit codes:
@@ -83,6 +84,7 @@ def run(
     def say(message: str) -> None:
         print(f"{program}: {message}", file=sys.stderr)
 
+    prepare_environment()
     # Each training of a search is traced anew, and TensorFlow takes that for a mistake.
     logging.getLogger("tensorflow").addFilter(_is_no_retracing)
     try:

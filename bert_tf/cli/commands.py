@@ -10,7 +10,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bert_tf import config
+from bert_tf.config.reading import load_config_for
+from bert_tf.config.run import RunConfig
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
@@ -56,7 +57,7 @@ def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterato
 
 def pretrain_data(arguments: argparse.Namespace) -> None:
     """Tokenizes a corpus, or makes its examples."""
-    loaded = config.load_for("pretrain-data", arguments.config, arguments.settings)
+    loaded = load_config_for("pretrain-data", arguments.config, arguments.settings)
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     if arguments.naming != "google" and not arguments.tfrecords:
@@ -79,7 +80,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
 def pretrain(arguments: argparse.Namespace) -> None:
     """Pre-trains a model."""
-    loaded = config.load_for("pretrain", arguments.config, arguments.settings)
+    loaded = load_config_for("pretrain", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import training
 
@@ -88,14 +89,14 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tunes a model."""
-    loaded = config.load_for("finetune", arguments.config, arguments.settings)
+    loaded = load_config_for("finetune", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import training
 
     print_metrics(training.finetune(loaded, arguments.out))
 
 
-def _join_workers(arguments: argparse.Namespace, loaded: config.RunConfig) -> None:
+def _join_workers(arguments: argparse.Namespace, loaded: RunConfig) -> None:
     """Says in TensorFlow's way which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):

@@ -17,7 +17,7 @@ from bert_tf.errors import UserError
 from bert_tf.tasks import registry
 
 
-def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration in a YAML file, and in the files it inherits from by `base: other.yaml`.
 
     Paths start from the folder of the file that names them or, if nothing is there, from the
@@ -49,16 +49,16 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 @overload
-def load_for(
+def load_config_for(
     command: Literal["pretrain", "pretrain-data"],
     path: str | os.PathLike,
     overrides: Sequence[str] = (),
 ) -> PretrainingRun: ...
 @overload
-def load_for(
+def load_config_for(
     command: Literal["finetune"], path: str | os.PathLike, overrides: Sequence[str] = ()
 ) -> FinetuningRun: ...
-def load_for(
+def load_config_for(
     command: str, path: str | os.PathLike, overrides: Sequence[str] = ()
 ) -> PretrainingRun | FinetuningRun:
     """Like `load`, for a configuration whose task is one of `command`.
@@ -66,7 +66,7 @@ def load_for(
     Raises:
         UserError: as `load`; the task is one of another command.
     """
-    config = load(path, overrides)
+    config = load_config(path, overrides)
     kind = FinetuningRun if command == "finetune" else PretrainingRun
     if not isinstance(config, kind):
         other = "pretrain" if command == "finetune" else "finetune"

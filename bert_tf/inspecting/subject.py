@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import FinetuningRun, RunConfig
+from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder

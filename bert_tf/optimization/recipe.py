@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping
 
-from bert_tf.config import TrainConfig
+from bert_tf.config.train import TrainConfig
 from bert_tf.optimization.adamw import AdamW
 from bert_tf.optimization.base import BertOptimizer
 from bert_tf.optimization.lamb import LAMB

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.checkpoints import of_run
-from bert_tf.config import PretrainingRun, RunConfig
+from bert_tf.config.run import PretrainingRun, RunConfig
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 from bert_tf.training.run_folder import RunFolder

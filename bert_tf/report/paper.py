@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import PRETRAINING, RunConfig
+from bert_tf.config.run import PRETRAINING, RunConfig
 from bert_tf.report.naming import distinct_names
 from bert_tf.tasks import registry
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from bert_tf.checkpoints import reading
-from bert_tf.config import PRETRAINING, RunConfig
+from bert_tf.config.run import PRETRAINING, RunConfig
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError

@@ -6,10 +6,10 @@ import re
 import typing
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from bert_tf.config.run import FinetuningRun
     from bert_tf.inspecting.pictures import Pictures
     from bert_tf.tasks.task import Task
     from bert_tf.tasks.task_model import TaskModel
@@ -127,8 +127,6 @@ class TaskFamily:
         """Raises UserError if `config` is not a configuration of this task."""
         if self.config is None:
             return
-        from bert_tf.config.run import FinetuningRun
-
         if not (isinstance(self.config, type) and issubclass(self.config, FinetuningRun)):
             raise UserError(
                 f"the config of the task family {self.name!r} does not extend FinetuningRun"

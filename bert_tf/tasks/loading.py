@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 
-from bert_tf import config as configuration
 from bert_tf.asking.saved_model import is_saved_model
 from bert_tf.checkpoints import native, of_run, reading, tensors
 from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
 from bert_tf.checkpoints.description import ENCODER, describe
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.config import RunConfig
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.ablations import encoder_for
@@ -353,7 +353,7 @@ def trained_with(run: Path) -> RunConfig:
     After a search, it is that of the best trial.
     """
     best = run / of_run.BEST_FILE
-    return configuration.load(best if best.exists() else run / of_run.RUN_FILE)
+    return load_config(best if best.exists() else run / of_run.RUN_FILE)
 
 
 def _is_keras_file(path: str | os.PathLike) -> bool:

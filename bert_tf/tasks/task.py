@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config import FinetuningData, FinetuningRun
+from bert_tf.config.data import FinetuningData
+from bert_tf.config.run import FinetuningRun
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.tasks.task_model import TaskModel

@@ -21,7 +21,7 @@ from bert_tf.asking import Answers, Outputs, Row, tensors_of
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
-from bert_tf.config import FinetuningTrain
+from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder

@@ -2,7 +2,7 @@
 
 import keras
 
-from bert_tf.config import FinetuningTrain
+from bert_tf.config.train import FinetuningTrain
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 

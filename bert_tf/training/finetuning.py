@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import describe
-from bert_tf.config import FinetuningRun
+from bert_tf.config.run import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer

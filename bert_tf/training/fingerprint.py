@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import PretrainingRun
+from bert_tf.config.run import PretrainingRun
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.pretraining_data import open_corpus

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
-from bert_tf.config import RunConfig
+from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.training.callbacks import Evaluate, Log, Save

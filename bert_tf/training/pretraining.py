@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.description import describe
-from bert_tf.config import PretrainingRun
+from bert_tf.config.run import PretrainingRun
 from bert_tf.console import logger
 from bert_tf.data.corpora.corpus import TFRECORD, TOKEN_SHARDS
 from bert_tf.data.corpora.pretraining_data import open_data, shards_folder

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from bert_tf import config as configuration
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
-from bert_tf.config import RunConfig
+from bert_tf.config.changes import difference, has_moved, tell_difference
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
@@ -83,16 +84,16 @@ class RunFolder(Generic[Config]):
             config, vocabulary = settle(config)
         run.config = config
         if before is not None:
-            changed = configuration.difference(before, config)
+            changed = difference(before, config)
             is_other_search = before.search != config.search
             if run.has_saved:
                 if changed:
                     raise UserError(
                         f"{path} holds a run with another "
-                        f"{configuration.tell_difference(before, config)}; choose another --out, "
+                        f"{tell_difference(before, config)}; choose another --out, "
                         "or set it as before to resume"
                     )
-                if is_other_search or configuration.has_moved(before, config):
+                if is_other_search or has_moved(before, config):
                     write_text(path / CONFIG_FILE, config.to_yaml())
                 return run
             if not changed and not is_other_search and run._has_vocabulary(vocabulary):
@@ -116,7 +117,7 @@ class RunFolder(Generic[Config]):
             raise UserError(f"run folder cannot be read: {path} ({error.strerror})") from None
         if not is_run:
             raise UserError(f"{path} is not a run folder: it has no {CONFIG_FILE}")
-        return RunFolder(path, configuration.load(path / CONFIG_FILE))
+        return RunFolder(path, load_config(path / CONFIG_FILE))
 
     @staticmethod
     @contextlib.contextmanager
@@ -149,7 +150,7 @@ class RunFolder(Generic[Config]):
                 "that they share"
             ) from None
         settled, _ = settle(config)
-        changed = configuration.difference(theirs, settled)
+        changed = difference(theirs, settled)
         if changed or not isinstance(theirs, type(config)):
             raise UserError(f"the chief has another {', '.join(changed)} than this worker")
         return RunFolder(Path(path), theirs)

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config import FinetuningRun, RunConfig
 from bert_tf.config.kinds import POLICIES
+from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
-from bert_tf.config import FinetuningRun, RunConfig
+from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.description import vocabulary_hash
-from bert_tf.config import PretrainingTrain, RunConfig, TrainConfig
 from bert_tf.config.kinds import POLICIES
+from bert_tf.config.run import RunConfig
+from bert_tf.config.train import PretrainingTrain, TrainConfig
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig

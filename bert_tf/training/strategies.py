@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.compat import build_for_fit
-from bert_tf.config import TrainConfig
+from bert_tf.config.train import TrainConfig
 from bert_tf.errors import UserError
 
 # Gives part `part` of `parts` of every batch, without end: (part, parts).

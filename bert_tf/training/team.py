@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import TrainConfig
+from bert_tf.config.train import TrainConfig
 from bert_tf.console import be_silent
 from bert_tf.errors import UserError
 from bert_tf.training.strategies import make_strategy

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.vocabularies import is_lower_case
-from bert_tf.config import RunConfig
+from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.io.vocabulary import file_text

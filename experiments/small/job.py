@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import config as configuration
-from bert_tf.config import RunConfig
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
 from bert_tf.training.run_folder import METRICS_FILE
 
 # Keys of a configuration and their values.
@@ -82,7 +82,7 @@ class Job:
     def config(self) -> RunConfig:
         """The configuration of its run."""
         _, file, _, _, _, *settings = self.arguments
-        return configuration.load(file, settings)
+        return load_config(file, settings)
 
 
 def run_job(

@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.training.run_folder import METRICS_FILE
 from experiments.small.job import Job, Settings, Sources, run_job
 from experiments.small.tasks import finetune_job
@@ -97,7 +97,7 @@ def finetunings(sources: Sources) -> list[Job]:
 def _starting_from(start: _Start, sources: Sources) -> tuple[Settings, Path]:
     """The settings of runs from there, and what must be there for them."""
     if start.checkpoint is None:
-        model = configuration.load(_HERE / "pretraining" / "bert.yaml").model
+        model = load_config(_HERE / "pretraining" / "bert.yaml").model
         sizes = {f"model.{size}": getattr(model, size) for size in _NEW}
         vocabulary = sources.vocabulary
         return {"init.checkpoint": "null", "tokenizer.vocab": vocabulary} | sizes, vocabulary

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.tasks.question_answering.squad_ensemble import metrics_file
 from bert_tf.tasks.token_classification.model import FEATURES
 from bert_tf.training.run_folder import METRICS_FILE
@@ -60,7 +60,7 @@ def _ensemble(sources: Sources) -> Job:
     run = sources.out / "published_squad"
     # Where the report looks for it.
     answers = run / "ensemble.json"
-    seeds = configuration.load(_CONFIGS / "squad.yaml").search["seed"]
+    seeds = load_config(_CONFIGS / "squad.yaml").search["seed"]
     trials = [str(run / "trials" / f"seed={seed}") for seed in seeds]
     gold = sources.squad / "dev-v1.1.json"
     return Job(

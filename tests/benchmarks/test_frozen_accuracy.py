@@ -10,9 +10,9 @@ import pytest
 from benchmarks import frozen_accuracy
 from benchmarks.frozen_accuracy import ASKED
 from bert_tf import MultipleChoice
-from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
@@ -99,7 +99,7 @@ def gold_answers(dev):
 def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
     tmp_path, name, labels, asked, gold, best
 ):
-    loaded = configuration.load(WRITERS[name](tmp_path))
+    loaded = load_config(WRITERS[name](tmp_path))
     task = registry.family(loaded.task).task_class()(loaded, labels)
     model = model_of(task)
     (file,) = task.files("dev").values()
@@ -121,7 +121,7 @@ def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
 def finished(folder, path):
     """A run with random weights, which was evaluated as runs are."""
     keras.utils.set_random_seed(0)
-    loaded = configuration.load(path)
+    loaded = load_config(path)
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = setup.make_tokenizer(run)
     task = registry.family(loaded.task).task_class()(loaded)
@@ -164,11 +164,11 @@ def test_an_export_scores_as_its_run(tmp_path, monkeypatch, name):
 
 
 def test_what_was_not_fine_tuned_or_not_finished_is_refused(tmp_path):
-    pretraining = configuration.load(tiny.write_pretraining(tmp_path))
+    pretraining = load_config(tiny.write_pretraining(tmp_path))
     run = RunFolder.start(tmp_path / "pretraining", pretraining)
     with pytest.raises(UserError, match="is a pretraining run; name a fine-tuned one"):
         frozen_accuracy._compare(run.path)
-    run = RunFolder.start(tmp_path / "run", configuration.load(write_swag(tmp_path)))
+    run = RunFolder.start(tmp_path / "run", load_config(write_swag(tmp_path)))
     model = MultipleChoice(Encoder(tiny.encoder_config()), None)
     conversion.save(model, step_folder(run.checkpoints, 1))
     with pytest.raises(UserError, match="has no metrics.json yet"):

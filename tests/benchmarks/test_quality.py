@@ -13,8 +13,8 @@ from benchmarks.allocation import KEEPS_MEMORY
 from benchmarks.quality import __main__ as quality
 from benchmarks.quality import same_updates
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
-from bert_tf import config as configuration
 from bert_tf.checkpoints import reading
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks import loading
 from bert_tf.tasks.token_classification.model import IGNORED
@@ -107,7 +107,7 @@ def lines():
 def test_hyper_parameters_are_those_of_the_configurations(lines):
     """Which are the paper's; of several learning rates the first."""
     for name, task in lines.items():
-        train = configuration.load(task.config).train
+        train = load_config(task.config).train
         rates = train.learning_rate
         rate = rates[0] if isinstance(rates, (list, tuple)) else rates
         expected = {"epochs": train.epochs, "learning_rate": rate, "max_length": train.max_length}
@@ -123,7 +123,7 @@ def test_hyper_parameters_are_those_of_the_configurations(lines):
 
 def test_ours_trains_with_the_optimizer_of_pytorch_and_with_random_batches(lines, tmp_path):
     given = lines["CoLA"].overrides("checkpoint", 1, tmp_path)
-    train = configuration.load("experiments/glue/cola.yaml", given).train
+    train = load_config("experiments/glue/cola.yaml", given).train
     assert (train.bias_correction, train.adam_epsilon) == (True, 1e-8)
     assert (train.decay_after_warmup, train.group_by_length) == (True, False)
 

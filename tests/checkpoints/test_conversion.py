@@ -6,9 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf import UserError, cli
+from bert_tf import UserError
 from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.cli.parser import main
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -179,7 +180,7 @@ def test_an_unknown_format_is_refused(tmp_path):
 def test_the_command_converts(tmp_path, capsys):
     source = str(tiny.FIXTURES / "google_tiny_squad")
 
-    assert cli.main(["convert", source, str(tmp_path / "out"), "--to", "huggingface"]) == 0
+    assert main(["convert", source, str(tmp_path / "out"), "--to", "huggingface"]) == 0
 
     assert capsys.readouterr().err == (
         f"{source}: 33 weights read; 82 slots of the optimizer left out\n"
@@ -190,7 +191,7 @@ def test_the_command_converts(tmp_path, capsys):
 def test_the_command_tells_a_missing_checkpoint_in_one_line(tmp_path, capsys):
     missing = str(tmp_path / "missing")
 
-    assert cli.main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2
+    assert main(["convert", missing, str(tmp_path / "out"), "--to", "tf1"]) == 2
     assert capsys.readouterr().err == (
         f"bert-tf: error: checkpoint not found: {missing}; give a folder, or a name "
         "on the Hugging Face Hub such as google-bert/bert-base-uncased\n"

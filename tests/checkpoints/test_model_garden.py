@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import UserError, cli
+from bert_tf import UserError
 from bert_tf.checkpoints import conversion, model_garden_classes, reading
+from bert_tf.cli.parser import main
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -201,7 +202,7 @@ def test_the_command_verifies_what_it_wrote(tmp_path, capsys, kind, activation):
     out = tmp_path / "out"
 
     command = ["convert", str(tmp_path / "ours"), str(out), "--to", "model_garden", "--verify"]
-    assert cli.main(command) == 0
+    assert main(command) == 0
     said = rf"Model Garden opens {out}; outputs differ by (\S+) at most\n"
     found = re.fullmatch(said, capsys.readouterr().out)
     assert float(found[1]) < tiny.TOLERANCE
@@ -221,7 +222,7 @@ def test_a_model_that_differs_is_not_verified(tmp_path):
 
 def test_verifying_is_for_model_garden(tmp_path, capsys):
     source = str(tiny.FIXTURES / "google_tiny_squad")
-    assert cli.main(["convert", source, str(tmp_path / "out"), "--to", "tf1", "--verify"]) == 2
+    assert main(["convert", source, str(tmp_path / "out"), "--to", "tf1", "--verify"]) == 2
     assert capsys.readouterr().err == (
         "bert-tf: error: --verify is for --to model_garden; leave it out\n"
     )

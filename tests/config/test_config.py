@@ -5,7 +5,8 @@ import os
 import pytest
 from pydantic import ValidationError
 
-from bert_tf import config
+from bert_tf.config.changes import difference, tell_difference
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 
 MINIMAL = """\
@@ -29,7 +30,7 @@ def load(tmp_path):
 
     def load(*overrides, text=MINIMAL):
         (tmp_path / "run.yaml").write_text(text)
-        return config.load(tmp_path / "run.yaml", overrides)
+        return load_config(tmp_path / "run.yaml", overrides)
 
     return load
 
@@ -333,7 +334,7 @@ def test_an_inherited_path_starts_at_the_file_that_names_it(tmp_path):
     (tmp_path / "base" / "run.yaml").write_text(MINIMAL)
     (tmp_path / "run.yaml").write_text("base: base/run.yaml\ntrain: {seed: 4}")
 
-    run = config.load(tmp_path / "run.yaml")
+    run = load_config(tmp_path / "run.yaml")
 
     assert run.tokenizer.vocab == str(tmp_path / "base" / "vocab.txt")
     assert (run.train.epochs, run.train.seed) == (3.0, 4)
@@ -420,19 +421,19 @@ def test_a_written_configuration_does_not_depend_on_the_working_folder(load, tmp
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text(run.to_yaml())
 
-    assert config.load(tmp_path / "run" / "config.yaml") == run
+    assert load_config(tmp_path / "run" / "config.yaml") == run
 
 
 def test_a_difference_is_told_by_keys(load):
     old = load("train.seed=[1, 2]")
 
-    assert config.difference(old, load("train.seed=[1, 2]")) == []
-    assert config.difference(old, load("train.seed=1")) == ["train.seed"]
-    assert config.difference(load(), load("train.batch_size=8", "model.hidden_size=8")) == [
+    assert difference(old, load("train.seed=[1, 2]")) == []
+    assert difference(old, load("train.seed=1")) == ["train.seed"]
+    assert difference(load(), load("train.batch_size=8", "model.hidden_size=8")) == [
         "model.hidden_size",
         "train.batch_size",
     ]
-    assert config.difference(load(), load("task=pretraining")) == ["task"]
+    assert difference(load(), load("task=pretraining")) == ["task"]
 
 
 @pytest.mark.parametrize(
@@ -446,16 +447,16 @@ def test_a_difference_is_told_by_keys(load):
     ],
 )
 def test_what_changes_no_number_is_no_difference(load, setting):
-    assert config.difference(load(), load(f"train.{setting}")) == []
+    assert difference(load(), load(f"train.{setting}")) == []
 
 
 def test_a_difference_is_told_to_people_with_both_values(load):
     old = load("train.seed=[1, 2]")
     new = load("train.seed=1", "train.precision=bfloat16", "data.text_columns=[a, b]")
 
-    assert config.tell_difference(old, new) == (
+    assert tell_difference(old, new) == (
         'data.text_columns (null there, ["a", "b"] now), train.seed ([1, 2] there, 1 now), '
         "train.precision (float32 there, bfloat16 now)"
     )
     other = load(text=PRETRAINING)
-    assert config.tell_difference(old, other) == "task (classification there, pretraining now)"
+    assert tell_difference(old, other) == "task (classification there, pretraining now)"

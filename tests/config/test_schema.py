@@ -8,9 +8,11 @@ import jsonschema
 import pytest
 
 import bert_tf
-from bert_tf import cli
-from bert_tf.config import FinetuningData, FinetuningRun, yaml_files
+from bert_tf.cli.parser import main
+from bert_tf.config import yaml_files
+from bert_tf.config.data import FinetuningData
 from bert_tf.config.kinds import Count
+from bert_tf.config.run import FinetuningRun
 from bert_tf.config.schema import schema
 from bert_tf.tasks import registry
 
@@ -120,8 +122,8 @@ def test_a_family_of_another_package_is_in_it(monkeypatch):
 
 
 def test_the_command_prints_it_or_writes_it(tmp_path, capsys):
-    assert cli.main(["schema"]) == 0
+    assert main(["schema"]) == 0
     assert json.loads(capsys.readouterr().out) == schema()
-    assert cli.main(["schema", "--out", str(tmp_path / "a.json")]) == 0
+    assert main(["schema", "--out", str(tmp_path / "a.json")]) == 0
     assert json.loads((tmp_path / "a.json").read_text()) == schema()
     assert capsys.readouterr().out == ""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import bert_tf
-from bert_tf import cli
+from bert_tf.cli.parser import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -61,7 +61,7 @@ def test_modules_that_are_run_are_there(page):
 def test_commands_and_targets_that_are_named_are_there(page, capsys):
     for name in set(COMMAND.findall(page.read_text())):
         with pytest.raises(SystemExit) as stopped:
-            cli.main([name, "--help"])
+            main([name, "--help"])
         assert stopped.value.code == 0, name
     makefile = (ROOT / "Makefile").read_text()
     for name in TARGET.findall(page.read_text()):

@@ -19,9 +19,9 @@ import keras
 import pytest
 
 import bert_tf
-from bert_tf import cli
-from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion
+from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
 from bert_tf.models.pretrainer import PreTrainer
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 HUB_NAMES = ("google-bert/bert-base-uncased", "google-bert/bert-base-cased")
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-COMMANDS = {"bert-tf": cli.main, "python -m export": export_command.main}
+COMMANDS = {"bert-tf": main, "python -m export": export_command.main}
 
 
 def reviews(folder):
@@ -133,9 +133,9 @@ def link(checkpoint, folder):
 
 
 def run_line(line):
-    for command, main in COMMANDS.items():
+    for command, run in COMMANDS.items():
         if line.startswith(f"{command} "):
-            assert main(shlex.split(line.removeprefix(command))) == 0, line
+            assert run(shlex.split(line.removeprefix(command))) == 0, line
             return
     raise AssertionError(f"not a command of ours: {line}")
 
@@ -159,7 +159,7 @@ def test_every_step_of_a_page_works(page, checkpoint, tmp_path):
                     run_line(line)
             elif language == "yaml":
                 Path("block.yaml").write_text(block)
-                configuration.load("block.yaml")
+                load_config("block.yaml")
             elif language == "python":
                 exec(compile(block, page, "exec"), {})
 

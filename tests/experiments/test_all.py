@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import cli
-from bert_tf import config as configuration
-from bert_tf.cli import command
+from bert_tf.cli import command, parser
+from bert_tf.config.reading import load_config
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "experiments"
@@ -36,7 +35,7 @@ def names(paths):
 def test_every_file_loads(path):
     # What all of GLUE has in common waits for a task's data.
     data = ["data.path=CoLA", "data.format=cola"] if path.name == "glue.yaml" else []
-    configuration.load(path, data)
+    load_config(path, data)
 
 
 def prose(path: Path) -> str:
@@ -65,17 +64,17 @@ def test_the_commands_that_it_names_can_be_read(path, monkeypatch):
 
     given = []
     monkeypatch.setattr(command, "run", only_read)
-    monkeypatch.setattr(cli.parser, "run", only_read)
+    monkeypatch.setattr(parser, "run", only_read)
     monkeypatch.chdir(ROOT)
     found = list(commands(prose(path)))
     for program, arguments in found:
-        main = cli.main if program == "bert-tf" else main_of(program)
+        main = parser.main if program == "bert-tf" else main_of(program)
         monkeypatch.setattr(sys, "argv", [program, *arguments])
         main()
         settings = getattr(given[-1], "settings", None)
         config = Path(getattr(given[-1], "config", ""))
         if settings and config.parts[0] == "experiments" and "$" not in config.name:
-            configuration.load(config, settings)
+            load_config(config, settings)
     assert len(given) == len(found) > 0
 
 
@@ -96,7 +95,7 @@ def test_a_command_is_found_over_several_lines():
 
 def test_figure_4_starts_from_checkpoints_that_are_kept():
     for name, attention in (("base_steps", None), ("left_to_right_steps", "left_to_right")):
-        config = configuration.load(FOLDER / "pretraining" / f"{name}.yaml")
+        config = load_config(FOLDER / "pretraining" / f"{name}.yaml")
         assert config.model.attention == attention
         train = config.train
         assert train.checkpoint_steps * train.checkpoints_kept == train.steps == 1_000_000
@@ -104,7 +103,7 @@ def test_figure_4_starts_from_checkpoints_that_are_kept():
 
 def test_the_ensembles_are_of_seven():
     for name in ("v1.1_large_ensemble", "v1.1_large_triviaqa_ensemble"):
-        config = configuration.load(FOLDER / "squad" / f"{name}.yaml")
+        config = load_config(FOLDER / "squad" / f"{name}.yaml")
         assert len(config.trials()) == 7
         assert config.init.checkpoint.endswith("triviaqa") == ("triviaqa" in name)
 
@@ -112,7 +111,7 @@ def test_the_ensembles_are_of_seven():
 @pytest.mark.parametrize("size", ["tiny", "mini", "small", "medium"])
 def test_small_models_are_searched_as_they_were_published(size):
     name = "small_models" if size == "tiny" else f"small_models_{size}"
-    config = configuration.load(FOLDER / "glue" / f"{name}.yaml")
+    config = load_config(FOLDER / "glue" / f"{name}.yaml")
     assert config.init.checkpoint.endswith(f"bert-{size}-uncased")
     assert config.train.epochs == 4
     assert config.search == {
@@ -122,6 +121,6 @@ def test_small_models_are_searched_as_they_were_published(size):
 
 
 def test_whole_words_are_masked_as_in_the_models_published_so():
-    config = configuration.load(FOLDER / "pretraining" / "large_whole_word_masking.yaml")
+    config = load_config(FOLDER / "pretraining" / "large_whole_word_masking.yaml")
     assert config.data.whole_word_masking
     assert config.model.preset == "bert-large-uncased"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.tasks.texts.glue_tasks import GLUE
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[2] / "experiments"
 
 @pytest.mark.parametrize("task", [task for task in GLUE if task != "ax"])
 def test_every_task_of_glue_has_an_experiment(task):
-    config = configuration.load(FOLDER / "glue" / f"{task}.yaml")
+    config = load_config(FOLDER / "glue" / f"{task}.yaml")
     assert config.task == ("classification" if GLUE[task].classes else "regression")
     assert config.data.format == task
     assert config.search == {"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}
@@ -22,14 +22,14 @@ def test_every_task_of_glue_has_an_experiment(task):
     if task == "wnli":
         assert not large.exists()
     else:
-        config = configuration.load(large)
+        config = load_config(large)
         assert config.init.checkpoint == "bert-large-uncased"
         assert ("seed" in config.search) == (task in ("cola", "stsb", "mrpc", "rte"))
 
 
 @pytest.mark.parametrize("name", ["swag", "codah", "swag_large"])
 def test_multiple_choice_has_the_papers_settings(name):
-    config = configuration.load(FOLDER / "swag" / f"{name}.yaml")
+    config = load_config(FOLDER / "swag" / f"{name}.yaml")
     assert config.task == "multiple_choice"
     train = config.train
     assert (train.batch_size, train.learning_rate, train.epochs) == (16, 2e-5, 3)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "pretraining"
 
@@ -19,17 +19,17 @@ FOLDER = Path(__file__).parents[2] / "experiments" / "pretraining"
     ],
 )
 def test_what_is_left_out_one_after_the_other(name, next_sentence, attention):
-    config = configuration.load(FOLDER / f"{name}.yaml")
+    config = load_config(FOLDER / f"{name}.yaml")
     assert config.data.next_sentence == next_sentence
     assert config.model.attention == attention
     assert config.model.preset == "bert-base-uncased"
-    assert config.train == configuration.load(FOLDER / "base.yaml").train
+    assert config.train == load_config(FOLDER / "base.yaml").train
 
 
 def test_the_six_sizes():
     sizes = []
     for path in (FOLDER / "sizes").glob("*.yaml"):
-        model = configuration.load(path).model
+        model = load_config(path).model
         size = (model.num_hidden_layers, model.hidden_size, model.num_attention_heads)
         assert path.stem == "x".join(map(str, size))
         assert model.preset is None
@@ -40,6 +40,6 @@ def test_the_six_sizes():
 
 @pytest.mark.parametrize("task", ["mnli", "qnli", "mrpc", "sst2", "squad"])
 def test_the_last_row_of_table_5_is_fine_tuned_with_a_bilstm(task):
-    config = configuration.load(FOLDER.parent / "bilstm" / f"{task}.yaml")
+    config = load_config(FOLDER.parent / "bilstm" / f"{task}.yaml")
     assert config.model.bilstm
     assert config.init.checkpoint.endswith("base_left_to_right")

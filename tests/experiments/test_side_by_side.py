@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf import TextClassifier, cli
+from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion, reading
+from bert_tf.cli.parser import main
 from bert_tf.encoder.ablations import OneWayEncoder, encoder_for
 from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
@@ -72,7 +73,7 @@ def test_it_is_fine_tuned_and_evaluated_like_any_other(ways, tmp_path, bilstm):
         *("train.layer_decay=0.5", f"model.bilstm={str(bilstm).lower()}"),
     ]
     run = tmp_path / "run"
-    assert cli.main(["finetune", str(config), "--out", str(run), "--set", *settings]) == 0
+    assert main(["finetune", str(config), "--out", str(run), "--set", *settings]) == 0
 
     checkpoint = reading.find(run)
     assert checkpoint.encoder == dataclasses.replace(
@@ -86,5 +87,5 @@ def test_it_is_fine_tuned_and_evaluated_like_any_other(ways, tmp_path, bilstm):
         moved = f"{way}/layer_1/output/kernel"
         assert np.abs(before[moved] - after[moved]).max() > 0
     metrics = (run / "metrics.json").read_text()
-    assert cli.main(["evaluate", str(run)]) == 0
+    assert main(["evaluate", str(run)]) == 0
     assert (run / "metrics.json").read_text() == metrics

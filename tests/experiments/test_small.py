@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.report.paper import BENCHMARKS
@@ -44,7 +44,7 @@ def test_a_novel_is_cut_into_chapters(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((FOLDER / "pretraining").glob("*x*x*.yaml")))
 def test_sizes_are_those_of_the_names(path):
-    config = configuration.load(path)
+    config = load_config(path)
     model = config.model
     sizes = (model.num_hidden_layers, model.hidden_size, model.num_attention_heads)
     objective = "" if config.data.next_sentence else "no_nsp_"
@@ -54,7 +54,7 @@ def test_sizes_are_those_of_the_names(path):
 def test_pre_trainings_differ_in_nothing_but_their_task():
     folder = FOLDER / "pretraining"
     names = ("bert", "no_nsp", "left_to_right", "right_to_left")
-    configs = [configuration.load(folder / f"{name}.yaml") for name in names]
+    configs = [load_config(folder / f"{name}.yaml") for name in names]
     assert len({config.train for config in configs}) == 1
     assert [config.data.next_sentence for config in configs] == [True, False, False, False]
     assert [config.model.attention for config in configs] == [None, None, *names[2:]]
@@ -114,7 +114,7 @@ def test_the_report_shows_other_data_in_the_place_of_the_papers(sources):
 
 
 def test_figure_4_starts_from_steps_that_are_kept(sources):
-    train = configuration.load(FOLDER / "pretraining" / "bert.yaml").train
+    train = load_config(FOLDER / "pretraining" / "bert.yaml").train
     kept = range(0, train.steps + 1, train.checkpoint_steps)[-train.checkpoints_kept :]
     starts = [
         argument for job in jobs(sources) for argument in job.arguments if "step-" in argument

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.tasks.question_answering.squad import read_squad
 from tests import tiny_questions
 
@@ -16,7 +16,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "squad"
 
 @pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_configuration_is_valid(path):
-    config = configuration.load(path)
+    config = load_config(path)
     assert config.task == "question_answering"
     assert config.train.max_length == 384
     assert config.data.unanswerable == (path.name == "v2.0.yaml")

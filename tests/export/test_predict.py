@@ -225,8 +225,8 @@ def test_a_saved_model_is_asked_without_keras(exported):
     script = (
         "import sys\n"
         "sys.argv = ['bert-tf']\n"
-        "from bert_tf import cli\n"
-        f"code = cli.main(['predict', {str(exported('classification'))!r}, 'the cat sat .'])\n"
+        "from bert_tf.cli.parser import main\n"
+        f"code = main(['predict', {str(exported('classification'))!r}, 'the cat sat .'])\n"
         "import os\n"
         "print(code, [each for each in ('keras', 'sklearn') if each in sys.modules],"
         " os.environ['TF_ONEDNN_ASSUME_FROZEN_WEIGHTS'])"

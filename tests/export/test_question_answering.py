@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from bert_tf import QuestionAnswerer, training
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
@@ -81,7 +81,7 @@ def ask(loaded, questions, contexts) -> dict[str, np.ndarray]:
 def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
     settings = ["train.epochs=0.5", "train.learning_rate=0.004"]
-    metrics = training.finetune(configuration.load(path, settings), tmp_path / "run")
+    metrics = training.finetune(load_config(path, settings), tmp_path / "run")
     export_run(tmp_path / "run", tmp_path / "saved")
     questions = read_squad(tmp_path / "dev-v2.0.json")
     answers = ask(

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from bert_tf import TextRegressor
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks import registry
 from bert_tf.text import Preprocessor
@@ -46,6 +46,6 @@ def test_scores_are_those_of_the_model(tokenizer, tmp_path, pair):
 )
 def test_the_format_decides_whether_an_input_is_a_pair(tokenizer, tmp_path, data, pair):
     path = write_config(tmp_path, "classification", f"path: ., {data}")
-    task = registry.family("classification").task_class()(configuration.load(path), ["a", "b"])
+    task = registry.family("classification").task_class()(load_config(path), ["a", "b"])
     model = task.model(Encoder(tiny.encoder_config()), tokenizer)
     assert model.settings == {"max_length": 24, "pair": pair}

@@ -21,13 +21,13 @@ from bert_tf import (
     TextRegressor,
     TokenClassifier,
     Tokenizer,
-    cli,
 )
-from bert_tf import config as configuration
 from bert_tf.checkpoints import conversion, native
 from bert_tf.checkpoints.description import describe
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.checkpoints.vocabularies import write_beside
+from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.export import __main__ as command
 from bert_tf.export import run as exporting
@@ -39,7 +39,7 @@ from tests import tiny, tiny_questions
 
 def start(path, model, *settings) -> RunFolder:
     """A run with a checkpoint."""
-    run = RunFolder.start(path.parent / "run", configuration.load(path, settings))
+    run = RunFolder.start(path.parent / "run", load_config(path, settings))
     step = run.checkpoints / "step-00000001"
     step.mkdir(parents=True)
     native.write(step, model, describe(model))
@@ -146,7 +146,7 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
     tmp_path, encoder, monkeypatch, settings, metrics, threshold
 ):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(configuration.load(path, settings))
+    task = registry.family("question_answering").task_class()(load_config(path, settings))
     run = start(path, task.model(encoder, None), *settings)
     run.write_metrics(metrics)
 
@@ -155,7 +155,7 @@ def test_answers_are_served_with_the_configured_threshold_or_the_one_that_was_fo
 
 def test_a_checkpoint_of_a_run_is_served_as_the_run_says(tmp_path, encoder, monkeypatch, capsys):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(configuration.load(path))
+    task = registry.family("question_answering").task_class()(load_config(path))
     run = start(path, task.model(encoder, None))
     run.write_metrics({"null_threshold": -1.5})
     whole = options(run.path, monkeypatch)
@@ -177,7 +177,7 @@ def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
     tmp_path, encoder, monkeypatch, capsys
 ):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
-    task = registry.family("question_answering").task_class()(configuration.load(path))
+    task = registry.family("question_answering").task_class()(load_config(path))
     model = task.model(encoder, None)
     run = start(path, model)
     first = run.checkpoints / "step-00000001"
@@ -357,7 +357,7 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     said = f"{tmp_path / 'saved'} is a SavedModel that answers strings"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
-    assert cli.main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
+    assert main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -430,7 +430,7 @@ def test_a_classifier_of_several_labels_at_once_is_served_as_one(tmp_path, encod
 def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
     tmp_path, encoder, monkeypatch, kind
 ):
-    run = RunFolder.start(tmp_path / "run", configuration.load(tiny.write_finetuning(tmp_path)))
+    run = RunFolder.start(tmp_path / "run", load_config(tiny.write_finetuning(tmp_path)))
     step = run.checkpoints / "step-00000001"
     step.mkdir(parents=True)
     alone(step, classifier(encoder))

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from bert_tf import TokenClassifier
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.model import TaggedTexts
@@ -63,7 +63,7 @@ def check(texts, answers) -> None:
 
 def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
-    config = configuration.load(path, ["data.stride=8"])
+    config = load_config(path, ["data.stride=8"])
     task = TokenClassification(config, tiny_tags.LABELS)
     source = random.Random(0)
     sentences = []

@@ -19,8 +19,9 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from bert_tf import TextClassifier, config
+from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files
+from bert_tf.config.reading import load_config
 from bert_tf.data import tables
 from bert_tf.data.corpora import corpus
 from bert_tf.data.corpora.token_shards import MANIFEST, TRAIN, TokenShards
@@ -137,7 +138,7 @@ _YAML_WORDS = (
 def _yaml() -> Reader:
     files = {"run.yaml": _YAML.encode()}
     words = [word.encode() for word in _YAML_WORDS]
-    return Reader(files, one_damaged(files, words), lambda f: config.load(f / "run.yaml"))
+    return Reader(files, one_damaged(files, words), lambda f: load_config(f / "run.yaml"))
 
 
 _CONTEXT = "Ann met Bob in the café at noon. 😀"

@@ -11,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import cli, config, training
+from bert_tf import training
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.inspecting import inspect
 from bert_tf.inspecting.attention import attention_maps
@@ -79,7 +81,7 @@ KINDS = [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for 
 def inspected(request, tmp_path_factory):
     """A task, its run folder, and the page on it."""
     run = make_run(tmp_path_factory.mktemp("inspect"), request.param)
-    assert cli.main(["inspect", str(run), *ARGUMENTS[request.param], "--rows", "8"]) == 0
+    assert main(["inspect", str(run), *ARGUMENTS[request.param], "--rows", "8"]) == 0
     return request.param, run, (run / "inspect.html").read_text()
 
 
@@ -169,11 +171,11 @@ def test_a_keras_file_and_a_checkpoint_are_looked_at_as_the_run_is(kind, tmp_pat
     model.save(tmp_path / "model.keras")
     model.save_checkpoint(tmp_path / "model")
     step = step_folder(run / "checkpoints", 1)
-    assert cli.main(["inspect", str(run), *texts, "--rows", "1"]) == 0
+    assert main(["inspect", str(run), *texts, "--rows", "1"]) == 0
     shown = (run / "inspect.html").read_text()
     for path in (tmp_path / "model.keras", tmp_path / "model", step):
         out = tmp_path / "page.html"
-        assert cli.main(["inspect", str(path), "--out", str(out), *texts]) == 0
+        assert main(["inspect", str(path), "--out", str(out), *texts]) == 0
         page = out.read_text()
         parsed = Parsed(page)
         assert parsed.data == Parsed(shown).data
@@ -194,7 +196,7 @@ def test_of_a_checkpoint_without_a_head_the_encoder_is_shown(reviews, tmp_path):
     model = bert_tf.load(reviews)
     conversion.save(model.encoder, checkpoint, tokenizer=model.tokenizer)
     texts = ["the cat", "the dog", "a bird flew over the sea"]
-    assert cli.main(["inspect", str(checkpoint), "--out", str(out), "--text", *texts]) == 0
+    assert main(["inspect", str(checkpoint), "--out", str(out), "--text", *texts]) == 0
     parsed = Parsed(out.read_text())
     assert sum(attributes.get("class") == "attention" for _, attributes in parsed.elements) == 3
     assert "Embeddings" in parsed.headings
@@ -205,12 +207,12 @@ def test_of_a_keras_file_not_what_is_in_its_folder_is_shown(reviews, tmp_path, c
     conversion.save(model.encoder, tmp_path / "encoder", tokenizer=model.tokenizer)
     path = tmp_path / "encoder" / "other.keras"
     Encoder(tiny.encoder_config(16)).save(path)
-    assert cli.main(["inspect", str(path), "--text", "a", "--out", str(tmp_path / "a.html")]) == 2
+    assert main(["inspect", str(path), "--text", "a", "--out", str(tmp_path / "a.html")]) == 2
     assert f"{path} has no vocabulary" in capsys.readouterr().err
 
 
 def test_of_a_pretraining_the_encoder_is_shown_in_its_folder(tmp_path):
-    run = RunFolder.start(tmp_path / "run", config.load(tiny.write_pretraining(tmp_path)))
+    run = RunFolder.start(tmp_path / "run", load_config(tiny.write_pretraining(tmp_path)))
     conversion.save(PreTrainer(Encoder(tiny.encoder_config())), step_folder(run.checkpoints, 1))
     inspect(run.path, [{"text_a": "the cat", "text_b": "a dog"}])
     parsed = Parsed((run.path / "inspect.html").read_text())
@@ -233,26 +235,26 @@ def test_encoders_of_the_ablations_are_shown_too(tmp_path):
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message, reviews, capsys):
-    assert cli.main(["inspect", str(reviews), *arguments]) == 2
+    assert main(["inspect", str(reviews), *arguments]) == 2
     told = capsys.readouterr().err
     assert message in told and told.count("\n") == 1
 
 
 def test_a_text_in_the_place_of_the_run_is_told_in_one_line(capsys):
-    assert cli.main(["inspect", "the run was forgotten " * 20, "--text", "a"]) == 2
+    assert main(["inspect", "the run was forgotten " * 20, "--text", "a"]) == 2
     told = capsys.readouterr().err
     assert "checkpoint cannot be read: the run was" in told and told.count("\n") == 1
 
 
 def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     checkpoint = reviews / "checkpoints" / "step-00000001"
-    assert cli.main(["inspect", str(checkpoint), "--text", "a"]) == 2
+    assert main(["inspect", str(checkpoint), "--text", "a"]) == 2
     assert "name the page, as in --out page.html" in capsys.readouterr().err
-    assert cli.main(["inspect", str(checkpoint), "--out", str(tmp_path / "page.html")]) == 2
+    assert main(["inspect", str(checkpoint), "--out", str(tmp_path / "page.html")]) == 2
     assert "has no dev data to show; give --text" in capsys.readouterr().err
     model, pairs = bert_tf.load(reviews), tmp_path / "pairs.keras"
     bert_tf.TextClassifier(model.encoder, model.tokenizer, ["a", "b"], pair=True).save(pairs)
-    assert cli.main(["inspect", str(pairs), "--out", str(tmp_path / "page.html")]) == 2
+    assert main(["inspect", str(pairs), "--out", str(tmp_path / "page.html")]) == 2
     assert "no dev data to show; give --text-a and --text-b" in capsys.readouterr().err
 
 
@@ -261,5 +263,5 @@ def test_tags_that_are_no_entities_are_shown_too(reviews, tmp_path):
     labels = ["NOUN", "VERB", "DET"]  # none of them is O
     bert_tf.TokenClassifier(model.encoder, model.tokenizer, labels).save(tagger)
     page = tmp_path / "page.html"
-    assert cli.main(["inspect", str(tagger), "--text", "the cat sat .", "--out", str(page)]) == 0
+    assert main(["inspect", str(tagger), "--text", "the cat sat .", "--out", str(page)]) == 0
     assert any(f"log-odds of {label}" in page.read_text() for label in labels)

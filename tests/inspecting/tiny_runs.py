@@ -8,9 +8,9 @@ from typing import Any
 
 import keras
 
-from bert_tf import config
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
@@ -61,7 +61,7 @@ LABELS = {"classification": ("bad", "good"), "token_classification": tiny_tags.L
 def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
     """A run folder of one of `CONFIGS`; its data are beside it."""
     keras.utils.set_random_seed(1)
-    loaded = config.load(CONFIGS[kind](folder))
+    loaded = load_config(CONFIGS[kind](folder))
     run = RunFolder.start(folder / "run", loaded)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     task = registry.family(loaded.task).task_class()(loaded, LABELS.get(kind))

@@ -8,9 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from bert_tf import TextClassifier, cli, config
+from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.cli.parser import main
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -58,7 +60,7 @@ def cola(tmp_path_factory):
     """A finished run on CoLA, as a search over epochs and seeds leaves it: the last was best."""
     folder = tmp_path_factory.mktemp("report")
     lists = "epochs: [3, 4], seed: [0, 1]"
-    loaded = config.load(write_config(folder, "{path: CoLA, format: cola}", train=lists))
+    loaded = load_config(write_config(folder, "{path: CoLA, format: cola}", train=lists))
     run = finished(folder / "my_cola", loaded, {"mcc": 0.5, "loss": 0.7})
     (run.path / "summary.tsv").write_text(
         "epochs\truns\tmcc\tmcc_std\tloss\tloss_std\n"
@@ -120,7 +122,7 @@ SUMMARY = "epochs\truns\tmcc\tmcc_std\n3\t1\t0.9\t\n4\t2\t0.45\t0.01\n5\t0\t\t\n
 
 def test_means_are_those_of_the_setting_that_the_search_has_kept(tmp_path):
     lists = "epochs: [3, 4, 5], seed: [0, 1]"
-    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}", train=lists))
+    loaded = load_config(write_config(tmp_path, "{path: CoLA, format: cola}", train=lists))
     run = finished(tmp_path / "run", loaded, {"mcc": 0.5})
     (run.path / "summary.tsv").write_text(SUMMARY)
     kept = next(trial for trial in loaded.trials() if trial.train.epochs == 4)
@@ -142,7 +144,7 @@ def test_other_things_among_the_trials_do_no_harm(cola):
     ],
 )
 def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
-    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    loaded = load_config(write_config(tmp_path, "{path: CoLA, format: cola}"))
     damaged = finished(tmp_path / "damaged", loaded, {"mcc": 0.5})
     (damaged.path / "metrics.json").write_text(metrics)
     bare = finished(tmp_path / "bare", loaded, {"mcc": 0.5})
@@ -155,7 +157,7 @@ def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
 
 
 def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, recwarn):
-    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    loaded = load_config(write_config(tmp_path, "{path: CoLA, format: cola}"))
     run = finished(tmp_path / "cost_$5_vs_$x_中", loaded, {"mcc": 0.5})
     scalars = Scalars(run.logs / "dev")
     scalars.write(1, {"mcc": 0.5})
@@ -165,7 +167,7 @@ def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, r
 
 
 def test_a_run_with_one_seed_has_no_means_whatever_lies_in_its_folder(tmp_path):
-    loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+    loaded = load_config(write_config(tmp_path, "{path: CoLA, format: cola}"))
     run = finished(tmp_path / "run", loaded, {"mcc": 0.5})
     (run.path / "summary.tsv").write_text(SUMMARY)
     other = RunFolder.start(run.trials / "other", loaded)
@@ -180,7 +182,7 @@ def test_a_run_with_one_seed_has_no_means_whatever_lies_in_its_folder(tmp_path):
 def test_runs_of_one_folder_name_are_told_apart(tmp_path):
     runs = []
     for place, mcc in (("a", 0.4), ("b", 0.5)):
-        loaded = config.load(write_config(tmp_path, "{path: CoLA, format: cola}"))
+        loaded = load_config(write_config(tmp_path, "{path: CoLA, format: cola}"))
         runs.append(finished(tmp_path / place / "cola", loaded, {"mcc": mcc}))
         scalars = Scalars(runs[-1].logs / "dev")
         scalars.write(1, {"loss": 0.5})
@@ -192,7 +194,7 @@ def test_runs_of_one_folder_name_are_told_apart(tmp_path):
 def test_data_of_one_name_in_different_folders_are_told_apart(tmp_path):
     runs = []
     for number, data in enumerate(("a/data", "b/data", "b/data")):
-        loaded = config.load(write_config(tmp_path, f"{{path: {data}, format: tsv}}"))
+        loaded = load_config(write_config(tmp_path, f"{{path: {data}, format: tsv}}"))
         runs.append(finished(tmp_path / f"run{number}", loaded, {"accuracy": 0.5}).path)
     report(runs, tmp_path / "page.html")
     headings = re.findall("<h2>(.*?)</h2>", (tmp_path / "page.html").read_text())
@@ -205,7 +207,7 @@ def test_of_several_paths_those_of_one_name_are_told_apart(tmp_path):
     runs = []
     for folder in "ab":
         data = f"{{path: [{folder}/x.txt, y.txt], format: sentence_per_line}}"
-        loaded = config.load(write_config(tmp_path, data, "pretraining"))
+        loaded = load_config(write_config(tmp_path, data, "pretraining"))
         runs.append((benchmark_of(loaded), loaded))
     titles = [each.title for each in distinct_benchmarks(runs)]
     assert titles == ["Pretraining: a/x.txt, y.txt", "Pretraining: b/x.txt, y.txt"]
@@ -215,7 +217,7 @@ def test_runs_on_a_part_of_the_training_data_say_so(tmp_path):
     data = "{path: SST-2, format: sst2, train_rows: 10000}"
     lengths = []
     for train in ("epochs: 1", "epochs: 3", "steps: 500"):
-        loaded = config.load(write_config(tmp_path, data, train=train))
+        loaded = load_config(write_config(tmp_path, data, train=train))
         run = finished(tmp_path / train.replace(": ", "_"), loaded, {"accuracy": 0.9})
         *_, row = rows_of([run.path], tmp_path)
         lengths.append(row[4])
@@ -232,7 +234,7 @@ def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp
     runs = []
     for attention in ("bidirectional", "left_to_right"):
         text = write_config(tmp_path, "{path: corpus.txt, format: wikitext}", "pretraining")
-        run = RunFolder.start(tmp_path / attention, config.load(text))
+        run = RunFolder.start(tmp_path / attention, load_config(text))
         sizes = SIZES | {"attention": attention}
         encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
         conversion.save(PreTrainer(encoder), step_folder(run.checkpoints, 7))
@@ -246,7 +248,7 @@ def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp
 
 
 def test_data_in_the_place_of_the_papers_are_told_from_them(tmp_path):
-    loaded = config.load(
+    loaded = load_config(
         write_config(tmp_path, "{path: articles, format: squad}", "question_answering")
     )
     run = finished(tmp_path / "mine", loaded, {"f1": 61.04, "exact_match": 50.0})
@@ -278,7 +280,7 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
         task = "regression" if name == "stsb" else "classification"
         rows = ", train_rows: 10000" if name == "sst2" else ""
         data = f"{{path: {name}, format: {name}{rows}}}"
-        loaded = config.load(write_config(tmp_path, data, task))
+        loaded = load_config(write_config(tmp_path, data, task))
         runs.append(finished(tmp_path / name, loaded, metrics).path)
     head, gpt, base, large, ours = rows_of(runs, tmp_path)[:5]
     assert [head[1], head[-2], head[-1]] == ["MNLI-m", "RTE", "average"]
@@ -298,7 +300,7 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
 def test_different_models_have_lines_of_their_own(tmp_path):
     def facts(name, checkpoint, layers=2):
         data = f"{{path: {name}, format: {name}}}"
-        loaded = config.load(write_config(tmp_path, data))
+        loaded = load_config(write_config(tmp_path, data))
         metrics = {"mcc": 0.5, "accuracy": 0.6}
         place = tmp_path / f"{name}_{'random' if checkpoint is None else 'started'}"
         run = finished(place, loaded, metrics, layers=layers)
@@ -337,7 +339,7 @@ def test_the_papers_test_figures_are_shown_as_such(name, model, values):
 
 
 def test_the_page_holds_its_pictures(cola, tmp_path):
-    assert cli.main(["report", str(cola), "--out", str(tmp_path / "page.html")]) == 0
+    assert main(["report", str(cola), "--out", str(tmp_path / "page.html")]) == 0
     data = re.search(r'src="data:image/png;base64,([^"]+)"', (tmp_path / "page.html").read_text())
     assert base64.b64decode(data[1]).startswith(b"\x89PNG")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
@@ -360,7 +362,7 @@ def test_a_page_named_like_the_folder_of_the_runs_deletes_nothing(cola, tmp_path
 
 
 def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
-    assert cli.main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
+    assert main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
     assert "must end in .md or .html" in capsys.readouterr().err
     with pytest.raises(UserError, match="there is no folder .*missing"):
         report([cola, tmp_path / "missing"], tmp_path / "page.md")
@@ -373,7 +375,7 @@ def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
 def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, capsys):
     (tmp_path / "demo").mkdir()
     unfinished = RunFolder.start(
-        tmp_path / "run", config.load(write_config(tmp_path, "{path: ., format: tsv}"))
+        tmp_path / "run", load_config(write_config(tmp_path, "{path: ., format: tsv}"))
     )
     report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
     told = capsys.readouterr().err
@@ -412,7 +414,7 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
     ],
 )
 def test_only_the_papers_data_is_compared_with_the_paper(tmp_path, task, data, title):
-    assert benchmark_of(config.load(write_config(tmp_path, data, task))).title.endswith(title)
+    assert benchmark_of(load_config(write_config(tmp_path, data, task))).title.endswith(title)
 
 
 def test_names_cannot_break_the_page():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import cli
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.cli.parser import main
 from bert_tf.text import Preprocessor
 from tests.fixtures.make_keras_files import ask
 from tests.tasks import tiny_objects as tiny
@@ -57,7 +57,7 @@ def test_kerass_own_loading_gives_the_same():
 @pytest.mark.parametrize("to", ["huggingface", pytest.param("bert_tf", marks=pytest.mark.slow)])
 def test_a_file_is_converted_to_a_checkpoint(to, tmp_path):
     file, folder = GOLDEN / "1" / "classifier.keras", tmp_path / "out"
-    assert cli.main(["convert", str(file), str(folder), "--to", to]) == 0
+    assert main(["convert", str(file), str(folder), "--to", to]) == 0
     assert close(bert_tf.load(folder).predict("The cat."), bert_tf.load(file).predict("The cat."))
 
 

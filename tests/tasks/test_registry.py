@@ -6,7 +6,8 @@ from typing import Literal
 import pytest
 
 import bert_tf
-from bert_tf.config import FinetuningData, FinetuningRun
+from bert_tf.config.data import FinetuningData
+from bert_tf.config.run import FinetuningRun
 from bert_tf.tasks import registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.regression.model import TextRegressor

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks.question_answering.squad import read_squad
@@ -40,7 +40,7 @@ def run(folder, checkpoint, task, data):
     path = folder / "run.yaml"
     init = f"init: {{checkpoint: {checkpoint}}}\n"
     path.write_text(f"task: {task}\ndata: {{path: ., {data}}}\n{init}{TRAIN}")
-    metrics = training.finetune(configuration.load(path), folder / "run")
+    metrics = training.finetune(load_config(path), folder / "run")
     return bert_tf.load(folder / "run"), metrics
 
 

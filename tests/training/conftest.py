@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
-from bert_tf.config import RunConfig
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.text import Tokenizer
 from tests import tiny
@@ -19,7 +19,7 @@ def pretraining_yaml(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("pretraining")
     path = tiny.write_pretraining(folder)
     tokenizer = Tokenizer(tiny.VOCABULARY)
-    pretraining_data.build(configuration.load(path), tokenizer, folder / "tokens")
+    pretraining_data.build(load_config(path), tokenizer, folder / "tokens")
     text = (
         path.read_text()
         .replace("corpus.txt", "tokens")
@@ -32,7 +32,7 @@ def pretraining_yaml(tmp_path_factory) -> Path:
 @pytest.fixture
 def load_pretraining(pretraining_yaml) -> Callable[..., RunConfig]:
     """Loads that configuration, with settings."""
-    return lambda *settings: configuration.load(pretraining_yaml, settings)
+    return lambda *settings: load_config(pretraining_yaml, settings)
 
 
 @pytest.fixture(scope="module")

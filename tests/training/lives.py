@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _NURSERY = """
 import json, os, sys
-from bert_tf import cli, training
+from bert_tf.cli.parser import main
+from bert_tf import training
 for line in sys.stdin:
     argv, log = json.loads(line)
     pid = os.fork()
@@ -22,7 +23,7 @@ for line in sys.stdin:
         os.dup2(handle, 1), os.dup2(handle, 2)
         code = 1
         try:
-            code = cli.main(argv)
+            code = main(argv)
         except SystemExit as error:
             code = error.code
         except BaseException:

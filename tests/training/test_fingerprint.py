@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.texts.mrpc import made_of
@@ -100,6 +100,6 @@ def test_a_corpus_of_tfds_is_told_by_its_split(tmp_path):
 
     def of(split):
         settings = [f"data.path={folder}", "data.format=tfds", f"data.split={split}"]
-        return of_corpus(configuration.load(path, settings), tokenizer)
+        return of_corpus(load_config(path, settings), tokenizer)
 
     assert of("train") == of("train") != of("train[:50%]")

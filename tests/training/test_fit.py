@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import AdamW, Encoder, EncoderConfig, TextClassifier
-from bert_tf import config as configuration
 from bert_tf.checkpoints import names, of_run, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.training import callbacks
 from bert_tf.training.callbacks import Save
@@ -56,7 +56,7 @@ class Training:
     """A training in two phases, to be started again and again."""
 
     def __init__(self, folder, classifier, settings):
-        config = configuration.load(tiny.write_finetuning(folder), settings)
+        config = load_config(tiny.write_finetuning(folder), settings)
         self.run = RunFolder.start(folder / "run", config)
         self.model, self._beginning = classifier
         # What happened: the starts of datasets, and after which step which phase evaluated.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import AdamW, training
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.training.nonfinite import Diverged
@@ -21,7 +21,7 @@ SETTINGS = ["train.epochs=2", "train.checkpoint_steps=2", "model.num_hidden_laye
 def load(tmp_path):
     """Loads a fine-tuning of eight steps, with settings."""
     path = tiny.write_finetuning(tmp_path)
-    return lambda *settings: configuration.load(path, [*SETTINGS, *settings])
+    return lambda *settings: load_config(path, [*SETTINGS, *settings])
 
 
 @pytest.fixture

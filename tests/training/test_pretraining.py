@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf import LAMB, AdamW, training
-from bert_tf import config as configuration
 from bert_tf.checkpoints import of_run, tensors
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.writing import write_records
@@ -158,7 +158,7 @@ def begin(tmp_path, monkeypatch):
 
     def begin(*settings):
         with pytest.raises(KeyboardInterrupt):
-            training.pretrain(configuration.load(path, settings), tmp_path / "run")
+            training.pretrain(load_config(path, settings), tmp_path / "run")
         return len(built)
 
     return begin
@@ -198,10 +198,10 @@ def test_a_folder_tokens_of_somebody_else_is_not_removed(begin, tmp_path):
 @pytest.mark.slow
 def test_token_shards_that_have_changed_do_not_resume(tmp_path):
     path = tiny.write_pretraining(tmp_path)
-    text = configuration.load(path)
+    text = load_config(path)
     pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
     settings = [f"data.path={tmp_path / 'tokens'}", "data.format=token_shards", "train.steps=1"]
-    shards = configuration.load(path, settings)
+    shards = load_config(path, settings)
     metrics = training.pretrain(shards, tmp_path / "run")
     assert training.pretrain(shards, tmp_path / "run") == metrics
 
@@ -279,7 +279,7 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
 @pytest.mark.slow
 def test_without_held_out_text_the_next_batches_are_evaluated(tmp_path, capsys):
     path = tiny.write_pretraining(tmp_path)
-    config = configuration.load(path, ["data.dev_fraction=0", "train.steps=2"])
+    config = load_config(path, ["data.dev_fraction=0", "train.steps=2"])
     metrics = training.pretrain(config, tmp_path / "run")
 
     assert "no text is held out" in capsys.readouterr().err

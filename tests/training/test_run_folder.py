@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny
@@ -13,7 +13,7 @@ from tests import tiny
 def begin(tmp_path):
     """Starts a fine-tuning with settings in the same folder."""
     path = tiny.write_finetuning(tmp_path)
-    return lambda *settings: RunFolder.start(tmp_path / "run", configuration.load(path, settings))
+    return lambda *settings: RunFolder.start(tmp_path / "run", load_config(path, settings))
 
 
 def begin_trial(run):

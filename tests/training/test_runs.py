@@ -10,9 +10,9 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf import training
 from bert_tf.checkpoints import conversion, of_run, reading, tensors
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
@@ -26,7 +26,7 @@ from tests.training.lives import last_step
 def pretrained(pretraining_yaml, tmp_path_factory):
     """A finished pre-training."""
     run = tmp_path_factory.mktemp("runs") / "pretrained"
-    training.pretrain(configuration.load(pretraining_yaml), run)
+    training.pretrain(load_config(pretraining_yaml), run)
     return run
 
 
@@ -34,7 +34,7 @@ def pretrained(pretraining_yaml, tmp_path_factory):
 def finetuned(tmp_path_factory):
     """A finished fine-tuning, and its metrics."""
     folder = tmp_path_factory.mktemp("runs")
-    config = configuration.load(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
+    config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
     return folder / "run", training.finetune(config, folder / "run")
 
 
@@ -85,7 +85,7 @@ def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     tmp_path, monkeypatch, finetuned
 ):
     undisturbed, expected = finetuned
-    config = configuration.load(undisturbed / "config.yaml")
+    config = load_config(undisturbed / "config.yaml")
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 20)
         training.finetune(config, tmp_path)
@@ -97,7 +97,7 @@ def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
 @pytest.mark.slow
 def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monkeypatch, capsys):
     settings = ["train.checkpoint_steps=2", "train.epochs=1"]
-    config = configuration.load(tiny.write_finetuning(tmp_path), settings)
+    config = load_config(tiny.write_finetuning(tmp_path), settings)
     run = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 2)
@@ -113,7 +113,7 @@ def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monk
 def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     run, _ = finetuned
     before = (run / "predictions" / "dev.tsv").read_bytes()
-    data = Path(configuration.load(run / "config.yaml").data.path) / "dev.tsv"
+    data = Path(load_config(run / "config.yaml").data.path) / "dev.tsv"
     (tmp_path / "dev.tsv").write_text("\n".join(data.read_text().splitlines()[:4]) + "\n")
     own = (run / "metrics.json").read_bytes()
     metrics = training.evaluate(run, tmp_path / "dev.tsv")
@@ -134,7 +134,7 @@ def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
 
     assert (run / "predictions" / "test.tsv").read_bytes() == before
     assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 3
-    own = Path(configuration.load(run / "config.yaml").data.path) / "test.tsv"
+    own = Path(load_config(run / "config.yaml").data.path) / "test.tsv"
     training.evaluate(run, own)
     assert (run / "predictions" / "test.tsv").read_bytes() == before
     assert (run / "predictions" / "test_metrics.json").exists()
@@ -142,17 +142,17 @@ def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
 
 def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
     path = tiny.write_finetuning(tmp_path)
-    folder = Path(configuration.load(path).data.path)
+    folder = Path(load_config(path).data.path)
     (folder / "test.tsv").write_text("other\tcolumns\na\tb\n")
     monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
     with pytest.raises(UserError, match="test.tsv"):
-        training.finetune(configuration.load(path), tmp_path / "run")
+        training.finetune(load_config(path), tmp_path / "run")
 
 
 @pytest.mark.slow
 def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_path, monkeypatch):
     path = tiny.write_pretraining(tmp_path)
-    load = lambda: configuration.load(path, ["train.checkpoint_steps=3"])  # noqa: E731
+    load = lambda: load_config(path, ["train.checkpoint_steps=3"])  # noqa: E731
     with monkeypatch.context() as patched, pytest.raises(Killed):
         kill_after(patched, step=3)
         training.pretrain(load(), tmp_path / "run")
@@ -162,7 +162,7 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
     assert last_step(tmp_path / "run") == 6
     with pytest.raises(UserError, match=r"another data.path \(.*corpus.txt there, other.txt now"):
         training.pretrain(
-            configuration.load(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
+            load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
             tmp_path / "run",
         )
 
@@ -172,19 +172,19 @@ def test_a_run_goes_on_where_its_project_has_been_moved_to(tmp_path):
     (tmp_path / "old" / "project").mkdir(parents=True)
     path = tiny.write_finetuning(tmp_path / "old" / "project")
     settings = ["train.epochs=1"]
-    training.finetune(configuration.load(path, settings), path.parent / "run")
+    training.finetune(load_config(path, settings), path.parent / "run")
     (tmp_path / "old").rename(tmp_path / "new")
     moved = tmp_path / "new" / "project"
     (moved / "run" / "metrics.json").unlink()
     with pytest.raises(UserError, match="not found: .*old"):
         training.evaluate(moved / "run")
-    training.finetune(configuration.load(moved / path.name, settings), moved / "run")
+    training.finetune(load_config(moved / path.name, settings), moved / "run")
     assert training.evaluate(moved / "run")["loss"] > 0
 
 
 @pytest.mark.slow
 def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
-    config = configuration.load(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
+    config = load_config(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
     training.finetune(config, tmp_path / "fine")
     training.pretrain(load_pretraining("train.steps=null", "train.epochs=0.001"), tmp_path / "pre")
 
@@ -207,7 +207,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     settings = ["train.epochs=20", "train.keep=best", "train.early_stopping=2"]
     settings += ["train.frozen_layers=1", "train.layer_decay=0.5", "train.eval_steps=4"]
     settings += ["train.accumulation_steps=2", "train.precision=bfloat16", "train.optimizer=lamb"]
-    metrics = training.finetune(configuration.load(path, settings), tmp_path / "run")
+    metrics = training.finetune(load_config(path, settings), tmp_path / "run")
 
     state = json.loads((of_run.newest(tmp_path / "run") / "state.json").read_text())
     accuracies = [each["accuracy"] for _, each in state["evaluations"]]
@@ -231,7 +231,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
 def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
     path = tiny.write_finetuning(tmp_path)
     settings = ["train.learning_rate=0.005", f"train.{setting}"]
-    training.finetune(configuration.load(path, settings), tmp_path / "run")
+    training.finetune(load_config(path, settings), tmp_path / "run")
     expected, found = weights(finetuned[0]), weights(tmp_path / "run")
     assert expected.keys() == found.keys()
     assert any(not np.array_equal(found[name], value) for name, value in expected.items())
@@ -282,7 +282,7 @@ def test_a_run_folder_holds_what_the_contract_says(finetuned):
     run, metrics = finetuned
     assert metrics.keys() == {"accuracy", "f1", "mcc", "loss"}
     assert json.loads((run / "metrics.json").read_text()) == metrics
-    assert configuration.load(run / "config.yaml").train.epochs == 8
+    assert load_config(run / "config.yaml").train.epochs == 8
     assert (run / "vocab.txt").read_text().splitlines() == tiny.VOCABULARY
     assert read_curves(run / "logs" / "dev")["accuracy"][0] == list(range(4, 33, 4))
     assert "loss" in read_curves(run / "logs" / "train")
@@ -302,7 +302,7 @@ def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetune
 def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
     settings = [f"init.checkpoint={pretrained}", "train.learning_rate=1e-9", "train.epochs=1"]
-    config = configuration.load(path, settings)
+    config = load_config(path, settings)
     training.finetune(config, tmp_path / "fine")
     before, after = weights(pretrained), weights(tmp_path / "fine")
     name = "encoder/layer_1/intermediate/kernel"
@@ -325,7 +325,7 @@ def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
     ],
 )
 def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
-    config = configuration.load(tiny.write_finetuning(tmp_path), [setting])
+    config = load_config(tiny.write_finetuning(tmp_path), [setting])
     with pytest.raises(UserError, match=message):
         training.finetune(config, tmp_path / "run")
 
@@ -341,14 +341,14 @@ def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
         path.read_text().replace(tiny.MODEL, "").replace("tokenizer: {vocab: vocab.txt}\n", "")
     )
     settings = [f"init.checkpoint={tmp_path / 'padded'}", "train.epochs=1"]
-    training.finetune(configuration.load(path, settings), tmp_path / "run")
+    training.finetune(load_config(path, settings), tmp_path / "run")
     assert weights(tmp_path / "run")["encoder/embeddings/word_embeddings"].shape[0] == 32
     assert training.evaluate(tmp_path / "run")["loss"] > 0
     (tmp_path / "padded" / "vocab.txt").write_text("\n".join(tiny.VOCABULARY[:-1]) + "\n")
     (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCABULARY) + "\n")
     with pytest.raises(UserError, match="26 pieces, the checkpoint .* 32; set tokenizer.vocab"):
         training.finetune(
-            configuration.load(path, [*settings, f"tokenizer.vocab={tmp_path / 'vocab.txt'}"]),
+            load_config(path, [*settings, f"tokenizer.vocab={tmp_path / 'vocab.txt'}"]),
             tmp_path / "other",
         )
 
@@ -360,7 +360,7 @@ def test_trials_of_other_initial_weights_are_not_compared(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
     path.write_text(path.read_text().replace(tiny.MODEL, ""))
     settings = [f"init.checkpoint={start}", "train.epochs=1", "train.seed=[1,2]"]
-    config = configuration.load(path, settings)
+    config = load_config(path, settings)
     run = tmp_path / "run"
     training.finetune(config, run)
     (run / "metrics.json").unlink()
@@ -382,10 +382,10 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     without_model = path.read_text().replace(tiny.MODEL, "")
     path.write_text(without_model)
     with pytest.raises(UserError, match="27 pieces, the checkpoint .* 26"):
-        training.finetune(configuration.load(path, settings), tmp_path / "one")
+        training.finetune(load_config(path, settings), tmp_path / "one")
     vocabulary.write_text("\n".join([*tiny.VOCABULARY[:-1], "other"]))
     with pytest.raises(UserError, match="not the one .* was trained with"):
-        training.finetune(configuration.load(path, settings), tmp_path / "two")
+        training.finetune(load_config(path, settings), tmp_path / "two")
 
 
 def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
@@ -411,10 +411,10 @@ def test_what_changes_no_number_may_change_when_a_run_goes_on(
 @pytest.mark.slow
 def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     path = tiny.write_finetuning(tmp_path)
-    config = configuration.load(path, ["train.epochs=1", "model.num_hidden_layers=1"])
+    config = load_config(path, ["train.epochs=1", "model.num_hidden_layers=1"])
     metrics = training.finetune(config, tmp_path / "run")
     assert training.finetune(config, tmp_path / "run") == metrics
-    longer = configuration.load(path, ["train.epochs=2", "model.num_hidden_layers=1"])
+    longer = load_config(path, ["train.epochs=2", "model.num_hidden_layers=1"])
     with pytest.raises(UserError, match="another train.epochs .1.0 there, 2.0 now.; choose"):
         training.finetune(longer, tmp_path / "run")
 
@@ -445,7 +445,7 @@ def test_a_path_that_no_run_can_have_is_told_in_one_line(tmp_path):
 def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_share(
     tmp_path, monkeypatch
 ):
-    config = configuration.load(tiny.write_finetuning(tmp_path), ["train.batch_size=[8,7]"])
+    config = load_config(tiny.write_finetuning(tmp_path), ["train.batch_size=[8,7]"])
     devices = SimpleNamespace(num_replicas_in_sync=2)
     team = SimpleNamespace(alone=True, strategy=devices)
     monkeypatch.setattr("bert_tf.training.finetuning.assemble", lambda settings: team)
@@ -467,7 +467,7 @@ def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_shar
 def test_no_trial_is_trained_if_a_later_one_cannot_be(
     tmp_path, monkeypatch, write, setting, message
 ):
-    config = configuration.load(write(tmp_path), [f"train.{setting}"])
+    config = load_config(write(tmp_path), [f"train.{setting}"])
     monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
     with pytest.raises(UserError, match=message):
         training.finetune(config, tmp_path / "run")
@@ -478,13 +478,13 @@ def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tunheard\n")
     with pytest.raises(UserError, match="dev.tsv, line 11: label 'unheard'"):
-        training.finetune(configuration.load(path), tmp_path / "run")
+        training.finetune(load_config(path), tmp_path / "run")
 
 
 @pytest.mark.slow
 def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path = tiny.write_finetuning(tmp_path)
-    config = configuration.load(path, ["train.learning_rate=[1e-9,3e-3]", "train.epochs=5"])
+    config = load_config(path, ["train.learning_rate=[1e-9,3e-3]", "train.epochs=5"])
     run = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 20)
@@ -511,4 +511,4 @@ def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretra
     path = tiny.write_finetuning(tmp_path)
     settings = [f"init.checkpoint={pretrained}", "model.preset=bert-tiny-uncased"]
     with pytest.raises(UserError, match="has hidden_size 128, the checkpoint .* 16"):
-        training.finetune(configuration.load(path, settings), tmp_path / "run")
+        training.finetune(load_config(path, settings), tmp_path / "run")

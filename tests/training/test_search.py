@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bert_tf import Encoder, EncoderConfig, TextClassifier
-from bert_tf import config as configuration
 from bert_tf.checkpoints import native, reading
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.console import news
 from bert_tf.errors import UserError
 from bert_tf.training.nonfinite import Diverged
@@ -66,7 +66,7 @@ def finish(config, folder, model, accuracy):
 
 def start(tmp_path, *settings):
     path = tiny.write_finetuning(tmp_path)
-    return RunFolder.start(tmp_path / "run", configuration.load(path, settings))
+    return RunFolder.start(tmp_path / "run", load_config(path, settings))
 
 
 def table(path):

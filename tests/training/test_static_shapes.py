@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import config as configuration
 from bert_tf import training
+from bert_tf.config.reading import load_config
 from bert_tf.training import finetuning, pretraining, team
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks.tiny_texts import pairs, write_config, write_lines
@@ -36,7 +36,7 @@ def prepared(monkeypatch, tmp_path):
         monkeypatch.setattr(team, "make_strategy", lambda _: tf.distribute.get_strategy())
         for module in (finetuning, pretraining):
             monkeypatch.setattr(module, "train", train)
-        config = configuration.load(path, [*SETTINGS, *settings])
+        config = load_config(path, [*SETTINGS, *settings])
         start = training.pretrain if config.task == "pretraining" else training.finetune
         with pytest.raises(Prepared):
             start(config, tmp_path / "run")

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from bert_tf import Encoder, EncoderConfig, Tokenizer
-from bert_tf import config as configuration
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.training.vocabulary import settle
 from tests import tiny
@@ -32,7 +32,7 @@ def load(tmp_path):
     native.write(checkpoint, encoder, describe(encoder, Tokenizer(vocabulary, lower_case=False)))
 
     def load(*settings):
-        return configuration.load(
+        return load_config(
             tmp_path / "finetuning.yaml", [f"init.checkpoint={checkpoint}", *settings]
         )
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.config import PretrainingRun
+from bert_tf.config.run import PretrainingRun
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.pretraining_data import open_corpus, say_counts
 from bert_tf.data.corpora.shard_writing import (

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from bert_tf.config import PretrainingRun
+from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
 from bert_tf.data.corpora.shard_data import ShardData, check_objective, check_sizes

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import PretrainingRun
+from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.pretraining_data import open_shards
 from bert_tf.data.corpora.shard_writing import check_out

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import beam_shards
 from bert_tf.data.corpora.beam_shards import Sizes, lay_out
 from bert_tf.data.corpora.corpus import Corpus
@@ -68,7 +68,7 @@ def test_a_corpus_without_tokens_is_told():
 
 def test_without_beam_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
-    config = configuration.load(tiny.write_pretraining(tmp_path))
+    config = load_config(tiny.write_pretraining(tmp_path))
     with pytest.raises(UserError, match=r"requires the extra beam .*pip install .apache-beam"):
         beam_shards.build(config, TOKENIZER, tmp_path / "out")
 
@@ -91,7 +91,7 @@ class TestWithBeam:
         assert len(contents(tmp_path / "here")) > 20
 
     def test_a_configuration_becomes_token_shards(self, tmp_path):
-        config = configuration.load(tiny.write_pretraining(tmp_path))
+        config = load_config(tiny.write_pretraining(tmp_path))
         shards = beam_shards.build(config, TOKENIZER, tmp_path / "out")
         assert sum(shard.documents for part in shards.parts.values() for shard in part) == 12
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -100,6 +100,6 @@ class TestWithBeam:
         path = tiny.write_pretraining(tmp_path)
         (tmp_path / "corpus.txt").write_bytes(b"good\nb\xe4d\n")
         with pytest.raises(UserError, match="not UTF-8: .*corpus.txt, line 2, byte 1") as error:
-            beam_shards.build(configuration.load(path), TOKENIZER, tmp_path / "out")
+            beam_shards.build(load_config(path), TOKENIZER, tmp_path / "out")
         assert "\n" not in str(error.value) and "while running" not in str(error.value)
         assert not (tmp_path / "out").exists()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.data.corpora.shard_data import ShardData
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
@@ -213,7 +213,7 @@ def test_held_out_batches_are_the_same_every_time_and_for_every_seed(folder):
 
 def test_masking_options_reach_the_batches(tmp_path):
     path = tiny.write_pretraining(tmp_path)
-    pretraining_data.build(configuration.load(path), TOKENIZER, tmp_path / "out")
+    pretraining_data.build(load_config(path), TOKENIZER, tmp_path / "out")
     batch = take(ShardData(tmp_path / "out", 8, 32, masking_rate=0.4).dataset(), 1)[0]
     assert batch["masked_lm_ids"].shape == (8, 13)
     assert batch["masked_lm_weights"].sum(1).max() == 13
@@ -288,7 +288,7 @@ def test_settings_without_sense_are_reported(folder, options, message):
 
 
 def test_a_configuration_becomes_token_shards(tmp_path):
-    config = configuration.load(tiny.write_pretraining(tmp_path))
+    config = load_config(tiny.write_pretraining(tmp_path))
     shards = pretraining_data.build(config, TOKENIZER, tmp_path / "out")
     assert shards.vocabulary == tuple(tiny.VOCABULARY)
     assert shards.lower_case

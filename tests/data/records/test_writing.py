@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import config as configuration
+from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.pretraining_data import open_data
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import FORMAT
@@ -25,7 +25,7 @@ MAX_LENGTH, PREDICTIONS = 24, 4
 
 
 def load(folder, *settings):
-    return configuration.load(tiny.write_pretraining(folder), ["data.dupe_factor=3", *settings])
+    return load_config(tiny.write_pretraining(folder), ["data.dupe_factor=3", *settings])
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,9 @@
 
 from typing import Literal
 
-from bert_tf.config import FinetuningData, FinetuningRun
+from bert_tf.config.data import FinetuningData
 from bert_tf.config.kinds import Count
+from bert_tf.config.run import FinetuningRun
 
 
 class StarRatingData(FinetuningData):

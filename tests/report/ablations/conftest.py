@@ -2,9 +2,10 @@
 
 import pytest
 
-from bert_tf import TextClassifier, config
+from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
+from bert_tf.config.reading import load_config
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
@@ -25,7 +26,7 @@ class House:
     def config(self, text, settings=()):
         path = self.folder / "config.yaml"
         path.write_text(text + "tokenizer: {vocab: vocab.txt}\n")
-        return config.load(path, settings)
+        return load_config(path, settings)
 
     def encoder(self, layers=2, width=8, **changes):
         sizes = HEADS | {"num_hidden_layers": layers, "hidden_size": width} | changes

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf import training
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.classification.run import Classification
 from tests.tasks.tiny_tasks import examples_of, model_of
@@ -15,7 +15,7 @@ from tests.tasks.tiny_texts import pairs, write_config, write_lines, write_mnli
 
 
 def task_of(path, settings=(), labels=None) -> Classification:
-    return Classification(configuration.load(path, settings), labels)
+    return Classification(load_config(path, settings), labels)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def mnli(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mnli")
     write_mnli(folder / "MNLI")
     path = write_config(folder, "classification", "path: MNLI, format: mnli")
-    return folder, training.finetune(configuration.load(path), folder / "run")
+    return folder, training.finetune(load_config(path), folder / "run")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import cli
+from bert_tf.cli.parser import main
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
@@ -141,14 +141,14 @@ def test_a_run_is_trained_evaluated_and_exported(tmp_path, capsys):
     data = 'path: ., format: tsv, label_separator: ";", thresholds: {cat: 0.4}'
     path = write_config(tmp_path, "multi_label_classification", data)
     run = tmp_path / "run"
-    assert cli.main(["finetune", str(path), "--out", str(run)]) == 0
+    assert main(["finetune", str(path), "--out", str(run)]) == 0
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["threshold_cat"] == 0.4 and metrics["threshold_dog"] == 0.5
     predicted = (run / "predictions" / "test.tsv").read_text().splitlines()
     assert predicted[0] == "index\tprediction" and len(predicted) == len(TEXTS) + 1
     capsys.readouterr()
-    assert cli.main(["export", str(run), "--out", str(tmp_path / "saved")]) == 0
-    assert cli.main(["predict", str(tmp_path / "saved"), "the cat sat"]) == 0
+    assert main(["export", str(run), "--out", str(tmp_path / "saved")]) == 0
+    assert main(["predict", str(tmp_path / "saved"), "the cat sat"]) == 0
     found = json.loads(capsys.readouterr().out)
     expected = bert_tf.load(run).predict("the cat sat")
     assert found["labels"] == expected["labels"]

@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf import training
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multiple_choice.run import MultipleChoiceTask
 from bert_tf.text import Preprocessor, Tokenizer
@@ -17,7 +17,7 @@ from tests.tasks.tiny_texts import write_config, write_lines
 
 
 def task_of(path, settings=()) -> MultipleChoiceTask:
-    return MultipleChoiceTask(configuration.load(path, settings))
+    return MultipleChoiceTask(load_config(path, settings))
 
 
 def rows(count: int, choices: int, seed: int = 0) -> list[dict]:
@@ -36,7 +36,7 @@ def test_it_learns_among_three_choices(tmp_path):
         lines = map(json.dumps, rows(count, 3, seed=count))
         write_lines(tmp_path / f"{name}.jsonl", lines)
     path = write_config(tmp_path, "multiple_choice", "path: ., format: jsonl", epochs=6)
-    metrics = training.finetune(configuration.load(path), tmp_path / "run")
+    metrics = training.finetune(load_config(path), tmp_path / "run")
     assert list(metrics) == ["accuracy", "loss"]
     assert metrics["accuracy"] > 0.8
     header, *lines = (tmp_path / "run/predictions/dev.tsv").read_text().splitlines()

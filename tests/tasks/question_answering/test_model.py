@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf import training
-from bert_tf.config import RunConfig
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.tasks.question_answering.run import QuestionAnswering
 from bert_tf.tasks.question_answering.squad import read_squad
@@ -27,7 +27,7 @@ def unanswerable(request) -> bool:
 @pytest.fixture(scope="module")
 def run(unanswerable, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
-    config = configuration.load(tiny_questions.write_finetuning(folder, unanswerable))
+    config = load_config(tiny_questions.write_finetuning(folder, unanswerable))
     training.finetune(config, folder / "run")
     return folder / "run"
 
@@ -130,7 +130,7 @@ def test_the_official_scripts_score_the_written_files_as_we_do(run, unanswerable
 
 
 def config(folder: Path, *settings: str, unanswerable: bool = False) -> RunConfig:
-    return configuration.load(tiny_questions.write_finetuning(folder, unanswerable), settings)
+    return load_config(tiny_questions.write_finetuning(folder, unanswerable), settings)
 
 
 def test_a_threshold_that_is_configured_is_used(tmp_path):
@@ -213,4 +213,4 @@ def test_mistakes_are_named(tmp_path, monkeypatch, settings, message):
     tiny_questions.write_squad(tmp_path / "untold.json", untold)
     tiny_questions.write_squad(tmp_path / "none.json", tiny_questions.rows(3, 8, unanswerable=True))
     with pytest.raises(UserError, match=message):
-        training.finetune(configuration.load(path, settings), tmp_path / "run")
+        training.finetune(load_config(path, settings), tmp_path / "run")

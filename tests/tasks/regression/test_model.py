@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf import config as configuration
 from bert_tf import training
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.regression.run import Regression
 from tests.tasks.tiny_tasks import examples_of, model_of
@@ -14,7 +14,7 @@ STSB = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tse
 
 
 def task_of(path, settings=()) -> Regression:
-    return Regression(configuration.load(path, settings))
+    return Regression(load_config(path, settings))
 
 
 def write_stsb(folder):
@@ -33,7 +33,7 @@ def test_it_learns_and_writes_numbers(tmp_path):
     write_stsb(tmp_path)
     path = write_config(tmp_path, "regression", "path: ., format: stsb", epochs=10)
     run = tmp_path / "run"
-    metrics = training.finetune(configuration.load(path), run)
+    metrics = training.finetune(load_config(path), run)
     assert list(metrics) == ["spearman", "pearson", "loss"]
     assert metrics["pearson"] > 0.9
     written = (run / "predictions" / "dev.tsv").read_text().splitlines()

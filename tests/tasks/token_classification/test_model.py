@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf import TokenClassifier, training
-from bert_tf import config as configuration
 from bert_tf.checkpoints import reading
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks import loading
 from bert_tf.tasks.token_classification.conll import read_conll
@@ -21,14 +21,14 @@ from tests.tasks.tiny_tasks import examples_of, model_of
 
 
 def task_of(path, settings=()) -> TokenClassification:
-    return TokenClassification(configuration.load(path, settings))
+    return TokenClassification(load_config(path, settings))
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The folder of the data and of a run, and what the run returned."""
     folder = tmp_path_factory.mktemp("tagging")
-    config = configuration.load(tiny_tags.write_tagging(folder))
+    config = load_config(tiny_tags.write_tagging(folder))
     return folder, training.finetune(config, folder / "run")
 
 
@@ -50,7 +50,7 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
     folder, _ = trained
     settings = ["model.features=last", "model.lstm_units=8", f"init.checkpoint={folder / 'run'}"]
     run = folder / "feature_based"
-    metrics = training.finetune(configuration.load(folder / "tagging.yaml", settings), run)
+    metrics = training.finetune(load_config(folder / "tagging.yaml", settings), run)
     assert metrics["f1"] > 0.9
     checkpoint, before = reading.find(run), reading.find(folder / "run")
     model, started = (loading.build(each, each.folder) for each in (checkpoint, before))
@@ -106,7 +106,7 @@ def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
 def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "test.conll").write_text("the\ncat\n")
-    training.finetune(configuration.load(path, ["train.epochs=1"]), tmp_path / "run")
+    training.finetune(load_config(path, ["train.epochs=1"]), tmp_path / "run")
     written = (tmp_path / "run" / "predictions" / "test.conll").read_text().splitlines()
     assert [line.split(" ")[0] for line in written] == ["the", "cat"]
 
@@ -240,4 +240,4 @@ def test_mistakes_are_named(tmp_path, split, content, settings, message):
     (tmp_path / f"{split}.conll").write_text(content)
     settings = [*settings, "data.train=train.conll", "data.dev=dev.conll"]
     with pytest.raises(UserError, match=message):
-        training.finetune(configuration.load(path, settings), tmp_path / "run")
+        training.finetune(load_config(path, settings), tmp_path / "run")
