@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.cli.parser import main
+from bert_tf.cli import parser
 from bert_tf.tasks.texts.model import EncodedTexts
 
 
@@ -34,7 +34,7 @@ def main(devices: int, commands: list[list[str]]) -> None:
             cut(*map(Path, command[1:3]), int(command[3]))
             continue
         rows.clear(), written.clear()
-        code = main(command)
+        code = parser.main(command)
         if code:
             sys.exit(code)
         run = command[command.index("--out") + 1]
