@@ -48,12 +48,13 @@ def read_table(
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
             value that is neither a text nor a number; with file and line.
     """
-    if file_format == "tsv":
-        _warn_of_quoting(path)
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
-        lines = read_tsv(path) if file_format == "tsv" else read_csv(path)
+        lines: Iterable[tuple[int, list[str]]] = read_csv(path)
+        if file_format == "tsv":
+            lines = list(read_tsv(path))
+            _warn_of_quoting(path, lines)
         rows = _named(path, lines, (*columns, *optional), _MENDING[file_format])
     for number, row in rows:
         for column in columns:
@@ -112,11 +113,11 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _warn_of_quoting(path: Path) -> None:
+def _warn_of_quoting(path: Path, lines: Iterable[tuple[int, list[str]]]) -> None:
     """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
     between two, and has its own doubled.
     """
-    quoted = [line for line, fields in read_tsv(path) if any(map(_QUOTED.fullmatch, fields))]
+    quoted = [line for line, fields in lines if any(map(_QUOTED.fullmatch, fields))]
     if quoted:
         logger.warning(
             f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
@@ -126,7 +127,7 @@ def _warn_of_quoting(path: Path) -> None:
 
 
 def _named(
-    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
+    path: Path, lines: Iterable[tuple[int, list[str]]], columns: Sequence[str], mending: str
 ) -> Iterator[tuple[int, Row]]:
     """The rows after the header, which names their fields and `columns` but once."""
     header: list[str] = []
