@@ -167,7 +167,9 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
         model = task.model(encoder, tokenizer)
     examples, found = data.examples(model)
     _check_batches(task, examples, data.trials)
-    steps = setup.total_updates(settings, len(examples.lengths))
+    # Rows that fill no batch at the end of an epoch are left out.
+    steps_per_epoch = len(examples.lengths) // settings.batch_size
+    steps = setup.total_updates(settings, steps_per_epoch)
     with team.strategy.scope():
         setup.load_initial_weights(run, model, task.labels)
         depth.freeze(encoder, settings)
@@ -208,7 +210,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
             )
         ],
         Evaluations(
-            settings.eval_steps or len(examples.lengths) // settings.batch_size,
+            settings.eval_steps or steps_per_epoch,
             # Otherwise the run's own result, which follows, is that of the end.
             at_end=steps_compete,
             best_metric=task.best_metric,

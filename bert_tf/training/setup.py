@@ -96,11 +96,9 @@ def load_initial_weights(
         logger.info(f"{run.config.init.checkpoint}: {report}")
 
 
-def total_updates(settings: TrainConfig, rows: int) -> int:
-    """The updates of a whole fine-tuning on so many rows; those that fill no batch are left out."""
-    if settings.steps:
-        return settings.steps
-    return max(1, round((settings.epochs or 0) * (rows // settings.batch_size)))
+def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:
+    """The updates of a whole run, where `updates` of them make `epochs`; at least one."""
+    return settings.steps or max(1, round((settings.epochs or 0) * updates / epochs))
 
 
 def _check_preset(preset: str, checkpoint: Checkpoint) -> None:
