@@ -51,10 +51,10 @@ def read_table(
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
-        lines: Iterable[tuple[int, list[str]]] = read_csv(path)
+        text = _text_of(path)
         if file_format == "tsv":
-            lines = list(read_tsv(path))
-            _warn_of_quoting(path, lines)
+            _warn_of_quoting(path, text)
+        lines = _tsv_lines(text) if file_format == "tsv" else _csv_lines(path, text)
         rows = _named(path, lines, (*columns, *optional), _MENDING[file_format])
     for number, row in rows:
         for column in columns:
@@ -85,7 +85,14 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
     Lines end at line feeds alone: texts hold other characters that Unicode counts as line ends.
     """
-    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    return _tsv_lines(_text_of(path))
+
+
+def _text_of(path: Path) -> str:
+    return read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+
+
+def _tsv_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     columns = 0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.removesuffix("\r")
@@ -95,12 +102,11 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     """The fields of every row, with the number of the line it ends on; quoting as usual.
 
     Empty lines count as in `read_tsv`.
     """
-    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns = 0
@@ -113,11 +119,13 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _warn_of_quoting(path: Path, lines: Iterable[tuple[int, list[str]]]) -> None:
+def _warn_of_quoting(path: Path, text: str) -> None:
     """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
     between two, and has its own doubled.
     """
-    quoted = [line for line, fields in lines if any(map(_QUOTED.fullmatch, fields))]
+    if '"' not in text:
+        return
+    quoted = [line for line, fields in _tsv_lines(text) if any(map(_QUOTED.fullmatch, fields))]
     if quoted:
         logger.warning(
             f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
@@ -127,7 +135,7 @@ def _warn_of_quoting(path: Path, lines: Iterable[tuple[int, list[str]]]) -> None
 
 
 def _named(
-    path: Path, lines: Iterable[tuple[int, list[str]]], columns: Sequence[str], mending: str
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
 ) -> Iterator[tuple[int, Row]]:
     """The rows after the header, which names their fields and `columns` but once."""
     header: list[str] = []
