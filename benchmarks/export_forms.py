@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.speed.turns import Contestant, Job, serve, take_turns
-from benchmarks.speed.works import FIXED_WEIGHTS, PRECISIONS, SHARDS
+from benchmarks.speed.works import FIXED_WEIGHTS, PRECISIONS
 from bert_tf.cli.command import module_parser, run
 
 # Layers, width, and rows x tokens of a step.
@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _measure(arguments: argparse.Namespace) -> None:
+    from bert_tf.export.sharded import SHARDS
     from bert_tf.report.machine import processor
 
     threads = arguments.threads

@@ -88,7 +88,7 @@ def _compare(name: str, line: QualityTask, checkpoint: Path, updates: int) -> No
     rows, tokenizer = task.training_rows(), Tokenizer.from_checkpoint(checkpoint)
     ours = task.model(Encoder(reading.find(checkpoint).encoder), tokenizer)
     examples = ours.examples(rows)
-    total = setup.total_updates(run.train, len(examples.lengths))
+    total = setup.total_updates(run.train, len(examples.lengths) // run.train.batch_size)
     updates = min(updates, total)
     batches = training_batches(
         examples,

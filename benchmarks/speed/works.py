@@ -52,8 +52,6 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.3, 1.3), (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.3, 1.3), (1.3, 1.3)),
 }
-# Shards of a layer in an export: `bert_tf.export.sharded`.
-SHARDS = 2
 # What docs/serving.md advises a process to be started with that only answers: oneDNN then keeps
 # weights in the order of its kernels. A process that trains would go on with old ones.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
@@ -68,6 +66,8 @@ def ways(threads: int) -> list[dict]:
     Each has a name, `intra_op` and `inter_op`, the numbers of threads, and, if it needs any, an
     `environment` to be started with.
     """
+    from bert_tf.export.sharded import SHARDS
+
     default = {"intra_op": threads, "inter_op": threads}
     # A thread for the operations of each shard.
     set_so = {"intra_op": max(1, threads // SHARDS), "inter_op": SHARDS}

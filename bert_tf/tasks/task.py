@@ -3,10 +3,11 @@
 `bert_tf.training.finetuning` uses nothing else of a family.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.run import FinetuningRun
@@ -39,6 +40,15 @@ class Task(ABC):
         self.data: FinetuningData = config.data
         self.labels = tuple(labels or ())
         self.best_metric = self.best_metric_of(config)
+
+    def of_trial(self, config: FinetuningRun) -> Self:
+        """The same task in a trial, whose configuration is another one only under `train`.
+
+        It keeps what the training rows have decided, such as the labels.
+        """
+        task = copy.copy(self)
+        task.config = config
+        return task
 
     def check_format(self) -> None:
         """Raises UserError if `data.format` is none of `formats`."""

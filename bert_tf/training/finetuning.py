@@ -3,12 +3,12 @@
 import contextlib
 import functools
 import os
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.run import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
@@ -16,6 +16,7 @@ from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import registry
 from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import depth, setup
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
 from bert_tf.training.evaluations import Evaluations
@@ -52,83 +53,125 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
     for trial in config.trials():
         check_batches(team.strategy, trial.train)
     with team.losses_told(), RunFolder.shared(out, config, team) as run:
-        metrics = _search(run, team) if config.search else _finetune(run, team, config.trials())
-        team.told_by_chief(lambda: _predict_tests(run))
+        data = _Data(run)
+        _check_trials(run, data)
+        metrics = _search(run, data, team) if config.search else _finetune(run, data, team)
+        team.told_by_chief(lambda: _predict_tests(run, data))
         return metrics
 
 
-def _search(run: RunFolder[FinetuningRun], team: Team) -> dict[str, float]:
-    """The metrics of the best trial.
+class _Data:
+    """The data of a run, or of all trials of a search: read once, and encoded once.
 
-    Mistakes in any trial that show without the data are reported before the first trial starts.
+    Args:
+        run: the run, or the search.
+
+    Attributes:
+        tokenizer: of all trials.
+        trials: the configurations that are run on the data; a run is its own only trial.
+        task: of any trial.
     """
-    config, tokenizer = run.config, setup.make_tokenizer(run)
-    sizes, trials = setup.encoder_config(config, tokenizer), config.trials()
-    for trial in trials:
-        task = registry.family(config.task).task_class()(trial)
-        task.check_settings(tokenizer)
+
+    def __init__(self, run: RunFolder[FinetuningRun]):
+        self.tokenizer = setup.make_tokenizer(run)
+        self.trials = run.config.trials()
+        self.task = registry.family(run.config.task).task_class()(self.trials[0])
+        self._train: Any = None
+        self._files: dict[Path, Any] = {}
+        self._examples: dict[str, tuple[TrainingRows, str]] = {}
+
+    def task_of(self, trial: FinetuningRun) -> Task:
+        """The task of a trial; it knows what the training rows decide, such as the labels."""
+        if self._train is None:
+            self._train = self.task.training_rows()
+        return self.task.of_trial(trial)
+
+    def read(self, task: Task, split: str) -> dict[str, Any]:
+        """The rows of each file of "dev" or "test", by what the names of its metrics end in."""
+        files = task.test_files() if split == "test" else task.files(split)
+        for path in files.values():
+            if path not in self._files:
+                self._files[path] = task.read(path)
+        return {ending: self._files[path] for ending, path in files.items()}
+
+    def examples(self, model: TaskModel) -> tuple[TrainingRows, str]:
+        """The training rows encoded for `model`, and their fingerprint.
+
+        All trials have the same rows, labels and tokenizer, so models with the same settings have
+        the same examples.
+        """
+        settings = str(model.settings)
+        if settings not in self._examples:
+            examples = model.examples(self._train)
+            self._examples[settings] = examples, fingerprint(examples)
+        return self._examples[settings]
+
+    @functools.cached_property
+    def dev_fingerprint(self) -> str:
+        """What identifies the dev data."""
+        return of_files(self.task.sources("dev"))
+
+
+def _check_trials(run: RunFolder[FinetuningRun], data: _Data) -> None:
+    """Raises a UserError for a mistake in any trial that shows without the data."""
+    sizes = setup.encoder_config(run, data.tokenizer)
+    for trial in data.trials:
+        data.task.of_trial(trial).check_settings(data.tokenizer)
         setup.check_lengths(trial.train, sizes)
         depth.check(sizes.num_hidden_layers, trial.train)
-    # All trials have the same data and metric.
-    check_sources(run, _sources(task))
-    run_trial = functools.partial(_run_trial, team=team, trials=trials)
-    return search(run, run_trial, task.best_metric)
 
 
-def _sources(task: Task) -> dict[str, str]:
+def _search(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[str, float]:
+    """The metrics of the best trial; the test files are for this one only."""
+
+    def run_trial(trial: RunFolder[FinetuningRun]) -> dict[str, float]:
+        with RunFolder.in_use(trial.path):
+            return _finetune(trial, data, team)
+
+    check_sources(run, _sources(run, data))
+    return search(run, run_trial, data.task.best_metric)
+
+
+def _sources(run: RunFolder[FinetuningRun], data: _Data) -> dict[str, str]:
     """What all trials of a search must have in common, with fingerprints."""
-    vocabulary, start = task.config.tokenizer.vocab, task.config.init.checkpoint
+    vocabulary = run.config.tokenizer.vocab
     return {
-        "init.checkpoint": of_files(_files_of(start)) if start else "",
+        "init.checkpoint": of_files(_files_of(run.initial)) if run.initial else "",
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
-        "training data": of_files(task.sources("train")),
-        "dev data": of_files(task.sources("dev")),
+        "training data": of_files(data.task.sources("train")),
+        "dev data": data.dev_fingerprint,
     }
 
 
-def _files_of(checkpoint: str) -> list[Path]:
-    """The files that the weights at `checkpoint` are read from, and the files next to them."""
-    folder = reading.find(checkpoint).folder
+def _files_of(checkpoint: Checkpoint) -> list[Path]:
+    """The files that the weights of a checkpoint are read from, and the files next to them."""
+    folder = checkpoint.folder
     paths = (*folder.glob("*"), *folder.glob("variables/*"))
     return sorted(path for path in paths if path.is_file())
 
 
-def _run_trial(
-    config: FinetuningRun, folder: Path, team: Team, trials: Sequence[FinetuningRun]
-) -> dict[str, float]:
-    """One run of a search: the test files are for the best one only."""
-    with RunFolder.shared(folder, config, team) as run:
-        return _finetune(run, team, trials)
-
-
-def _finetune(
-    run: RunFolder[FinetuningRun], team: Team, trials: Sequence[FinetuningRun]
-) -> dict[str, float]:
-    """Trains a run to its end.
-
-    Args:
-        run: the run.
-        team: the processes that share the work.
-        trials: what is run on the same data, this run included.
-    """
-    config, settings = run.config, run.config.train
+def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[str, float]:
+    """Trains a run, which may be a trial of a search, to its end."""
+    settings, tokenizer = run.config.train, data.tokenizer
     setup.seed_everything(settings)
-    tokenizer = setup.make_tokenizer(run)
-    task = registry.family(config.task).task_class()(config)
-    task.check_settings(tokenizer)
-    rows = task.training_rows()
-    dev = {ending: task.read(path) for ending, path in task.files("dev").items()}
-    # They are for when all is done; what is wrong with them is reported before.
-    for path in task.test_files().values():
-        task.read(path)
+    task = data.task_of(run.config)
+    dev = data.read(task, "dev")
+
+    def read_tests() -> None:
+        # What is wrong with them is reported before training; they are used when all is done.
+        data.read(task, "test")
+
+    team.told_by_chief(read_tests)
     with team.strategy.scope():
-        encoder = setup.make_encoder(config, tokenizer)
+        encoder = setup.make_encoder(run, tokenizer)
         model = task.model(encoder, tokenizer)
-    examples = model.examples(rows)
-    _check_batches(task, examples, trials)
-    steps = setup.total_updates(settings, len(examples.lengths))
+    examples, found = data.examples(model)
+    _check_batches(task, examples, data.trials)
+    # Rows that fill no batch at the end of an epoch are left out.
+    steps_per_epoch = len(examples.lengths) // settings.batch_size
+    steps = setup.total_updates(settings, steps_per_epoch)
     with team.strategy.scope():
-        setup.load_initial_weights(config, model, task.labels)
+        setup.load_initial_weights(run, model, task.labels)
         depth.freeze(encoder, settings)
         task.compile(
             model,
@@ -147,7 +190,7 @@ def _finetune(
             settings.checkpoints_kept,
             settings.checkpoint_steps,
             team.chief,
-            {TRAINING_DATA: fingerprint(examples), DEV_DATA: of_files(task.sources("dev"))},
+            {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint},
         ),
         [
             Phase(
@@ -167,7 +210,7 @@ def _finetune(
             )
         ],
         Evaluations(
-            settings.eval_steps or len(examples.lengths) // settings.batch_size,
+            settings.eval_steps or steps_per_epoch,
             # Otherwise the run's own result, which follows, is that of the end.
             at_end=steps_compete,
             best_metric=task.best_metric,
@@ -189,7 +232,7 @@ def _finetune(
     return team.told_by_chief(finish)
 
 
-def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[FinetuningRun]) -> None:
+def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:
     """Raises a UserError where a batch, also of a trial that comes later, is larger than the data.
 
     Trials with another `train.max_length` may have other examples, and are left to themselves.
@@ -204,12 +247,11 @@ def _check_batches(task: Task, examples: TrainingRows, trials: Sequence[Finetuni
         )
 
 
-def _predict_tests(run: RunFolder[FinetuningRun]) -> None:
+def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
     """Writes predictions for the test files, where there are any."""
-    if not registry.family(run.config.task).task_class()(run.config).test_files():
+    if not data.task.test_files():
         return
     task, model = trained(run)
-    for ending, path in task.test_files().items():
-        rows = task.read(path)
+    for ending, rows in data.read(task, "test").items():
         found = model.infer(rows)
         task.write_predictions(model, found, rows, run.predictions, f"test{ending}")

@@ -63,13 +63,13 @@ def _pretrain(run: RunFolder[PretrainingRun], team: Team) -> Metrics:
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
     with team.strategy.scope():
-        encoder = setup.make_encoder(config, tokenizer)
+        encoder = setup.make_encoder(run, tokenizer)
         model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
     parts = _open_parts(run, tokenizer, encoder.config.attention, team)
     epochs_a_step = sum(part.share / part.data.steps_per_epoch for part in parts)
-    steps = settings.steps or max(1, round((settings.epochs or 0) / epochs_a_step))
+    steps = setup.total_updates(settings, 1, epochs_a_step)
     with team.strategy.scope():
-        setup.load_initial_weights(config, model)
+        setup.load_initial_weights(run, model)
         model.compile(
             optimizer=make_optimizer(settings, steps),
             accumulation_steps=settings.accumulation_steps,

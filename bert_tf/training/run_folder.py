@@ -1,6 +1,7 @@
 """The folder of a run: its configuration, vocabulary, checkpoints, logs, metrics, predictions."""
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -8,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
+from bert_tf.checkpoints.vocabularies import VOCABULARY_FILE
 from bert_tf.config.changes import difference, has_moved, tell_difference
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
@@ -22,10 +25,9 @@ from bert_tf.io.refusals import explained
 from bert_tf.tasks import loading
 from bert_tf.training.evaluations import in_words
 from bert_tf.training.team import Team
-from bert_tf.training.vocabulary import Kind, settle, with_casing_of
+from bert_tf.training.vocabulary import Find, Kind, find_initial, settle, with_casing_of
 
 CONFIG_FILE = RUN_FILE
-VOCABULARY_FILE = "vocab.txt"
 # Of a search: a line for each trial, and one for each setting.
 SEARCH_FILE = "search.tsv"
 SUMMARY_FILE = "summary.tsv"
@@ -48,9 +50,10 @@ class RunFolder(Generic[Config]):
         config: what the run does.
     """
 
-    def __init__(self, path: Path, config: Config):
+    def __init__(self, path: Path, config: Config, find: Find = find_initial):
         self.path = path
         self.config = config
+        self._find = find
         self.vocabulary = path / VOCABULARY_FILE
         self.checkpoints = path / CHECKPOINTS
         self.tokens = path / "tokens"
@@ -60,20 +63,36 @@ class RunFolder(Generic[Config]):
         self.predictions = path / "predictions"
         self.trials = path / "trials"
 
+    @functools.cached_property
+    def initial(self) -> Checkpoint | None:
+        """The checkpoint that the weights start from, opened once; None where all are new.
+
+        Raises:
+            UserError: as `reading.find`.
+        """
+        return self._find(self.config)
+
     @staticmethod
-    def start(path: str | os.PathLike, config: Kind) -> "RunFolder[Kind]":
+    def start(
+        path: str | os.PathLike, config: Kind, find: Find = find_initial
+    ) -> "RunFolder[Kind]":
         """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
 
         A run that has saved something goes on with its own copy of the vocabulary, a search also
         with other values of what it searches. One that has not is begun anew where the
         configuration or the vocabulary has changed.
 
+        Args:
+            path: the folder.
+            config: what the run does.
+            find: opens its initial checkpoint; the trials of a search share the search's.
+
         Raises:
             UserError: the folder cannot be written, or holds a run of another configuration.
         """
         path = Path(path)
         make_folder(path)
-        run = RunFolder(path, config)
+        run = RunFolder(path, config, find)
         for folder in (run.path, run.checkpoints, run.predictions):
             clear_unfinished(folder)
         before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
@@ -81,7 +100,7 @@ class RunFolder(Generic[Config]):
             # What its vocabulary was copied from may be gone.
             config = with_casing_of(before, config)
         else:
-            config, vocabulary = settle(config)
+            config, vocabulary = settle(config, lambda _: run.initial)
         run.config = config
         if before is not None:
             changed = difference(before, config)
@@ -149,11 +168,13 @@ class RunFolder(Generic[Config]):
                 f"{path} is not the chief's; all workers need the same folder, on a file system "
                 "that they share"
             ) from None
-        settled, _ = settle(config)
+        run = RunFolder(Path(path), config)
+        settled, _ = settle(config, lambda _: run.initial)
         changed = difference(theirs, settled)
         if changed or not isinstance(theirs, type(config)):
             raise UserError(f"the chief has another {', '.join(changed)} than this worker")
-        return RunFolder(Path(path), theirs)
+        run.config = theirs
+        return run
 
     @staticmethod
     @contextlib.contextmanager

@@ -31,7 +31,7 @@ from bert_tf.training.run_folder import (
 )
 from bert_tf.training.tensorboard import write_trial
 
-Finetune = Callable[[FinetuningRun, Path], dict[str, float]]
+Finetune = Callable[[RunFolder[FinetuningRun]], dict[str, float]]
 
 # What the trials have in common, as `check_sources` has found it.
 _SOURCES_FILE = "sources.json"
@@ -96,7 +96,7 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
 
     Args:
         run: a run whose configuration has a search.
-        finetune: runs one trial in a folder and gives its dev metrics.
+        finetune: runs one trial and gives its dev metrics.
         best_metric: the metric of which the highest is best; among equals the lowest loss.
 
     Returns:
@@ -111,7 +111,8 @@ def search(run: RunFolder[FinetuningRun], finetune: Finetune, best_metric: str) 
         settings = {key: getattr(config.train, key) for key in run.config.search}
         name = ",".join(f"{key}={value}" for key, value in settings.items())
         logger.info(f"trial {number} of {len(configs)}: {name}")
-        metrics = _run_once(config, run.trials / name, finetune)
+        trial = RunFolder.start(run.trials / name, config, lambda _: run.initial)
+        metrics = _run_once(trial, finetune)
         trials.append(Trial(name, config, settings, metrics))
         if metrics and not (run.logs / "trials" / name).exists():
             write_trial(run.logs / "trials" / name, name, settings, metrics)
@@ -169,22 +170,21 @@ def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     return next((row for row in rows if kept.items() <= row.items()), None)
 
 
-def _run_once(config: FinetuningRun, folder: Path, finetune: Finetune) -> dict[str, float]:
+def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, float]:
     """The metrics of a trial, from its folder if it has ended; none of one that diverged."""
-    run = RunFolder.start(folder, config)
     metrics, found = run.read_metrics(), _divergence(run)
     if metrics is None and found is None:
         try:
-            metrics = finetune(config, folder)
+            metrics = finetune(run)
         except Diverged as error:
             found = error.found
             _note_divergence(run, found)
     if metrics is None:
-        logger.warning(f"trial {folder.name} is left out: {found}")
+        logger.warning(f"trial {run.path.name} is left out: {found}")
         return {}
     checkpoints = of_run.step_folders(run.checkpoints)
     # Whoever needs room may have removed them all: only those of the best trial are needed.
-    kept = of_run.kept(folder) if checkpoints else None
+    kept = of_run.kept(run.path) if checkpoints else None
     for checkpoint in checkpoints:
         if checkpoint != kept:
             remove_folder(checkpoint)

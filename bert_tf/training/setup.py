@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.config.kinds import POLICIES
 from bert_tf.config.run import RunConfig
@@ -40,39 +40,39 @@ def fixed_length(settings: TrainConfig) -> int | None:
     return settings.max_length if settings.strategy == "tpu" else None
 
 
-def make_encoder(config: RunConfig, tokenizer: Tokenizer) -> Encoder:
+def make_encoder(run: RunFolder[RunConfig], tokenizer: Tokenizer) -> Encoder:
     """An encoder with new weights.
 
     Raises:
         UserError: as `encoder_config` and `check_lengths`.
     """
-    sizes = encoder_config(config, tokenizer)
-    check_lengths(config.train, sizes)
-    layout = "unpadded" if fixed_length(config.train) is None else "padded"
-    return encoder_for(sizes, layout, dtype=POLICIES[config.train.precision])
+    sizes, settings = encoder_config(run, tokenizer), run.config.train
+    check_lengths(settings, sizes)
+    layout = "unpadded" if fixed_length(settings) is None else "padded"
+    return encoder_for(sizes, layout, dtype=POLICIES[settings.precision])
 
 
-def encoder_config(config: RunConfig, tokenizer: Tokenizer) -> EncoderConfig:
+def encoder_config(run: RunFolder[RunConfig], tokenizer: Tokenizer) -> EncoderConfig:
     """The sizes of a run's encoder: the configuration's, or its checkpoint's.
 
     Raises:
         UserError: sizes do not go together, or vocabulary and checkpoint do not.
     """
+    initial, model = run.initial, run.config.model
     sizes: dict[str, Any] = {}
-    if config.init.checkpoint:
-        checkpoint = reading.find(config.init.checkpoint)
-        _check_vocabulary(checkpoint, tokenizer)
-        sizes = checkpoint.encoder.to_dict()
-        if config.model.preset:
-            _check_preset(config.model.preset, checkpoint)
-    elif config.model.preset:
-        sizes = EncoderConfig.preset(config.model.preset).to_dict()
-    elif config.model.hidden_size is not None:
-        sizes = {"intermediate_size": 4 * config.model.hidden_size}
-    if not config.init.checkpoint:
+    if initial is not None:
+        _check_vocabulary(initial, tokenizer)
+        sizes = initial.encoder.to_dict()
+        if model.preset:
+            _check_preset(model.preset, initial)
+    elif model.preset:
+        sizes = EncoderConfig.preset(model.preset).to_dict()
+    elif model.hidden_size is not None:
+        sizes = {"intermediate_size": 4 * model.hidden_size}
+    if initial is None:
         sizes["vocab_size"] = tokenizer.vocab_size
     try:
-        return EncoderConfig(**sizes | config.model.changes())
+        return EncoderConfig(**sizes | model.changes())
     except UserError as error:
         raise UserError(f"the sizes under `model` are wrong: {error}") from None
 
@@ -84,27 +84,27 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
         sizes.check_length("train.long_length", settings.long_length)
 
 
-def load_initial_weights(config: RunConfig, model: keras.Model, labels: Sequence[str] = ()) -> None:
+def load_initial_weights(
+    run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
+) -> None:
     """Fills `model` from `init.checkpoint`, if there is one, and says what was loaded.
 
     Args:
-        config: the run's.
+        run: the run.
         model: with new weights.
         labels: names of its classes, in the order of the logits.
     """
-    if config.init.checkpoint:
-        report = reading.find(config.init.checkpoint).fill(model, labels)
-        logger.info(f"{config.init.checkpoint}: {report}")
+    if run.initial is not None:
+        report = run.initial.fill(model, labels)
+        logger.info(f"{run.config.init.checkpoint}: {report}")
 
 
-def total_updates(settings: TrainConfig, rows: int) -> int:
-    """The updates of a whole fine-tuning on so many rows; those that fill no batch are left out."""
-    if settings.steps:
-        return settings.steps
-    return max(1, round((settings.epochs or 0) * (rows // settings.batch_size)))
+def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:
+    """The updates of a whole run, where `updates` of them make `epochs`; at least one."""
+    return settings.steps or max(1, round((settings.epochs or 0) * updates / epochs))
 
 
-def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:
+def _check_preset(preset: str, checkpoint: Checkpoint) -> None:
     """Refuses a preset of other sizes; the rest (form of GELU, attention) is the checkpoint's."""
     named, found = EncoderConfig.preset(preset), checkpoint.encoder
     for size in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
@@ -115,7 +115,7 @@ def _check_preset(preset: str, checkpoint: reading.Checkpoint) -> None:
             )
 
 
-def _check_vocabulary(checkpoint: reading.Checkpoint, tokenizer: Tokenizer) -> None:
+def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     known = checkpoint.description
     theirs = checkpoint.read_vocabulary()
     hashed, own = vocabulary_hash(theirs) if theirs else known.vocabulary, tokenizer.vocabulary

@@ -1,8 +1,10 @@
 """The vocabulary and the casing of a run, where its configuration leaves them to its checkpoint."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from bert_tf.checkpoints import reading
+from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
@@ -10,6 +12,8 @@ from bert_tf.io.files import read_text
 from bert_tf.io.vocabulary import file_text
 
 Kind = TypeVar("Kind", bound=RunConfig)
+# Opens the initial checkpoint of a run, if it has one.
+Find = Callable[[RunConfig], Checkpoint | None]
 
 
 def with_casing_of(before: RunConfig, config: Kind) -> Kind:
@@ -21,10 +25,23 @@ def with_casing_of(before: RunConfig, config: Kind) -> Kind:
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
-def settle(config: Kind) -> tuple[Kind, str]:
+def find_initial(config: RunConfig) -> Checkpoint | None:
+    """The checkpoint `init.checkpoint`, opened; None where all weights are new.
+
+    Raises:
+        UserError: as `reading.find`.
+    """
+    return reading.find(config.init.checkpoint) if config.init.checkpoint else None
+
+
+def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
     """The configuration with its casing decided, and the text of its vocabulary file.
 
     If neither the configuration nor the checkpoint gives the casing, the vocabulary decides it.
+
+    Args:
+        config: the run's.
+        find: opens the initial checkpoint; it is called only where something is taken from there.
 
     Raises:
         UserError: there is no vocabulary where the configuration says, or no checkpoint.
@@ -33,8 +50,8 @@ def settle(config: Kind) -> tuple[Kind, str]:
     lower_case = choice.lower_case
     if choice.vocab is not None:
         vocabulary = read_text(choice.vocab, "vocabulary")
-    if config.init.checkpoint is not None and (choice.vocab is None or lower_case is None):
-        checkpoint = reading.find(config.init.checkpoint)
+    checkpoint = find(config) if choice.vocab is None or lower_case is None else None
+    if checkpoint is not None:
         if lower_case is None:
             lower_case = checkpoint.description.lower_case
         if choice.vocab is None:

@@ -126,7 +126,7 @@ def finished(folder, path):
     tokenizer = setup.make_tokenizer(run)
     task = registry.family(loaded.task).task_class()(loaded)
     task.training_rows()
-    model = task.model(setup.make_encoder(loaded, tokenizer), tokenizer)
+    model = task.model(setup.make_encoder(run, tokenizer), tokenizer)
     conversion.save(model, step_folder(run.checkpoints, 1))
     (file,) = task.files("dev").values()
     dev = task.read(file)

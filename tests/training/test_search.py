@@ -40,18 +40,17 @@ class Trials:
     accuracy: dict
     ran: list = dataclasses.field(default_factory=list)
 
-    def __call__(self, config, folder):
-        key = (config.train.learning_rate, config.train.seed)
+    def __call__(self, run):
+        key = (run.config.train.learning_rate, run.config.train.seed)
         accuracy = self.accuracy[key]
         if isinstance(accuracy, BaseException):
             raise accuracy
         self.ran.append(key)
-        return finish(config, folder, self.encoder, accuracy)
+        return finish(run, self.encoder, accuracy)
 
 
-def finish(config, folder, model, accuracy):
+def finish(run, model, accuracy):
     """Writes what a trial of that accuracy leaves behind."""
-    run = RunFolder.start(folder, config)
     for step in (1, 2):
         checkpoint = run.checkpoints / f"step-{step:08d}"
         checkpoint.mkdir(parents=True)
@@ -99,9 +98,9 @@ def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
     model = TextClassifier(Encoder(tiny.encoder_config(16)), None, range(2))
     accuracy = {(8, "float32"): 0.1, (8, "bfloat16"): 0.2, (16, "float32"): 0.3}
 
-    def finetune(config, folder):
-        key = (config.train.max_length, config.train.precision)
-        return finish(config, folder, model, accuracy.get(key, 0.4))
+    def finetune(run):
+        key = (run.config.train.max_length, run.config.train.precision)
+        return finish(run, model, accuracy.get(key, 0.4))
 
     search(run, finetune, "accuracy")
     assert run.trained_with == run.config.trials()[3]
@@ -204,8 +203,8 @@ def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
 
 def test_a_trial_that_was_killed_once_it_was_finished_is_cleared_later(tmp_path, encoder):
     class Killed(Trials):
-        def __call__(self, config, folder):
-            super().__call__(config, folder)
+        def __call__(self, run):
+            super().__call__(run)
             raise KeyboardInterrupt
 
     run = start(tmp_path, "train.learning_rate=0.1", "train.seed=[1,2]")
@@ -301,9 +300,9 @@ def test_checkpoints_of_trials_that_are_not_the_best_may_be_removed(tmp_path, en
 
 def test_a_metric_that_some_trials_lack_is_left_empty(tmp_path, encoder):
     class SomeMore(Trials):
-        def __call__(self, config, folder):
-            metrics = super().__call__(config, folder)
-            return metrics | ({"f1_person": 0.5} if config.train.seed == 2 else {})
+        def __call__(self, run):
+            metrics = super().__call__(run)
+            return metrics | ({"f1_person": 0.5} if run.config.train.seed == 2 else {})
 
     run = start(tmp_path, "train.learning_rate=0.2", "train.seed=[1,2]")
     search(run, SomeMore(encoder, ACCURACY), "accuracy")

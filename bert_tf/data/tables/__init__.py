@@ -52,12 +52,13 @@ def read_table(
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
             value that is neither a text nor a number; with file and line.
     """
-    if file_format == "tsv":
-        _warn_of_quoting(path)
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
-        lines = read_tsv(path) if file_format == "tsv" else read_csv(path)
+        text = _text_of(path)
+        if file_format == "tsv":
+            _warn_of_quoting(path, text)
+        lines = _tsv_lines(text) if file_format == "tsv" else _csv_lines(path, text)
         rows = _named(path, lines, (*columns, *optional), _MENDING[file_format])
     for number, row in rows:
         for column in columns:
@@ -98,7 +99,14 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
     >>> list(read_tsv(Path("train.tsv")))
     [(1, ['text', 'label']), (2, ['she said "no"', 'bad'])]
     """
-    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    return _tsv_lines(_text_of(path))
+
+
+def _text_of(path: Path) -> str:
+    return read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+
+
+def _tsv_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     columns = 0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.removesuffix("\r")
@@ -108,16 +116,14 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     r"""The fields of every row, with the number of the line on which it ends; quoting as usual.
 
     Empty lines count as in `read_tsv`.
 
-    >>> _ = Path("train.csv").write_text('text,label\n"two\nlines",bad\n')
-    >>> list(read_csv(Path("train.csv")))
+    >>> list(_csv_lines(Path("train.csv"), 'text,label\n"two\nlines",bad\n'))
     [(1, ['text', 'label']), (3, ['two\nlines', 'bad'])]
     """
-    text = read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns = 0
@@ -130,11 +136,13 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _warn_of_quoting(path: Path) -> None:
+def _warn_of_quoting(path: Path, text: str) -> None:
     """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
     between two, and has its own doubled.
     """
-    quoted = [line for line, fields in read_tsv(path) if any(map(_QUOTED.fullmatch, fields))]
+    if '"' not in text:
+        return
+    quoted = [line for line, fields in _tsv_lines(text) if any(map(_QUOTED.fullmatch, fields))]
     if quoted:
         logger.warning(
             f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
