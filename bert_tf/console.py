@@ -47,10 +47,10 @@ def be_silent() -> None:
 
 
 @contextlib.contextmanager
-def news(wanted: bool) -> Iterator[None]:
+def news(shown: bool) -> Iterator[None]:
     """Prints news and progress inside the block, or only warnings and results."""
     before = logger.level
-    logger.setLevel(logging.INFO if wanted else logging.WARNING)
+    logger.setLevel(logging.INFO if shown else logging.WARNING)
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
 
 
 def test_without_news_there_are_still_warnings_and_results(capsys, clock):
-    with news(wanted=False):
+    with news(shown=False):
         tell_all()
         bar = Progress("reading", 100)
         clock[0] += 20

@@ -31,8 +31,8 @@ def test_nothing_in_python_is_declared_to_be_markup():
 
 @pytest.mark.parametrize("name", ["viewer.js", "page.css"])
 def test_what_pages_include_has_no_signs_of_templates(name):
-    path = ROOT / "bert_tf" / "inspecting" / name
-    assert TEMPLATES.get_template(f"bert_tf/inspecting/{name}").render() == path.read_text()
+    path = ROOT / "bert_tf" / "interpret" / name
+    assert TEMPLATES.get_template(f"bert_tf/interpret/{name}").render() == path.read_text()
 
 
 def test_a_missing_value_is_an_error():

@@ -302,13 +302,13 @@ def updates(
     Yields:
         The loss of a batch after its update.
     """
-    spared = ("bias", "LayerNorm.weight")
+    no_decay = ("bias", "LayerNorm.weight")
     groups = [
         {
-            "params": [p for n, p in model.named_parameters() if n.endswith(spared) == is_spared],
-            "weight_decay": 0.0 if is_spared else 0.01,
+            "params": [p for n, p in model.named_parameters() if n.endswith(no_decay) != decays],
+            "weight_decay": 0.01 if decays else 0.0,
         }
-        for is_spared in (False, True)
+        for decays in (True, False)
     ]
     optimizer = torch.optim.AdamW(groups, lr=learning_rate)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(0.1 * steps), steps)

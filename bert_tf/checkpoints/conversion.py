@@ -126,16 +126,16 @@ def _supplement(
 ) -> None:
     """Adds what the format could not say to its configuration, and says what that means."""
     said = reading.find(folder).description
-    unsaid = description.unsaid(said)
-    if unsaid:
+    differing = description.differing(said)
+    if differing:
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
-        plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: unsaid})
+        plain_json.write_object(path, fields | {plain_json.EXTRA_KEY: differing})
     for name in _ARITHMETIC:
-        if name in unsaid.get("encoder", {}):
+        if name in differing.get("encoder", {}):
             logger.warning(
                 f"{form.READER} will compute with {name} {getattr(said.encoder, name)}, "
-                f"where the model has {unsaid['encoder'][name]}; only bert_tf reads that back"
+                f"where the model has {differing['encoder'][name]}; only bert_tf reads that back"
             )
     if said.encoder.attention == "left_to_right" and _pools(description):
         logger.warning(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-HOMELESS = "bert_tf/"
+UNMAPPED = "bert_tf/"
 
 
 class Layout(NamedTuple):
@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
 SAME = Layout(lambda array: array, lambda array, heads: array)
 # A kernel as [output, input], where ours is [input, output].
-TURNED = Layout(np.transpose, lambda array, heads: np.transpose(array))
+TRANSPOSED = Layout(np.transpose, lambda array, heads: np.transpose(array))
 # [..., heads, head_size] for our [..., hidden], and [heads, head_size, n] for our [hidden, n].
 HEADS_LAST = Layout(
     lambda array: array.reshape(*array.shape[:-2], -1),
@@ -104,7 +104,7 @@ class Table:
 
     encoder: tuple[Row, ...]
     heads: Mapping[str, tuple[Row, ...]]
-    homeless: str = HOMELESS
+    homeless: str = UNMAPPED
 
     def rows(self, model: str, layers: int) -> dict[str, Row]:
         """The rows of a model of class `model` with so many layers, by our names."""

@@ -62,7 +62,7 @@ class Description:
         encoder = encoder_config(fields["encoder"], path)
         return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
-    def unsaid(self, said: "Description") -> dict[str, Any]:
+    def differing(self, said: "Description") -> dict[str, Any]:
         """The fields that differ in `said`, the description read back from another format.
 
         The result is {} if nothing differs.
@@ -82,19 +82,19 @@ class Description:
         }
         return fields | ({"encoder": encoder} if encoder else {})
 
-    def supplemented(self, unsaid: Any, path: Path) -> "Description":
-        """This one with the fields that `unsaid` made put back.
+    def supplemented(self, differing: Any, path: Path) -> "Description":
+        """This one with the fields that `differing` made put back.
 
         Raises:
-            UserError: `unsaid`, which stood in the file `path`, is not what `unsaid` makes.
+            UserError: `differing`, which stood in the file `path`, is not what `differing` makes.
         """
-        if not isinstance(unsaid, dict) or not isinstance(unsaid.get("encoder", {}), dict):
+        if not isinstance(differing, dict) or not isinstance(differing.get("encoder", {}), dict):
             raise UserError(
                 f"{path}: the key bert_tf is damaged; remove it, or copy the file again"
             )
         fields = self.to_dict()
-        encoder = fields["encoder"] | unsaid.get("encoder", {})
-        return Description.from_dict(fields | unsaid | {"encoder": encoder}, path)
+        encoder = fields["encoder"] | differing.get("encoder", {})
+        return Description.from_dict(fields | differing | {"encoder": encoder}, path)
 
 
 def describe(model: keras.Model, tokenizer: Any = None) -> Description:

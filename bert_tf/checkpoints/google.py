@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TURNED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, layer_norm, linear
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
@@ -30,7 +30,7 @@ _TRANSFORM = "cls/predictions/transform/"
 
 def _head(ours: str, theirs: str) -> tuple[Row, ...]:
     return (
-        Row(f"{ours}/kernel", (f"{theirs}output_weights",), TURNED),
+        Row(f"{ours}/kernel", (f"{theirs}output_weights",), TRANSPOSED),
         Row(f"{ours}/bias", (f"{theirs}output_bias",)),
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weight_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import HOMELESS, TURNED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, layer_norm, linear
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
@@ -29,7 +29,7 @@ _LAYER = "encoder.layer.{n}."
 
 
 def _linear(ours: str, *theirs: str) -> list[Row]:
-    return linear(ours, *theirs, kernel=TURNED, weight="weight")
+    return linear(ours, *theirs, kernel=TRANSPOSED, weight="weight")
 
 
 def _layer_norm(ours: str, theirs: str) -> list[Row]:
@@ -177,7 +177,7 @@ def write_weights(
     named = TABLE.write(
         weights, description.model, config.num_hidden_layers, config.num_attention_heads
     )
-    own = {n.removeprefix(HOMELESS): named.pop(n) for n in list(named) if n.startswith(HOMELESS)}
+    own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
     if architecture in _WITHOUT_POOLER:
         for part in ("kernel", "bias"):
             row = TABLE.rows(description.model, 0)[f"encoder/pooler/{part}"]
@@ -212,7 +212,7 @@ def _weights(folder: Path) -> Tensors:
     found = found.renamed(names)
     if (folder / OWN_WEIGHTS_FILE).is_file():
         own = tensors.open_file(folder / OWN_WEIGHTS_FILE)
-        found = tensors.joined(found, own.renamed({HOMELESS + name: name for name in own.shapes}))
+        found = tensors.joined(found, own.renamed({UNMAPPED + name: name for name in own.shapes}))
     return found
 
 

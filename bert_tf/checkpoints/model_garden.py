@@ -19,7 +19,7 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import (
     HEADS_FIRST,
     HEADS_LAST,
-    HOMELESS,
+    UNMAPPED,
     Row,
     Table,
     layer_norm,
@@ -87,7 +87,7 @@ TABLE = Table(
 
 # A variable's own name ends in one of these, behind the names of what held it.
 _NAME = re.compile(
-    rf"(?:.*/)?({HOMELESS}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
+    rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
     r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.correspondence import HOMELESS
+from bert_tf.checkpoints.correspondence import UNMAPPED
 from bert_tf.checkpoints.description import Description
 
 
@@ -70,7 +70,7 @@ def objects(named: dict[str, np.ndarray], description: Description) -> tf.Module
             root.model = node(_network=encoder, classifier=head)
         case _:
             root.model = encoder
-    own = {n[len(HOMELESS) :]: v for n, v in owner.variables.items() if n.startswith(HOMELESS)}
+    own = {n[len(UNMAPPED) :]: v for n, v in owner.variables.items() if n.startswith(UNMAPPED)}
     if own:
         root.bert_tf = node(**own)
     return root

@@ -90,7 +90,7 @@ def run(
     try:
         arguments = parser.parse_args(argv)
         quiet = vars(arguments).pop("quiet", False)
-        with news(wanted=not quiet):
+        with news(shown=not quiet):
             work(arguments)
         sys.stdout.flush()
     except UserError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bert_tf.config.run import RunConfig
 
-# What may change between two sittings of a run: it decides none of its numbers, as long as they
+# What may change between two sessions of a run: it decides none of its numbers, as long as they
 # are numbers.
 _FREE = (
     "train.checkpoint_minutes",

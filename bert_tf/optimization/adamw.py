@@ -58,7 +58,7 @@ class AdamW(BertOptimizer):
             return
         index = self.index_of(variable)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        if self.decay_rate and not self._spared[index]:
+        if self.decay_rate and not self._no_decay[index]:
             # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
             variable.assign_sub(rate * self.decay_rate * variable)
         # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are

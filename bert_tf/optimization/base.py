@@ -1,4 +1,4 @@
-"""What BERT's optimizers share: moments, clipping of the summed gradient, spared weights."""
+"""What BERT's optimizers share: moments, clipping of the summed gradient, weights without decay."""
 
 import math
 import re
@@ -80,7 +80,7 @@ class BertOptimizer(UpdatesTogether):
             name="nonfinite",
         )
         self._weight_ids = [id(variable) for variable in variables]
-        self._spared = [self._is_spared(variable) for variable in variables]
+        self._no_decay = [self._has_no_decay(variable) for variable in variables]
         self._factors = [self._factor(variable) for variable in variables]
 
     def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
@@ -129,7 +129,7 @@ class BertOptimizer(UpdatesTogether):
             variable: the weight before the update.
             momentum: its first moment, the new gradient included.
             velocity: its second moment, likewise.
-            decay: its decay rate; None where it is spared.
+            decay: its decay rate; None if the weight does not decay.
             rate: the learning rate, a scalar.
         """
         raise NotImplementedError
@@ -153,7 +153,7 @@ class BertOptimizer(UpdatesTogether):
                 self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
             )
         )
-        decay = None if self._spared[index] else self.decay_rate
+        decay = None if self._no_decay[index] else self.decay_rate
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         change = self.update(variable, momentum, velocity, decay, rate)
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
@@ -189,7 +189,7 @@ class BertOptimizer(UpdatesTogether):
         count = tf.cast(self.iterations + 1, tf.float64)
         return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
 
-    def _is_spared(self, variable: keras.Variable) -> bool:
+    def _has_no_decay(self, variable: keras.Variable) -> bool:
         return any(re.search(pattern, _path(variable)) for pattern in self.excluded)
 
     def _factor(self, variable: keras.Variable) -> float:

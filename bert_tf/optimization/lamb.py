@@ -28,7 +28,7 @@ class LAMB(BertOptimizer):
         decay: float | None,
         rate: tf.Tensor,
     ) -> tf.Tensor:
-        """lr |w| / |u| u; lr r where the weight is spared."""
+        """lr |w| / |u| u; lr r if the weight does not decay."""
         first, second = self._biases(variable.dtype)
         step = momentum / first / (tf.sqrt(velocity / second) + self.epsilon)
         if decay is None:

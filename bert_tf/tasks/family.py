@@ -10,7 +10,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from bert_tf.inspecting.pictures import Pictures
+    from bert_tf.interpret.pictures import Pictures
     from bert_tf.tasks.task import Task
     from bert_tf.tasks.task_model import TaskModel
 
@@ -20,7 +20,7 @@ _PLACE = re.compile(r"[\w.]+:\w+")
 _BASES = {
     "model": "bert_tf.tasks.task_model:TaskModel",
     "task": "bert_tf.tasks.task:Task",
-    "pictures": "bert_tf.inspecting.pictures:Pictures",
+    "pictures": "bert_tf.interpret.pictures:Pictures",
 }
 # What belongs to a run: a family has all of them, or none.
 _OF_RUNS = ("config", "task", "metrics")

@@ -14,7 +14,7 @@ from bert_tf.training.tensorboard import Scalars
 
 
 class StepCallback(keras.callbacks.Callback):
-    """A callback that knows how many updates the run has done, earlier sittings included.
+    """A callback that knows how many updates the run has done, earlier sessions included.
 
     Args:
         start: updates done before.

@@ -58,7 +58,7 @@ class Evaluations:
         self._patience = patience
 
     def restore(self, results: Sequence[Any]) -> None:
-        """Takes the results of an earlier sitting, as JSON gives them back."""
+        """Takes the results of an earlier session, as JSON gives them back."""
         self.results = [(step, metrics) for step, metrics in results]
 
     def add(self, step: int, metrics: Metrics) -> None:

@@ -17,8 +17,9 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import registry
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.training import depth, setup
+from bert_tf.training import layerwise_lr, setup
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
+from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.fingerprint import fingerprint, of_files
 from bert_tf.training.fit import Phase, train
@@ -27,7 +28,6 @@ from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.scoring import score, trained
 from bert_tf.training.search import check_sources, search
 from bert_tf.training.strategies import check_batches
-from bert_tf.training.team import Team, assemble
 from bert_tf.training.tensorboard import Scalars
 
 
@@ -44,19 +44,19 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
         UserError: whatever the user can mend, in configuration, data or folder.
         Preempted: SIGTERM ended it.
     """
-    team = assemble(config.train)
-    if config.search and not team.alone:
+    cluster = assemble(config.train)
+    if config.search and not cluster.alone:
         raise UserError(
             f"train.{next(iter(config.search))} is a list, which several workers cannot search "
             "together; search on one machine, or take one value"
         )
     for trial in config.trials():
-        check_batches(team.strategy, trial.train)
-    with team.losses_told(), RunFolder.shared(out, config, team) as run:
+        check_batches(cluster.strategy, trial.train)
+    with cluster.losses_told(), RunFolder.shared(out, config, cluster) as run:
         data = _Data(run)
         _check_trials(run, data)
-        metrics = _search(run, data, team) if config.search else _finetune(run, data, team)
-        team.told_by_chief(lambda: _predict_tests(run, data))
+        metrics = _search(run, data, cluster) if config.search else _finetune(run, data, cluster)
+        cluster.told_by_chief(lambda: _predict_tests(run, data))
         return metrics
 
 
@@ -118,15 +118,15 @@ def _check_trials(run: RunFolder[FinetuningRun], data: _Data) -> None:
     for trial in data.trials:
         data.task.of_trial(trial).check_settings(data.tokenizer)
         setup.check_lengths(trial.train, sizes)
-        depth.check(sizes.num_hidden_layers, trial.train)
+        layerwise_lr.check(sizes.num_hidden_layers, trial.train)
 
 
-def _search(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[str, float]:
+def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
     """The metrics of the best trial; the test files are for this one only."""
 
     def run_trial(trial: RunFolder[FinetuningRun]) -> dict[str, float]:
         with RunFolder.in_use(trial.path):
-            return _finetune(trial, data, team)
+            return _finetune(trial, data, cluster)
 
     check_sources(run, _sources(run, data))
     return search(run, run_trial, data.task.best_metric)
@@ -150,7 +150,7 @@ def _files_of(checkpoint: Checkpoint) -> list[Path]:
     return sorted(path for path in paths if path.is_file())
 
 
-def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[str, float]:
+def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dict[str, float]:
     """Trains a run, which may be a trial of a search, to its end."""
     settings, tokenizer = run.config.train, data.tokenizer
     setup.seed_everything(settings)
@@ -161,8 +161,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
         # What is wrong with them is reported before training; they are used when all is done.
         data.read(task, "test")
 
-    team.told_by_chief(read_tests)
-    with team.strategy.scope():
+    cluster.told_by_chief(read_tests)
+    with cluster.strategy.scope():
         encoder = setup.make_encoder(run, tokenizer)
         model = task.model(encoder, tokenizer)
     examples, found = data.examples(model)
@@ -170,12 +170,12 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
     # Rows that fill no batch at the end of an epoch are left out.
     steps_per_epoch = len(examples.lengths) // settings.batch_size
     steps = setup.total_updates(settings, steps_per_epoch)
-    with team.strategy.scope():
+    with cluster.strategy.scope():
         setup.load_initial_weights(run, model, task.labels)
-        depth.freeze(encoder, settings)
+        layerwise_lr.freeze(encoder, settings)
         task.compile(
             model,
-            optimizer=make_optimizer(settings, steps, depth.rate_factors(encoder, settings)),
+            optimizer=make_optimizer(settings, steps, layerwise_lr.rate_factors(encoder, settings)),
             accumulation_steps=settings.accumulation_steps,
         )
     keep_best = settings.keep == "best"
@@ -189,7 +189,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
             description,
             settings.checkpoints_kept,
             settings.checkpoint_steps,
-            team.chief,
+            cluster.chief,
             {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint},
         ),
         [
@@ -217,7 +217,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
             keep_best=keep_best,
             patience=settings.early_stopping,
         ),
-        team,
+        cluster,
     )
 
     def finish() -> dict[str, float]:
@@ -229,7 +229,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, team: Team) -> dict[st
         run.finish(metrics)
         return metrics
 
-    return team.told_by_chief(finish)
+    return cluster.told_by_chief(finish)
 
 
 def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:

@@ -13,12 +13,12 @@ from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.training.callbacks import Evaluate, Log, Save
 from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.nonfinite import NonFinite
 from bert_tf.training.preemption import Preemption
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.strategies import divided, prepare_fit
-from bert_tf.training.team import Team
 from bert_tf.training.tensorboard import Scalars
 
 
@@ -32,7 +32,7 @@ class Phase:
             (update, part, parts): of every batch the rows `part::parts`.
         evaluate: gives dev metrics of the model as it is.
         tokens: tokens of a batch, padding left out, on average.
-        together: whether all processes of a team evaluate together; otherwise the chief does.
+        together: whether all processes of a cluster evaluate together; otherwise the chief does.
     """
 
     end: int
@@ -48,7 +48,7 @@ def train(
     checkpoints: Checkpoints,
     phases: Sequence[Phase],
     evaluations: Evaluations,
-    team: Team,
+    cluster: Cluster,
 ) -> None:
     """Trains the compiled `model` to the end of the last phase, from the newest checkpoint on.
 
@@ -56,11 +56,11 @@ def train(
 
     Args:
         run: the run.
-        model: compiled in the scope of the team's strategy, with its initial weights.
+        model: compiled in the scope of the cluster's strategy, with its initial weights.
         checkpoints: where its states are.
         phases: in their order.
-        evaluations: filled with the results of this sitting and of those before.
-        team: the processes that share the work.
+        evaluations: filled with the results of this session and of those before.
+        cluster: the processes that share the work.
 
     Raises:
         UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
@@ -68,24 +68,26 @@ def train(
     """
     settings, total = run.config.train, phases[-1].end
     # Variables that are made while Keras traces the step have it traced twice.
-    with team.strategy.scope():
+    with cluster.strategy.scope():
         model.optimizer.build(model.trainable_variables)
-    prepare_fit(model, team.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
-    step = _restore(checkpoints, model, evaluations, team)
+    prepare_fit(model, cluster.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
+    step = _restore(checkpoints, model, evaluations, cluster)
     if 0 < step < total and not evaluations.over:
         logger.info(f"resuming {run.path} at step {step} of {total}")
-    faults = run.path if team.chief else None
-    curves = {name: Scalars(run.logs / name if team.chief else None) for name in ("train", "dev")}
+    faults = run.path if cluster.chief else None
+    curves = {
+        name: Scalars(run.logs / name if cluster.chief else None) for name in ("train", "dev")
+    }
     log = Log(step, total, settings.log_steps, _tokens(phases), curves["train"])
     with (
         contextlib.closing(log),
         contextlib.closing(curves["dev"]),
-        Preemption(team) as preemption,
+        Preemption(cluster) as preemption,
     ):
         for phase in phases:
             if step > phase.end:
                 continue
-            score = _evaluator(phase, preemption, team)
+            score = _evaluator(phase, preemption, cluster)
             evaluate = Evaluate(step, total, score, evaluations, curves["dev"], preemption)
             # One that was cut short when the run was stopped.
             if evaluate.evaluate_if_due() or preemption.asked:
@@ -103,7 +105,7 @@ def train(
                 preemption,
             )
             model.fit(
-                divided(team.strategy, functools.partial(phase.batches_from, step)),
+                divided(cluster.strategy, functools.partial(phase.batches_from, step)),
                 epochs=1,
                 steps_per_epoch=phase.end - step,
                 shuffle=False,
@@ -117,16 +119,16 @@ def train(
             )
             step = log.step
         preemption.end_if_asked(step)
-    if team.chief and evaluations.kept(step) != step:
+    if cluster.chief and evaluations.kept(step) != step:
         checkpoints.load_weights(model, evaluations.kept(step))
 
 
 def _restore(
-    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, team: Team
+    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, cluster: Cluster
 ) -> int:
     """The updates done, with the state after them in the model; the same in all processes."""
     step = checkpoints.restore(model, evaluations)
-    if team.told_by_chief(lambda: step) != step:
+    if cluster.told_by_chief(lambda: step) != step:
         raise UserError(
             f"this worker finds another checkpoint in {checkpoints.folder} than the chief; all "
             "workers need the same folder, on a file system that they share"
@@ -134,12 +136,14 @@ def _restore(
     return step
 
 
-def _evaluator(phase: Phase, preemption: Preemption, team: Team) -> Callable[[], Metrics | None]:
+def _evaluator(
+    phase: Phase, preemption: Preemption, cluster: Cluster
+) -> Callable[[], Metrics | None]:
     """What evaluates in a phase; it gives None if the process was asked to end in its middle."""
-    if phase.together and not team.alone:
+    if phase.together and not cluster.alone:
         # Whoever left would leave the others waiting.
         return phase.evaluate
-    return lambda: team.told_by_chief(lambda: preemption.attempt(phase.evaluate))
+    return lambda: cluster.told_by_chief(lambda: preemption.attempt(phase.evaluate))
 
 
 def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:

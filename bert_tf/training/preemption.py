@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TypeVar
 
 from bert_tf.console import logger
-from bert_tf.training.team import Team
+from bert_tf.training.distributed import Cluster
 
 # What a shell reports of a process that SIGTERM has ended. Not 0: the run is not done, and what
 # waits for it must not begin.
@@ -30,16 +30,16 @@ class Preemption:
     In other threads than the main one, which cannot handle signals, it does nothing.
 
     Args:
-        team: the processes of the run, which end together.
+        cluster: the processes of the run, which end together.
 
     Attributes:
-        asked: whether there was one; of a team, whether there was one anywhere when all looked.
+        asked: whether there was one; of a cluster, whether there was one anywhere when all looked.
     """
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.asked = False
         self._received = False
-        self._team = None if team.alone else team
+        self._team = None if cluster.alone else cluster
         self._may_leave = False
 
     def __enter__(self) -> "Preemption":
@@ -53,7 +53,7 @@ class Preemption:
             signal.signal(signal.SIGTERM, self._before)
 
     def look(self) -> None:
-        """Finds out whether any process of the team was asked to end; all of them do this."""
+        """Finds out whether any process of the cluster was asked to end; all of them do this."""
         if self._team is not None:
             self.asked = self._team.any(self._received)
 

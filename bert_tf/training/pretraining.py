@@ -26,11 +26,11 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.text import Tokenizer
 from bert_tf.training import fingerprint, setup
 from bert_tf.training.checkpointing import TRAINING_DATA, Checkpoints
+from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.fit import Phase, train
 from bert_tf.training.run_folder import RunFolder
 from bert_tf.training.strategies import divided
-from bert_tf.training.team import Team, assemble
 
 # The number of held-out batches in an evaluation, and the number of training batches that show how
 # many tokens a batch has.
@@ -53,22 +53,22 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
         raise UserError(
             f"train.{next(iter(config.search))} is a list; pre-training takes one value"
         )
-    team = assemble(config.train)
-    with team.losses_told(), RunFolder.shared(out, config, team) as run:
-        return _pretrain(run, team)
+    cluster = assemble(config.train)
+    with cluster.losses_told(), RunFolder.shared(out, config, cluster) as run:
+        return _pretrain(run, cluster)
 
 
-def _pretrain(run: RunFolder[PretrainingRun], team: Team) -> Metrics:
+def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
     config, settings = run.config, run.config.train
     setup.seed_everything(settings)
     tokenizer = setup.make_tokenizer(run)
-    with team.strategy.scope():
+    with cluster.strategy.scope():
         encoder = setup.make_encoder(run, tokenizer)
         model = PreTrainer(encoder, next_sentence=config.data.next_sentence)
-    parts = _open_parts(run, tokenizer, encoder.config.attention, team)
+    parts = _open_parts(run, tokenizer, encoder.config.attention, cluster)
     epochs_a_step = sum(part.share / part.data.steps_per_epoch for part in parts)
     steps = setup.total_updates(settings, 1, epochs_a_step)
-    with team.strategy.scope():
+    with cluster.strategy.scope():
         setup.load_initial_weights(run, model)
         model.compile(
             optimizer=make_optimizer(settings, steps),
@@ -86,15 +86,15 @@ def _pretrain(run: RunFolder[PretrainingRun], team: Team) -> Metrics:
                 describe(model, tokenizer),
                 settings.checkpoints_kept,
                 settings.checkpoint_steps,
-                team.chief,
+                cluster.chief,
                 {TRAINING_DATA: _fingerprint(run, parts[0].data)},
             ),
-            _phases(parts, steps, model, team),
+            _phases(parts, steps, model, cluster),
             evaluations,
-            team,
+            cluster,
         )
     _, metrics = evaluations.results[-1]
-    team.told_by_chief(lambda: run.finish(metrics))
+    cluster.told_by_chief(lambda: run.finish(metrics))
     return metrics
 
 
@@ -121,18 +121,18 @@ class _Part:
 
 
 def _open_parts(
-    run: RunFolder[PretrainingRun], tokenizer: Tokenizer, attention: str, team: Team
+    run: RunFolder[PretrainingRun], tokenizer: Tokenizer, attention: str, cluster: Cluster
 ) -> list[_Part]:
     """The data of each phase; text is tokenized first, by the chief."""
     config, settings = run.config, run.config.train
     opened: list[ShardData | RecordData] = []
 
     def open_first() -> None:
-        if team.chief and not run.has_saved:
+        if cluster.chief and not run.has_saved:
             _forget_other_tokens(run, tokenizer)
         opened.append(open_data(config, run.tokens, tokenizer, attention))
 
-    team.told_by_chief(open_first)
+    cluster.told_by_chief(open_first)
     if not opened:
         open_first()
     data = opened[0]
@@ -176,10 +176,10 @@ def _fingerprint(run: RunFolder[PretrainingRun], data: ShardData | RecordData) -
     return fingerprint.of_files([shards_folder(run.config, run.tokens) / MANIFEST])
 
 
-def _phases(parts: list[_Part], steps: int, model: PreTrainer, team: Team) -> list[Phase]:
+def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster) -> list[Phase]:
     phases = []
     for share, part in zip(itertools.accumulate(p.share for p in parts), parts, strict=True):
-        dev = divided(team.strategy, functools.partial(_dev_batches, part.data, steps))
+        dev = divided(cluster.strategy, functools.partial(_dev_batches, part.data, steps))
         phases.append(
             Phase(
                 end=round(share * steps),

@@ -23,8 +23,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 from bert_tf.tasks import loading
+from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
-from bert_tf.training.team import Team
 from bert_tf.training.vocabulary import Find, Kind, find_initial, settle, with_casing_of
 
 CONFIG_FILE = RUN_FILE
@@ -140,8 +140,10 @@ class RunFolder(Generic[Config]):
 
     @staticmethod
     @contextlib.contextmanager
-    def shared(path: str | os.PathLike, config: Kind, team: Team) -> Iterator["RunFolder[Kind]"]:
-        """The run that all processes of a team work on; only the chief starts it, and writes.
+    def shared(
+        path: str | os.PathLike, config: Kind, cluster: Cluster
+    ) -> Iterator["RunFolder[Kind]"]:
+        """The run that all processes of a cluster work on; only the chief starts it, and writes.
 
         Raises:
             UserError: as `start` and `in_use`; a worker does not see the folder, or was given
@@ -155,7 +157,7 @@ class RunFolder(Generic[Config]):
                 stack.enter_context(RunFolder.in_use(path))
                 started.append(RunFolder.start(path, config))
 
-            team.told_by_chief(begin)
+            cluster.told_by_chief(begin)
             yield started[0] if started else RunFolder._of_chief(path, config)
 
     @staticmethod

@@ -44,7 +44,7 @@ def test_a_model_comes_back_with_the_same_bits_outputs_and_description(tmp_path,
         np.testing.assert_array_equal(found, expected)
     described = describe(model, given)
     found = reading.find(tmp_path / "out")
-    assert found.description.unsaid(described) == {}
+    assert found.description.differing(described) == {}
     assert found.read_vocabulary() == tiny.PIECES
 
 

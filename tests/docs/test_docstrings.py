@@ -42,6 +42,7 @@ EXCEPTIONS = {
     "tasks.loading.lacks_pooler": _LOADING,
     "tasks.loading.load_model": _LOADING,
     "tasks.loading.origin_of": _LOADING,
+    "tasks.loading.trained_with": _LOADING,
     "tasks.masked_lm.filling.GapFiller": "a part of `MaskedLM`, whose `predict` shows it",
     "tasks.question_answering.squad.read_tfds": _TFDS,
     "tasks.question_answering.squad_ensemble.main": _COMMAND,

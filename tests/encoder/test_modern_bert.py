@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf import TextClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.inspecting.attention import attention_maps
+from bert_tf.interpret.attention import attention_maps
 from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.encoder.modern_bert import ModernBlock, modern_bert

@@ -13,8 +13,8 @@ from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.report import report
@@ -49,7 +49,7 @@ def finished(path, loaded, metrics, layers=2):
     """A run that has not been trained, with metrics."""
     run = RunFolder.start(path, loaded)
     sizes = SIZES | {"num_hidden_layers": layers}
-    encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
+    encoder = encoder_for(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
     conversion.save(TextClassifier(encoder, None, range(2)), step_folder(run.checkpoints, 7))
     run.write_metrics(metrics)
     return run
@@ -236,7 +236,7 @@ def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp
         text = write_config(tmp_path, "{path: corpus.txt, format: wikitext}", "pretraining")
         run = RunFolder.start(tmp_path / attention, load_config(text))
         sizes = SIZES | {"attention": attention}
-        encoder = Encoder(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
+        encoder = encoder_for(EncoderConfig(vocab_size=len(tiny.VOCABULARY), **sizes))
         conversion.save(PreTrainer(encoder), step_folder(run.checkpoints, 7))
         run.write_metrics({"masked_lm_accuracy": 0.2, "perplexity": 9.0})
         runs.append(run.path)

@@ -20,11 +20,11 @@ from bert_tf.errors import UserError
 from bert_tf.training import callbacks
 from bert_tf.training.callbacks import Save
 from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.fit import Phase, train
 from bert_tf.training.preemption import Preempted
 from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.team import Team
 from tests import tiny
 
 LONG, SHORT = 9, 5
@@ -94,7 +94,7 @@ class Training:
             ),
             [phase(7, SHORT), phase(10, LONG)],
             evaluations,
-            Team(tf.distribute.get_strategy()),
+            Cluster(tf.distribute.get_strategy()),
         )
         return evaluations
 
@@ -533,7 +533,7 @@ def test_what_another_process_has_begun_stays_as_it_is(make_training):
     with (
         RunFolder.in_use(run.path),
         pytest.raises(UserError, match="another process is working on"),
-        RunFolder.shared(run.path, other, Team(tf.distribute.get_strategy())),
+        RunFolder.shared(run.path, other, Cluster(tf.distribute.get_strategy())),
     ):
         pass
 

@@ -7,10 +7,10 @@ import threading
 import pytest
 import tensorflow as tf
 
+from bert_tf.training.distributed import Cluster
 from bert_tf.training.preemption import EXIT_CODE, Preempted, Preemption
-from bert_tf.training.team import Team
 
-ALONE = Team(tf.distribute.get_strategy())
+ALONE = Cluster(tf.distribute.get_strategy())
 
 
 def terminate():

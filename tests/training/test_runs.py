@@ -447,8 +447,8 @@ def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_shar
 ):
     config = load_config(tiny.write_finetuning(tmp_path), ["train.batch_size=[8,7]"])
     devices = SimpleNamespace(num_replicas_in_sync=2)
-    team = SimpleNamespace(alone=True, strategy=devices)
-    monkeypatch.setattr("bert_tf.training.finetuning.assemble", lambda settings: team)
+    cluster = SimpleNamespace(alone=True, strategy=devices)
+    monkeypatch.setattr("bert_tf.training.finetuning.assemble", lambda settings: cluster)
 
     with pytest.raises(UserError, match="train.batch_size 7 cannot be divided among 2 devices"):
         training.finetune(config, tmp_path / "run")

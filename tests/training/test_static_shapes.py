@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf import training
 from bert_tf.config.reading import load_config
-from bert_tf.training import finetuning, pretraining, team
+from bert_tf.training import distributed, finetuning, pretraining
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks.tiny_texts import pairs, write_config, write_lines
 
@@ -33,7 +33,7 @@ def prepared(monkeypatch, tmp_path):
             given.update(model=model, batches=phases[0].batches_from(0, 0, 1))
             raise Prepared
 
-        monkeypatch.setattr(team, "make_strategy", lambda _: tf.distribute.get_strategy())
+        monkeypatch.setattr(distributed, "make_strategy", lambda _: tf.distribute.get_strategy())
         for module in (finetuning, pretraining):
             monkeypatch.setattr(module, "train", train)
         config = load_config(path, [*SETTINGS, *settings])

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.console import logger
-from bert_tf.data.corpora.every_token import EveryToken
+from bert_tf.data.corpora.causal_lm import CausalLMTargets
 from bert_tf.data.corpora.examples import Examples
 from bert_tf.data.corpora.masking import Masking
 from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
@@ -101,7 +101,7 @@ class ShardData:
         self._batch_size, self._max_length, self._seed = batch_size, max_length, seed
         self._next_sentence = next_sentence
         self._masking: Masking | None = None
-        self._every_token = EveryToken(reversed=attention == "right_to_left")
+        self._causal_lm = CausalLMTargets(reversed=attention == "right_to_left")
         self.max_predictions = max_length - 1
         if attention == "bidirectional":
             if max_predictions is None:
@@ -238,7 +238,7 @@ class ShardData:
             input_mask = tf.sequence_mask(length, self._max_length, tf.int32)
             first_mask = tf.sequence_mask(first_length, self._max_length, tf.int32)
             if self._masking is None:
-                made = self._every_token(ids, input_mask)
+                made = self._causal_lm(ids, input_mask)
             else:
                 made = self._masking(ids, input_mask, tf.stack([seed, stretch]), worker, workers)
             inputs = {

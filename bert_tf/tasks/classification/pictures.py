@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Importances, Inputs, log_odds
-from bert_tf.inspecting.looks import Mark, Section
+from bert_tf.interpret import charts, sections
+from bert_tf.interpret.importance import Importances, Inputs, log_odds
+from bert_tf.interpret.looks import Mark, Section
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.inspecting.encoder_only import EncoderPictures
-from bert_tf.inspecting.importance import Inputs
+from bert_tf.interpret.encoder_only import EncoderPictures
+from bert_tf.interpret.importance import Inputs
 
 
 class EmbeddingPictures(EncoderPictures):

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Inputs
-from bert_tf.inspecting.looks import Look, Mark, Section, SeenInput
-from bert_tf.inspecting.pictures import Pictures
-from bert_tf.inspecting.projection import pooled, row_vectors
-from bert_tf.inspecting.subject import Subject, without_padding
+from bert_tf.interpret import charts, sections
+from bert_tf.interpret.importance import Inputs
+from bert_tf.interpret.looks import Look, Mark, Section, SeenInput
+from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.projection import pooled, row_vectors
+from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.predict.rows import Row, list_of, text_of
 from bert_tf.tasks.multiple_choice.data import Choices
 from bert_tf.text import Preprocessor

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.inspecting import sections
-from bert_tf.inspecting.context import SpanShares, words_of
-from bert_tf.inspecting.importance import Importances, Inputs
-from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.pictures import Pictures
-from bert_tf.inspecting.projection import mean, row_vectors
-from bert_tf.inspecting.subject import Subject, without_padding
+from bert_tf.interpret import sections
+from bert_tf.interpret.context import SpanShares, words_of
+from bert_tf.interpret.importance import Importances, Inputs
+from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.projection import mean, row_vectors
+from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import Answers, decode
@@ -41,7 +41,7 @@ class _Asked(NamedTuple):
     Attributes:
         windows: of its context.
         start, end: float32 [windows, seq_len], their logits.
-        answers: each field [1] or [1, told].
+        answers: each field [1] or [1, candidates].
     """
 
     windows: QuestionWindows

@@ -21,7 +21,7 @@ from bert_tf.text.windows import QuestionWindows
 class SpanRules:
     """The rules by which answers are chosen; the defaults are the reference's.
 
-    >>> SpanRules(n_best=5).told, SpanRules(n_best=5, unanswerable=True).told
+    >>> SpanRules(n_best=5).candidates, SpanRules(n_best=5, unanswerable=True).candidates
     (5, 6)
 
     Attributes:
@@ -47,7 +47,7 @@ class SpanRules:
             )
 
     @property
-    def told(self) -> int:
+    def candidates(self) -> int:
         """The most entries in a list of n best; "no answer" may be one more."""
         return self.n_best + self.unanswerable
 
@@ -61,9 +61,9 @@ class Answers(NamedTuple):
         score: float32 [batch], the answer's probability among the n best.
         null_score: float32 [batch], the score of no answer: start and end at [CLS], in the window
             where that is least.
-        nbest_answers: string [batch, told], the best first, padded with "".
-        nbest_scores: float32 [batch, told], their probabilities, padded with 0.
-        nbest_start_logits, nbest_end_logits: float32 [batch, told], padded with 0.
+        nbest_answers: string [batch, candidates], the best first, padded with "".
+        nbest_scores: float32 [batch, candidates], their probabilities, padded with 0.
+        nbest_start_logits, nbest_end_logits: float32 [batch, candidates], padded with 0.
         best_answer: string [batch], the best answer that is not "", as long as there is a token
             in the context.
         null_odds: float32 [batch], `null_score` less the score of `best_answer`.
@@ -143,14 +143,14 @@ def decode(
 def _form(rules: SpanRules) -> Answers:
     """The tensor specs of one row's `Answers`."""
     text, number = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.float32)
-    place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.told], tf.float32)
+    place, numbers = tf.TensorSpec([], tf.int32), tf.TensorSpec([rules.candidates], tf.float32)
     return Answers(
         answer=text,
         start=place,
         end=place,
         score=number,
         null_score=number,
-        nbest_answers=tf.TensorSpec([rules.told], tf.string),
+        nbest_answers=tf.TensorSpec([rules.candidates], tf.string),
         nbest_scores=numbers,
         nbest_start_logits=numbers,
         nbest_end_logits=numbers,
@@ -242,7 +242,7 @@ def _choose(context: tf.Tensor, spans: _Spans, null: _Spans, rules: SpanRules) -
     chosen = tf.where(is_nothing, nothing, best)
 
     def padded(values: tf.Tensor) -> tf.Tensor:
-        return tf.ensure_shape(tf.pad(values, [[0, rules.told - count]]), [rules.told])
+        return tf.ensure_shape(tf.pad(values, [[0, rules.candidates - count]]), [rules.candidates])
 
     return Answers(
         answer=_at(texts, chosen, missing=""),

@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
-from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.importance import Importances, Inputs
-from bert_tf.inspecting.looks import Mark, Section
+from bert_tf.interpret import charts, sections
+from bert_tf.interpret.importance import Importances, Inputs
+from bert_tf.interpret.looks import Mark, Section
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.texts.pictures import NOTE, DevRows, TextPictures
 from bert_tf.templates import figures

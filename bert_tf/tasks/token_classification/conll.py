@@ -13,7 +13,7 @@ from pathlib import Path
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.tasks.token_classification.tag_schemes import Tag, parse
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
+from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
 
 _DOCUMENT = "-DOCSTART-"
 _SHOWN = 40
@@ -66,7 +66,7 @@ def separator(path: Path) -> str:
 
 def _sentences(
     path: Path, word_column: int, tag_column: int, needs_tags: bool
-) -> Iterator[Untidied]:
+) -> Iterator[RawSentence]:
     document, columns = 0, 0
     words: list[str] = []
     tags: list[Tag] = []
@@ -77,7 +77,7 @@ def _sentences(
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
             if words:
-                yield Untidied(words, tags or None, number - len(words), document)
+                yield RawSentence(words, tags or None, number - len(words), document)
             words, tags = [], []
             document += bool(fields)
             continue

@@ -30,7 +30,7 @@ from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
+from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.cutting import cut
@@ -584,7 +584,7 @@ def _sentences(
 ) -> list[Sentence]:
     """Texts as sentences; tags of entities, of any scheme, become IOB2."""
     if tags is None:
-        return tidied("the data", [Untidied(words, None) for words in texts])
+        return tidied("the data", [RawSentence(words, None) for words in texts])
     if not all(map(EntityTypes.are_tags, tags)):
         rows = zip(texts, tags, strict=True)
         return [Sentence(tuple(w), tuple(t), row) for row, (w, t) in enumerate(rows, start=1)]

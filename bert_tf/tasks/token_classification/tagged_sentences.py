@@ -43,7 +43,7 @@ class Sentence(NamedTuple):
         return f"line {self.line + word}"
 
 
-class Untidied(NamedTuple):
+class RawSentence(NamedTuple):
     """A sentence as it was read, its tags of any scheme; otherwise as `Sentence`."""
 
     words: Sequence[str]
@@ -52,11 +52,11 @@ class Untidied(NamedTuple):
     document: int = 0
 
 
-def tidied(source: str, rows: Sequence[Untidied], lenient_tags: bool = False) -> list[Sentence]:
+def tidied(source: str, rows: Sequence[RawSentence], lenient_tags: bool = False) -> list[Sentence]:
     """Sentences in IOB2.
 
     >>> tags = [Tag("S", "PER"), Tag("", "")]  # of BIOES
-    >>> tidied("train.txt", [Untidied(["Ada", "sat"], tags)])[0].tags
+    >>> tidied("train.txt", [RawSentence(["Ada", "sat"], tags)])[0].tags
     ('B-PER', 'O')
 
     Args:

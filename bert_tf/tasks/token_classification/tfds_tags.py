@@ -5,7 +5,7 @@ from typing import Any
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts.tfds_rows import load_split
 from bert_tf.tasks.token_classification.tag_schemes import parse
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence, Untidied, tidied
+from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
 
 # Under what names data sets have words, and tags of entities.
 _WORDS = ("tokens", "words")
@@ -32,7 +32,7 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> list[Se
     return tidied(
         source,
         [
-            Untidied(
+            RawSentence(
                 [word.decode("utf-8", "replace") for word in row[words]],
                 [parsed[tag] for tag in row[tags]],
             )

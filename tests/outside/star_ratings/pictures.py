@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspecting import sections
-from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.pictures import Pictures
-from bert_tf.inspecting.projection import pooled
+from bert_tf.interpret import sections
+from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.projection import pooled
 from bert_tf.predict.rows import Row, text_of
 from bert_tf.templates import macros
 

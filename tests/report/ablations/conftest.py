@@ -6,8 +6,8 @@ from bert_tf import TextClassifier
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.config.reading import load_config
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.report import report
 from bert_tf.training.run_folder import RunFolder
@@ -30,7 +30,7 @@ class House:
 
     def encoder(self, layers=2, width=8, **changes):
         sizes = HEADS | {"num_hidden_layers": layers, "hidden_size": width} | changes
-        return Encoder(
+        return encoder_for(
             EncoderConfig(vocab_size=len(tiny.VOCABULARY), intermediate_size=4 * width, **sizes)
         )
 

@@ -8,16 +8,16 @@ import tensorflow as tf
 from bert_tf.data.corpora.masking import MaskedBatch
 
 
-class EveryToken:
+class CausalLMTargets:
     """Positions and targets of a language model that reads in one direction.
 
     >>> ids, mask = tf.constant([[2, 5, 6, 3, 0]]), tf.constant([[1, 1, 1, 1, 0]])
-    >>> batch = EveryToken()(ids, mask)
+    >>> batch = CausalLMTargets()(ids, mask)
     >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
     ([[0, 1, 2, 0]], [[5, 6, 3, 0]])
     >>> batch.weights.numpy().tolist()
     [[1.0, 1.0, 1.0, 0.0]]
-    >>> EveryToken(reversed=True)(ids, mask).ids.numpy().tolist()  # at positions 1, 2 and 3
+    >>> CausalLMTargets(reversed=True)(ids, mask).ids.numpy().tolist()  # at positions 1, 2 and 3
     [[2, 5, 6, 0]]
 
     Args:

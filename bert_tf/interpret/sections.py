@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.inspecting import charts
-from bert_tf.inspecting.calibration import Calibration, Confusions
-from bert_tf.inspecting.looks import Mark, Section
-from bert_tf.inspecting.projection import Plane
+from bert_tf.interpret import charts
+from bert_tf.interpret.calibration import Calibration, Confusions
+from bert_tf.interpret.looks import Mark, Section
+from bert_tf.interpret.projection import Plane
 from bert_tf.templates import figures
 
 # Fewer vectors than these say nothing about directions.

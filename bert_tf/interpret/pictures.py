@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.subject import Subject
+from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.subject import Subject
 from bert_tf.predict.rows import Row
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf import TextClassifier, TokenClassifier
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.inspecting.importance import blanked, importances, log_odds
+from bert_tf.interpret.importance import blanked, importances, log_odds
 from tests import tiny
 
 MASK_ID, KEPT = tiny.VOCABULARY.index("[MASK]"), (2, 3)

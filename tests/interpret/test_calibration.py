@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.inspecting.calibration import Calibration, Confusions
+from bert_tf.interpret.calibration import Calibration, Confusions
 
 
 def test_bins_hold_their_upper_edge():

@@ -17,14 +17,14 @@ from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.inspecting import inspect
-from bert_tf.inspecting.attention import attention_maps
-from bert_tf.inspecting.subject import Subject
+from bert_tf.interpret import inspect
+from bert_tf.interpret.attention import attention_maps
+from bert_tf.interpret.subject import Subject
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Preprocessor
 from bert_tf.training.run_folder import RunFolder
 from tests import tiny
-from tests.inspecting.tiny_runs import make_run
+from tests.interpret.tiny_runs import make_run
 
 EVIL = "<script>alert(1)</script>"
 CONTEXT = "the cat sat on the mat under the tree . the bird flew over the sea " * 2

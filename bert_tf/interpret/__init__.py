@@ -8,11 +8,11 @@ from pathlib import Path
 
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
-from bert_tf.inspecting.encoder_only import EncoderPictures
-from bert_tf.inspecting.given import check_rows
-from bert_tf.inspecting.looks import Look, Mark, Section
-from bert_tf.inspecting.pictures import Pictures
-from bert_tf.inspecting.subject import Subject
+from bert_tf.interpret.encoder_only import EncoderPictures
+from bert_tf.interpret.given import check_rows
+from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.subject import Subject
 from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
 from bert_tf.tasks.task_model import TaskModel
@@ -63,7 +63,7 @@ def inspect(
             progress.update(len(looks), line=True)
     marks = [mark for look in looks for mark in look.marks]
     about_dev, sections = _dev(pictures, dev_rows, marks)
-    page = TEMPLATES.get_template("bert_tf/inspecting/page.html").render(
+    page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
         title=Path(path).resolve().name,
         intro=_intro(subject),
         looks=looks,
@@ -98,7 +98,7 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
 
 def _script_sha256() -> str:
     """The script that alone may run on the page, as its Content-Security-Policy names it."""
-    script = TEMPLATES.get_template("bert_tf/inspecting/viewer.js").render()
+    script = TEMPLATES.get_template("bert_tf/interpret/viewer.js").render()
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

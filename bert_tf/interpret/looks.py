@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from bert_tf.inspecting.attention import AttentionMaps
-from bert_tf.inspecting.importance import Importances
+from bert_tf.interpret.attention import AttentionMaps
+from bert_tf.interpret.importance import Importances
 
 
 class SeenInput(NamedTuple):

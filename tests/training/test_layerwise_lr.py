@@ -9,7 +9,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.errors import UserError
 from bert_tf.optimization.recipe import make_optimizer
-from bert_tf.training import depth
+from bert_tf.training import layerwise_lr
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def model():
 def moved(model, **settings):
     """How far an update with equal gradients moves each weight, by our names."""
     settings = FinetuningTrain(epochs=1, warmup_fraction=0, weight_decay=0, **settings)
-    depth.freeze(model.encoder, settings)
-    optimizer = make_optimizer(settings, 10, depth.rate_factors(model.encoder, settings))
+    layerwise_lr.freeze(model.encoder, settings)
+    optimizer = make_optimizer(settings, 10, layerwise_lr.rate_factors(model.encoder, settings))
     before = {name: weight.numpy() for name, weight in weight_names(model).items()}
     weights = model.trainable_weights
     optimizer.apply([np.full(weight.shape, 1e-3, "float32") for weight in weights], weights)
@@ -67,7 +67,7 @@ def test_each_layer_learns_at_its_share_of_the_rate_of_the_one_above(model, opti
 
 def test_the_shares_of_the_rate_are_part_of_the_optimizers_configuration(model):
     settings = FinetuningTrain(epochs=1, layer_decay=0.5)
-    optimizer = make_optimizer(settings, 10, depth.rate_factors(model.encoder, settings))
+    optimizer = make_optimizer(settings, 10, layerwise_lr.rate_factors(model.encoder, settings))
 
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert again.rate_factors == {
@@ -90,4 +90,4 @@ def test_the_embeddings_and_the_first_layers_are_frozen(model, frozen, still):
 
 def test_more_frozen_layers_than_there_are_is_told(model):
     with pytest.raises(UserError, match="frozen_layers 3 is more than the model's 2 layers"):
-        depth.freeze(model.encoder, FinetuningTrain(epochs=1, frozen_layers=3))
+        layerwise_lr.freeze(model.encoder, FinetuningTrain(epochs=1, frozen_layers=3))

@@ -26,7 +26,7 @@ _LOST = (
 _BYTES = np.dtype(np.uint8)
 
 
-class Team:
+class Cluster:
     """The processes of one run, which take every step together; mostly there is but one.
 
     All methods but the attributes wait for the other processes, which must call the same ones in
@@ -112,7 +112,7 @@ class Team:
         return self._add_up(np.asarray(numbers, np.float32)).numpy()
 
 
-def assemble(settings: TrainConfig) -> Team:
+def assemble(settings: TrainConfig) -> Cluster:
     """The processes that `train.strategy` names; only the chief says what happens.
 
     It must come before anything else of TensorFlow's.
@@ -120,10 +120,10 @@ def assemble(settings: TrainConfig) -> Team:
     Raises:
         UserError: as `make_strategy`.
     """
-    team = Team(make_strategy(settings))
-    if not team.chief:
+    cluster = Cluster(make_strategy(settings))
+    if not cluster.chief:
         be_silent()
-    return team
+    return cluster
 
 
 def _is_chief(cluster: tf.distribute.cluster_resolver.ClusterResolver) -> bool:

@@ -14,9 +14,9 @@ from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.inspecting.attention import attention_maps, shown_places
-from bert_tf.inspecting.importance import Importances, Inputs, blanked, importances
-from bert_tf.inspecting.looks import SeenInput
+from bert_tf.interpret.attention import attention_maps, shown_places
+from bert_tf.interpret.importance import Importances, Inputs, blanked, importances
+from bert_tf.interpret.looks import SeenInput
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.task import Task

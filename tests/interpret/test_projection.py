@@ -5,7 +5,7 @@ import numpy as np
 
 from bert_tf.data.batching import EncodedRows
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.inspecting.projection import Plane, mean, pooled, row_vectors
+from bert_tf.interpret.projection import Plane, mean, pooled, row_vectors
 from tests import tiny
 
 

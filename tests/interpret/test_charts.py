@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from bert_tf.inspecting import charts, sections
-from bert_tf.inspecting.attention import AttentionMaps
-from bert_tf.inspecting.calibration import Calibration
-from bert_tf.inspecting.importance import Importances
-from bert_tf.inspecting.looks import Look, Section, SeenInput
+from bert_tf.interpret import charts, sections
+from bert_tf.interpret.attention import AttentionMaps
+from bert_tf.interpret.calibration import Calibration
+from bert_tf.interpret.importance import Importances
+from bert_tf.interpret.looks import Look, Section, SeenInput
 from bert_tf.tasks.multi_label_classification.pictures import _by_class
 from bert_tf.templates import TEMPLATES, macros
 
@@ -69,7 +69,7 @@ def test_names_are_text(name):
 def test_every_text_of_the_page_is_text():
     maps = AttentionMaps((EVIL,), np.arange(2), np.ones((1, 1, 2, 2), np.float32))
     seen = SeenInput(EVIL, TWO, maps, (Importances(EVIL, np.array([0.5, -0.25]), 0.25),))
-    page = TEMPLATES.get_template("bert_tf/inspecting/page.html").render(
+    page = TEMPLATES.get_template("bert_tf/interpret/page.html").render(
         title=EVIL,
         intro=EVIL,
         looks=[Look((EVIL,), charts.bars(TWO, [0.9, 0.1]), (seen,), ())],

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from bert_tf.inspecting.calibration import Calibration
+from bert_tf.interpret.calibration import Calibration
 from bert_tf.templates import macros
 
-_TEMPLATE = macros("bert_tf/inspecting/charts.html")
+_TEMPLATE = macros("bert_tf/interpret/charts.html")
 # Colours that people of any colour vision can distinguish (Okabe and Ito 2008).
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#000000")
 _BLUE, _ORANGE = (0, 114, 178), (213, 94, 0)
