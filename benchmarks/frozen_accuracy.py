@@ -26,6 +26,8 @@ from bert_tf.cli import command
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import trained
 from bert_tf.tasks.multiple_choice.data import read_choices
 from bert_tf.tasks.question_answering.metrics import answer_metrics, answer_or_none_metrics
 from bert_tf.tasks.question_answering.squad import Question
@@ -33,8 +35,6 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts import text_files
 from bert_tf.tasks.token_classification.model import TaggedTexts
-from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.scoring import trained
 
 # Heading -> how it is exported.
 EXPORTS = {

@@ -32,8 +32,8 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.scoring import trained
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import trained
 
 _BATCH, _LENGTH = 8, 128
 _ROUNDS, _STEPS = 12, 3

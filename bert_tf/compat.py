@@ -5,7 +5,7 @@ gone, its use raises an AttributeError or an ImportError. `tests/test_compat.py`
 no longer calls a method that is overridden here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -112,23 +112,69 @@ def layers_below(layer: keras.Layer, recursive: bool = True) -> list[keras.Layer
     return list(layer._flatten_layers(include_self=False, recursive=recursive))
 
 
-def build_for_fit(model: keras.Model, batch: tuple) -> None:
-    """Builds all that `fit` and `evaluate` build from their first batch, and keeps them from it.
+def prepare_fit(
+    model: keras.Model, strategy: tf.distribute.Strategy, spec: Callable[[], Any]
+) -> None:
+    """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
 
-    Keras averages that batch over the devices, which fails where they are in several processes.
+    Keras 3.15 needs this in three places. Before training, it averages a batch over the devices to
+    build the model from, which fails if the devices are in several processes; so the model is built
+    here. It reports the metrics of each process separately, and assumes that all parts have the
+    same weight; so metrics are read outside of the devices, where their sums cover all devices. For
+    `predict_on_batch`, every device computes the whole batch, and all results are returned; so one
+    device computes it. To be removed when Keras does all this itself (github.com/keras-team/keras,
+    issue 20585).
 
     Args:
-        model: compiled, in the scope of its strategy.
-        batch: inputs, targets and sample weights, of any content.
+        model: compiled in the strategy's scope.
+        strategy: its strategy; nothing is done for that of one device.
+        spec: gives the form (inputs, targets) of a batch.
     """
-    model._symbolic_build(data_batch=batch)
+    if is_default_strategy(strategy):
+        return
+
+    def zeros(form: tf.TensorSpec) -> tf.Tensor:
+        return tf.zeros([size or 1 for size in form.shape], form.dtype)
+
+    with strategy.scope():
+        model._symbolic_build(data_batch=(*tf.nest.map_structure(zeros, spec()), None))
     model._maybe_symbolic_build = lambda **_: None
+
+    def steps_of(step: Callable) -> Callable:
+        @tf.function(reduce_retracing=True)
+        def one(batches: tf.data.Iterator) -> dict[str, tf.Tensor]:
+            strategy.run(step, args=(next(batches),))
+            return model.get_metrics_result()
+
+        return one
+
+    @tf.function(reduce_retracing=True)
+    def predict(data: list[tuple]) -> Any:
+        ((inputs,),) = data
+        return model(inputs, training=False)
+
+    model.train_function = steps_of(model.train_step)
+    model.test_function = steps_of(model.test_step)
+    model.predict_function = predict
+    # `fit` and the others would make them.
+    for name in ("train", "test", "predict"):
+        setattr(model, f"make_{name}_function", lambda force=False: None)
+
+
+def is_default_strategy(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this is TensorFlow's strategy of one device, with which Keras's `fit` just works."""
+    return not isinstance(
+        strategy,
+        tf.distribute.MirroredStrategy
+        | tf.distribute.MultiWorkerMirroredStrategy
+        | tf.distribute.TPUStrategy,
+    )
 
 
 def registered_gradients() -> dict[str, Any]:
     """The gradients that functions of TensorFlow have, by name: the registry itself.
 
-    There is no public way to take a gradient out again (see `bert_tf.models.custom_gradients`).
+    There is no public way to take a gradient out again (see `bert_tf.training.custom_gradients`).
     """
     return ops.gradient_registry._registry
 

@@ -86,11 +86,14 @@ def test_layers_below_are_those_inside():
 
 
 def test_fit_on_devices_builds_nothing_again(monkeypatch):
-    model = tiny_objects.classifier(labels=["bad", "good"])
-    model.compile("adam")
-    ids = tf.ones([2, 4], tf.int32)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        model = tiny_objects.classifier(labels=["bad", "good"])
+        model.compile("adam")
     names = ("input_word_ids", "input_mask", "input_type_ids")
-    compat.build_for_fit(model, (dict.fromkeys(names, ids), tf.zeros([2], tf.int32), None))
+    ids = tf.TensorSpec([2, None], tf.int32)
+    spec = dict.fromkeys(names, ids), tf.TensorSpec([2], tf.int32)
+    compat.prepare_fit(model, strategy, lambda: spec)
     assert model.optimizer.built
     monkeypatch.setattr(type(model), "_symbolic_build", lambda *_, **__: pytest.fail("again"))
     model._maybe_symbolic_build(iterator=None)

@@ -36,12 +36,12 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.optimization import make_optimizer
+from bert_tf.runs import setup
+from bert_tf.runs.scoring import score
 from bert_tf.tasks import registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.model import IGNORED
 from bert_tf.text import Tokenizer
-from bert_tf.training import setup
-from bert_tf.training.scoring import score
 
 
 def main() -> int:

@@ -64,8 +64,8 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
         raise UserError("--naming is for --tfrecords; add that, or leave --naming out")
     from bert_tf.data.corpora import beam_shards, pretraining_data
     from bert_tf.data.records import writing as record_writing
+    from bert_tf.runs.vocabulary import settle
     from bert_tf.text import Tokenizer
-    from bert_tf.training.vocabulary import settle
 
     settled, vocabulary = settle(loaded)
     vocab = settled.tokenizer.vocab or vocabulary.removesuffix("\n").split("\n")
@@ -82,18 +82,18 @@ def pretrain(arguments: argparse.Namespace) -> None:
     """Pre-trains a model."""
     loaded = load_config_for("pretrain", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
-    from bert_tf import training
+    from bert_tf import runs
 
-    print_metrics(training.pretrain(loaded, arguments.out))
+    print_metrics(runs.pretrain(loaded, arguments.out))
 
 
 def finetune(arguments: argparse.Namespace) -> None:
     """Fine-tunes a model."""
     loaded = load_config_for("finetune", arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
-    from bert_tf import training
+    from bert_tf import runs
 
-    print_metrics(training.finetune(loaded, arguments.out))
+    print_metrics(runs.finetune(loaded, arguments.out))
 
 
 def _join_workers(arguments: argparse.Namespace, loaded: RunConfig) -> None:
@@ -115,9 +115,9 @@ def _join_workers(arguments: argparse.Namespace, loaded: RunConfig) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Measures a run."""
-    from bert_tf import training
+    from bert_tf import runs
 
-    print_metrics(training.evaluate(arguments.run, arguments.data))
+    print_metrics(runs.evaluate(arguments.run, arguments.data))
 
 
 def predict(arguments: argparse.Namespace) -> None:

@@ -79,21 +79,20 @@ def run(out: str | os.PathLike) -> None:
     write_text(out / "from_scratch.yaml", _FINETUNING)
 
     # TensorFlow starts here, after the work that does without it.
-    from bert_tf import training
+    from bert_tf import runs
     from bert_tf.config.reading import load_config_for
 
     _title("Pre-training BERT on the prose")
-    pretrained = training.pretrain(
+    pretrained = runs.pretrain(
         load_config_for("pretrain", out / "pretraining.yaml"), out / "pretraining"
     )
     _title("Fine-tuning it to predict the library of a passage")
-    training.finetune(load_config_for("finetune", out / "finetuning.yaml"), out / "finetuning")
+    runs.finetune(load_config_for("finetune", out / "finetuning.yaml"), out / "finetuning")
     _title("The same from random weights, without pre-training")
-    training.finetune(load_config_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
+    runs.finetune(load_config_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
     test = str(out / "data" / "test.tsv")
     scores = {
-        name: training.evaluate(out / name, test)["accuracy"]
-        for name in ("finetuning", "from_scratch")
+        name: runs.evaluate(out / name, test)["accuracy"] for name in ("finetuning", "from_scratch")
     }
     _export(out)
     _ask(out)

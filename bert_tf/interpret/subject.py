@@ -17,13 +17,13 @@ from bert_tf.errors import UserError
 from bert_tf.interpret.attention import attention_maps, shown_places
 from bert_tf.interpret.importance import Importances, Inputs, blanked, importances
 from bert_tf.interpret.looks import SeenInput
+from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.runs.scoring import trained
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
-from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
-from bert_tf.training.scoring import trained
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ from bert_tf.compat import Extensible, layers_below
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.errors import UserError
-from bert_tf.models.accumulation import Gradients, accumulated
-from bert_tf.models.custom_gradients import gradients_forgotten
 from bert_tf.models.fixed_weights import check_weights_may_change
+from bert_tf.training.custom_gradients import gradients_forgotten
+from bert_tf.training.loop import update
 
 # Reductions of Keras's losses that are no means over rows.
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}
@@ -155,44 +155,25 @@ class EncoderModel(Extensible, keras.Model):
         return [variable for variable in self.variables if id(variable) not in trained]
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One update from one batch.
+        """One update from one batch: `bert_tf.training.loop.update`.
 
         Raises:
             UserError: TensorFlow is set up for weights that do not change.
         """
         check_weights_may_change()
-        batch = keras.utils.unpack_x_y_sample_weight(data)
         if not self._is_built():
             # A layer that a subclass has added may get its weights from a call only.
-            self(batch[0], training=False)
-        sums = self.batch_sums(batch[1])
-        weights = [weight.value for weight in self.trainable_weights]
-
-        def gradients_of(rows: Any) -> Gradients:
-            x, y, sample_weight = rows
-            with tf.GradientTape() as tape:
-                y_pred = self(x, training=True)
-                loss = self._loss(x, y, y_pred, sample_weight, sums, training=True)
-                scaled = self.optimizer.scale_loss(loss)
-            self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
-            return tape.gradient(scaled, weights), loss
-
-        if self.accumulation_steps == 1:
-            gradients, loss = gradients_of(batch)
-        else:
-            gradients, loss = accumulated(
-                gradients_of, batch, self.accumulation_steps, weights, unrolled=self.jit_compile
-            )
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
-        self._record(loss, sums)
-        return self.get_metrics_result()
+            self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
+        return update(self, data)
 
     def test_step(self, data: Any) -> dict[str, Any]:
         """Loss and metrics of one batch."""
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         sums = self.batch_sums(y)
-        self._record(self._loss(x, y, y_pred, sample_weight, sums, training=False), sums)
+        self.record_loss(
+            self.share_of_loss(x, y, y_pred, sample_weight, sums, training=False), sums
+        )
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def compute_metrics(
@@ -247,7 +228,7 @@ class EncoderModel(Extensible, keras.Model):
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
-    def _loss(
+    def share_of_loss(
         self,
         x: Any,
         y: Any,
@@ -266,7 +247,7 @@ class EncoderModel(Extensible, keras.Model):
             )
         return self.compute_loss(x, y, y_pred, sample_weight, training=training)
 
-    def _record(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
+    def record_loss(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
         # Keras's own, which comes first.
         mean = next(metric for metric in self.metrics if metric.name == "loss")

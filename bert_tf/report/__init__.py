@@ -23,7 +23,7 @@ from bert_tf.report.naming import distinct_names
 from bert_tf.report.page import Section, picture_name, to_html, to_markdown
 from bert_tf.report.paper import distinct_benchmarks
 from bert_tf.report.runs import RunFacts
-from bert_tf.training.run_folder import CONFIG_FILE, METRICS_FILE
+from bert_tf.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
 _TITLE = "Results"
 

@@ -7,7 +7,7 @@ from bert_tf.checkpoints import of_run
 from bert_tf.config.run import PretrainingRun, RunConfig
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.runs.run_folder import RunFolder
 
 BERT = "masked LM and next sentence (BERT)"
 NO_NSP = "no next sentence"

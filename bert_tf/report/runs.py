@@ -12,10 +12,10 @@ from bert_tf.errors import UserError
 from bert_tf.report.curves import Curves, read_curves
 from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of
+from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
+from bert_tf.runs.search import kept_summary
 from bert_tf.tasks import registry
 from bert_tf.tasks.question_answering.squad_ensemble import metrics_file
-from bert_tf.training.run_folder import CONFIG_FILE, RunFolder
-from bert_tf.training.search import kept_summary
 
 # Metrics that are no shares.
 _NOT_SHARES = ("loss", "masked_lm_loss", "next_sentence_loss", "perplexity")

@@ -1,6 +1,6 @@
 """The base of a task's runs: which files are read, and how predictions are written.
 
-`bert_tf.training.finetuning` uses nothing else of a family.
+`bert_tf.runs.finetuning` uses nothing else of a family.
 """
 
 import copy

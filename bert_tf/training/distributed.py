@@ -69,7 +69,7 @@ class Cluster:
         """Comes back once every process has come here."""
         self.any(False)
 
-    def told_by_chief(self, make: Callable[[], Value]) -> Value:
+    def from_chief(self, make: Callable[[], Value]) -> Value:
         """What `make` gives in the chief, which alone calls it; in the others, as JSON gives it.
 
         Raises:
@@ -89,7 +89,7 @@ class Cluster:
         return words["value"] if self.chief else message["value"]
 
     @contextlib.contextmanager
-    def losses_told(self) -> Iterator[None]:
+    def losses_explained(self) -> Iterator[None]:
         """While this process works with the others: raises a UserError when one of them is gone."""
         try:
             yield

@@ -77,6 +77,10 @@ class Evaluations:
         """The step whose weights a run would end with that ended after `step`."""
         return self.results[self._best()][0] if self.keep_best and self.results else step
 
+    def is_best(self, step: int) -> bool:
+        """Whether the evaluation after `step` updates is the best so far."""
+        return bool(self.results) and self.results[self._best()][0] == step
+
     @property
     def over(self) -> bool:
         """Whether so many evaluations brought nothing better that the run ends."""

@@ -5,14 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
-from bert_tf.training.callbacks import StepCallback
 from bert_tf.training.evaluations import Metrics, has_finite_loss
+
+Batches = Callable[[int, int, int], tf.data.Dataset]
 
 # Where so many updates in a row are left out, leaving out does not help.
 _IN_A_ROW = 10
@@ -41,7 +43,7 @@ def check_dev_loss(metrics: Metrics) -> None:
         raise Diverged(f"the loss on the dev data is {metrics['loss']}", _ADVICE)
 
 
-class NonFinite(StepCallback):
+class NonFinite:
     """Ends training when the loss or the gradient is not finite, or warns of updates left out.
 
     After the last update the weights are checked, because no further loss would show the problem.
@@ -50,73 +52,73 @@ class NonFinite(StepCallback):
     own names.
 
     Args:
-        start, total: as for `StepCallback`.
-        batches_from: as in `Phase`.
+        total: updates of the whole run.
         folder: where the batch is written; None does not write it.
         skip: whether the optimizer leaves such updates out, so that training goes on, unless there
             are ten in a row.
     """
 
-    def __init__(
-        self,
-        start: int,
-        total: int,
-        batches_from: Callable[[int, int, int], tf.data.Dataset],
-        folder: Path | None,
-        skip: bool,
-    ):
-        super().__init__(start, total)
-        self._batches_from = batches_from
+    def __init__(self, total: int, folder: Path | None, skip: bool):
+        self._total = total
         self._folder = folder
         self._skip = skip
         self._seen: int | None = None
         self._in_a_row = 0
 
-    def on_train_begin(self, logs: Metrics | None = None) -> None:
+    def begin(self, model: keras.Model) -> None:
         """Notes what came before."""
-        self._seen = int(self.model.optimizer.nonfinite.numpy())
+        self._seen = int(model.optimizer.nonfinite.numpy())
+        self._in_a_row = 0
 
-    def after_step(self, logs: Metrics) -> None:
-        """Raises Diverged, with the step and the batch, unless the update was left out."""
-        loss, seen = float(logs["loss"]), int(self.model.optimizer.nonfinite.numpy())
+    def check(self, model: keras.Model, step: int, logs: Metrics, batches_from: Batches) -> None:
+        """Raises Diverged, with the step and the batch, unless the update was left out.
+
+        Args:
+            model: is trained.
+            step: updates done.
+            logs: Keras's metrics so far.
+            batches_from: as in `Phase`.
+        """
+        loss, seen = float(logs["loss"]), int(model.optimizer.nonfinite.numpy())
         if seen == self._seen and math.isfinite(loss):
             self._in_a_row = 0
         else:
             self._seen = seen
             is_loss = not math.isfinite(loss)
-            self._leave_out(f"the loss is {loss}" if is_loss else "the gradient is not finite")
-        if self.step == self.total and not self._has_finite_weights():
-            raise Diverged(f"weights are not finite after step {self.step}, the last", _ADVICE)
+            what = f"the loss is {loss}" if is_loss else "the gradient is not finite"
+            self._leave_out(what, step, batches_from)
+            # The means would stay what they are now.
+            model.reset_metrics()
+        if step == self._total and not _has_finite_weights(model):
+            raise Diverged(f"weights are not finite after step {step}, the last", _ADVICE)
 
-    def _leave_out(self, what: str) -> None:
+    def _leave_out(self, what: str, step: int, batches_from: Batches) -> None:
         """Warns that the optimizer has left an update out; raises Diverged where it has not."""
         if not self._skip or self._in_a_row == _IN_A_ROW - 1:
-            raise Diverged(
-                f"{what} at step {self.step}{self._write_batch()}", _ADVICE + self._other_way()
-            )
+            batch = self._write_batch(step, batches_from)
+            raise Diverged(f"{what} at step {step}{batch}", _ADVICE + self._other_way())
         self._in_a_row += 1
-        logger.warning(f"{what} at step {self.step}; its update is left out")
-        # The means would stay what they are now.
-        self.model.reset_metrics()
-
-    def _has_finite_weights(self) -> bool:
-        weights = self.model.trainable_variables
-        return all(bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights)
+        logger.warning(f"{what} at step {step}; its update is left out")
 
     def _other_way(self) -> str:
         if self._skip:
             return f" ({_IN_A_ROW} updates in a row were not finite)"
         return ", or set train.skip_nonfinite to true to leave such updates out"
 
-    def _write_batch(self) -> str:
+    def _write_batch(self, step: int, batches_from: Batches) -> str:
         """Writes the batch of this step, and says where."""
         if self._folder is None:
             return ""
-        path = self._folder / f"nonfinite-step-{self.step:08d}.npz"
-        (batch,) = self._batches_from(self.step - 1, 0, 1).take(1).as_numpy_iterator()
+        path = self._folder / f"nonfinite-step-{step:08d}.npz"
+        (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
         with atomic_path(path) as new:
             np.savez(new, **_named(batch))
         return f", whose batch is in {path}"
+
+
+def _has_finite_weights(model: keras.Model) -> bool:
+    weights = model.trainable_variables
+    return all(bool(tf.reduce_all(tf.math.is_finite(each.value))) for each in weights)
 
 
 def _named(batch: tuple[Any, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Preemption:
     def __init__(self, cluster: Cluster) -> None:
         self.asked = False
         self._received = False
-        self._team = None if cluster.alone else cluster
+        self._cluster = None if cluster.alone else cluster
         self._may_leave = False
 
     def __enter__(self) -> "Preemption":
@@ -54,8 +54,8 @@ class Preemption:
 
     def look(self) -> None:
         """Finds out whether any process of the cluster was asked to end; all of them do this."""
-        if self._team is not None:
-            self.asked = self._team.any(self._received)
+        if self._cluster is not None:
+            self.asked = self._cluster.any(self._received)
 
     def attempt(self, work: Callable[[], Result]) -> Result | None:
         """What `work` returns, which changes nothing: None if SIGTERM has come in its middle."""
@@ -77,9 +77,9 @@ class Preemption:
             Preempted: a SystemExit with `EXIT_CODE`.
         """
         if self.asked:
-            if self._team is not None:
+            if self._cluster is not None:
                 # Others would take the end of this process for a failure.
-                self._team.wait()
+                self._cluster.wait()
             logger.info(
                 f"stopped by SIGTERM; step {step} is saved, start the same command again to go on"
             )
@@ -87,7 +87,7 @@ class Preemption:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self._received = True
-        if self._team is None:
+        if self._cluster is None:
             self.asked = True
         if self._may_leave:
             self._may_leave = False

@@ -11,10 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from bert_tf.compat import build_for_fit
+from bert_tf.compat import is_default_strategy
 from bert_tf.config.train import TrainConfig
 from bert_tf.errors import UserError
 
@@ -60,7 +59,7 @@ def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.
 
     A process makes its part of the batches once, and deals the rows to its devices in turn.
     """
-    if _is_default(strategy):
+    if is_default_strategy(strategy):
         return parts(0, 1)
 
     def of_this_process(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -73,59 +72,6 @@ def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.
         return mine.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(of_this_process)
-
-
-def prepare_fit(
-    model: keras.Model, strategy: tf.distribute.Strategy, spec: Callable[[], Any]
-) -> None:
-    """Makes Keras's `fit`, `evaluate` and `predict_on_batch` work for `model` on many devices.
-
-    Keras 3.15 needs this in three places. Before training, it averages a batch over the devices to
-    build the model from, which fails if the devices are in several processes; so the model is built
-    here. It reports the metrics of each process separately, and assumes that all parts have the
-    same weight; so metrics are read outside of the devices, where their sums cover all devices. For
-    `predict_on_batch`, every device computes the whole batch, and all results are returned; so one
-    device computes it. To be removed when Keras does all this itself (github.com/keras-team/keras,
-    issue 20585).
-
-    Args:
-        model: compiled in the strategy's scope.
-        strategy: its strategy; nothing is done for that of one device.
-        spec: gives the form (inputs, targets) of a batch.
-    """
-    if _is_default(strategy):
-        return
-
-    def zeros(form: tf.TensorSpec) -> tf.Tensor:
-        return tf.zeros([size or 1 for size in form.shape], form.dtype)
-
-    with strategy.scope():
-        build_for_fit(model, (*tf.nest.map_structure(zeros, spec()), None))
-
-    def steps_of(step: Callable) -> Callable:
-        @tf.function(reduce_retracing=True)
-        def one(batches: tf.data.Iterator) -> dict[str, tf.Tensor]:
-            strategy.run(step, args=(next(batches),))
-            return model.get_metrics_result()
-
-        return one
-
-    @tf.function(reduce_retracing=True)
-    def predict(data: list[tuple]) -> Any:
-        ((inputs,),) = data
-        return model(inputs, training=False)
-
-    model.train_function = steps_of(model.train_step)
-    model.test_function = steps_of(model.test_step)
-    model.predict_function = predict
-    # `fit` and the others would make them.
-    for name in ("train", "test", "predict"):
-        setattr(model, f"make_{name}_function", lambda force=False: None)
-
-
-def _is_default(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this is TensorFlow's strategy of one device, which needs none of all this."""
-    return not isinstance(strategy, _OF_MANY)
 
 
 def _dealt(batch: Any, hands: int) -> Any:
@@ -190,10 +136,3 @@ def _tpu(place: str | None) -> tf.distribute.Strategy:
         reason = str(error).splitlines()[0].split(". ")[0]
         raise UserError(f"no TPU at {place or 'this machine'}: {reason}") from None
     return tf.distribute.TPUStrategy(resolver)
-
-
-_OF_MANY = (
-    tf.distribute.MirroredStrategy,
-    tf.distribute.MultiWorkerMirroredStrategy,
-    tf.distribute.TPUStrategy,
-)

@@ -6,7 +6,7 @@ from pathlib import Path
 from bert_tf.checkpoints import reading
 from bert_tf.config.changes import difference
 from bert_tf.errors import UserError
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.runs.run_folder import RunFolder
 from experiments.small.job import Job
 
 # Of the activations that table 7 reads, some are of the last four layers.

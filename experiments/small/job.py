@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
-from bert_tf.training.run_folder import METRICS_FILE
+from bert_tf.runs.run_folder import METRICS_FILE
 
 # Keys of a configuration and their values.
 Settings = Mapping[str, object]

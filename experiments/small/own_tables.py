@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
-from bert_tf.training.run_folder import METRICS_FILE
+from bert_tf.runs.run_folder import METRICS_FILE
 from experiments.small.job import Job, Settings, Sources, run_job
 from experiments.small.tasks import finetune_job
 

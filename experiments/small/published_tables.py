@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
+from bert_tf.runs.run_folder import METRICS_FILE
 from bert_tf.tasks.question_answering.squad_ensemble import metrics_file
 from bert_tf.tasks.token_classification.model import FEATURES
-from bert_tf.training.run_folder import METRICS_FILE
 from experiments.small.job import Job, Sources
 from experiments.small.tasks import finetune_job
 

@@ -15,9 +15,9 @@ from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.runs import setup
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
-from bert_tf.training import setup
-from bert_tf.training.run_folder import RunFolder
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks.tiny_tasks import model_of
 from tests.tasks.tiny_texts import write_config

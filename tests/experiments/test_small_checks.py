@@ -7,8 +7,8 @@ import pytest
 from bert_tf.checkpoints import conversion
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
-from bert_tf.training.run_folder import RunFolder
 from experiments.small.checks import check
 from experiments.small.job import Sources
 from experiments.small.plan import jobs

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from tests import tiny
@@ -108,7 +108,7 @@ def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, 
 def test_of_a_run_nothing_is_needed(tmp_path):
     """The export of a fine-tuning has its accuracy, after the run and its vocabulary are gone."""
     path = tiny.write_finetuning(tmp_path)
-    metrics = training.finetune(load_config(path, ["train.epochs=2"]), tmp_path / "run")
+    metrics = runs.finetune(load_config(path, ["train.epochs=2"]), tmp_path / "run")
     export_run(tmp_path / "run", tmp_path / "saved", version=1)
     rows = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().splitlines()[1:]]
     shutil.move(tmp_path / "saved" / "1", tmp_path / "elsewhere")

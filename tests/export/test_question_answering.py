@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
-from bert_tf import QuestionAnswerer, training
+from bert_tf import QuestionAnswerer, runs
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -81,7 +81,7 @@ def ask(loaded, questions, contexts) -> dict[str, np.ndarray]:
 def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
     path = tiny_questions.write_finetuning(tmp_path, unanswerable=True)
     settings = ["train.epochs=0.5", "train.learning_rate=0.004"]
-    metrics = training.finetune(load_config(path, settings), tmp_path / "run")
+    metrics = runs.finetune(load_config(path, settings), tmp_path / "run")
     export_run(tmp_path / "run", tmp_path / "saved")
     questions = read_squad(tmp_path / "dev-v2.0.json")
     answers = ask(

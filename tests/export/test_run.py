@@ -32,8 +32,8 @@ from bert_tf.errors import UserError
 from bert_tf.export import __main__ as command
 from bert_tf.export import run as exporting
 from bert_tf.export.run import export_run
+from bert_tf.runs.run_folder import BEST_FILE, RunFolder
 from bert_tf.tasks import registry
-from bert_tf.training.run_folder import BEST_FILE, RunFolder
 from tests import tiny, tiny_questions
 
 

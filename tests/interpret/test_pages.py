@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.cli.parser import main
@@ -21,8 +21,8 @@ from bert_tf.interpret import inspect
 from bert_tf.interpret.attention import attention_maps
 from bert_tf.interpret.subject import Subject
 from bert_tf.models.pretrainer import PreTrainer
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Preprocessor
-from bert_tf.training.run_folder import RunFolder
 from tests import tiny
 from tests.interpret.tiny_runs import make_run
 
@@ -146,7 +146,7 @@ def test_the_attention_on_the_page_is_the_models(reviews):
 
 @pytest.mark.slow
 def test_confusions_are_those_of_the_evaluation(reviews):
-    metrics = training.evaluate(reviews)
+    metrics = runs.evaluate(reviews)
     page = inspect(reviews, []).read_text()
     assert f"{metrics['accuracy']:.1%} of 9 texts are right" in page
 

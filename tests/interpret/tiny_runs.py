@@ -12,9 +12,9 @@ from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.of_run import step_folder
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
-from bert_tf.training.run_folder import RunFolder
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks import tiny_texts
 

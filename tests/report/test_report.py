@@ -22,7 +22,7 @@ from bert_tf.report.glue import glue_sections
 from bert_tf.report.page import Row, Section, to_html, to_markdown
 from bert_tf.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
 from bert_tf.report.runs import RunFacts
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny
 

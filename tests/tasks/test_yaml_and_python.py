@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.reading import load_config
@@ -40,7 +40,7 @@ def run(folder, checkpoint, task, data):
     path = folder / "run.yaml"
     init = f"init: {{checkpoint: {checkpoint}}}\n"
     path.write_text(f"task: {task}\ndata: {{path: ., {data}}}\n{init}{TRAIN}")
-    metrics = training.finetune(load_config(path), folder / "run")
+    metrics = runs.finetune(load_config(path), folder / "run")
     return bert_tf.load(folder / "run"), metrics
 
 
@@ -73,7 +73,7 @@ def test_classification(checkpoint, tmp_path):
     check_same(model, of_run)
     assert model.settings == of_run.settings
     assert model.evaluate(*read(tmp_path / "dev.tsv")) == metrics
-    assert training.evaluate(tmp_path / "run") == metrics
+    assert runs.evaluate(tmp_path / "run") == metrics
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_questions(checkpoint, tmp_path):
 
     check_same(model, of_run)
     assert model.evaluate(rows("dev")) == metrics
-    assert training.evaluate(tmp_path / "run") == metrics
+    assert runs.evaluate(tmp_path / "run") == metrics
     # What the run found on its dev data decides the answers from then on.
     assert of_run.null_threshold == metrics["null_threshold"]
 
@@ -117,4 +117,4 @@ def test_tags(checkpoint, tmp_path):
 
     check_same(model, of_run)
     assert model.evaluate(*columns("dev")) == metrics
-    assert training.evaluate(tmp_path / "run") == metrics
+    assert runs.evaluate(tmp_path / "run") == metrics

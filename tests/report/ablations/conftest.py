@@ -10,7 +10,7 @@ from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.report import report
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.runs.run_folder import RunFolder
 from tests import tiny
 
 HEADS = {"num_attention_heads": 2, "max_position_embeddings": 32}

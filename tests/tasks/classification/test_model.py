@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.classification.run import Classification
@@ -24,7 +24,7 @@ def mnli(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mnli")
     write_mnli(folder / "MNLI")
     path = write_config(folder, "classification", "path: MNLI, format: mnli")
-    return folder, training.finetune(load_config(path), folder / "run")
+    return folder, runs.finetune(load_config(path), folder / "run")
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_mnli_is_scored_on_both_dev_files_by_its_metric(mnli):
 @pytest.mark.slow
 def test_the_labelled_diagnostic_set_is_scored_by_its_own_metric(mnli):
     folder, _ = mnli
-    metrics = training.evaluate(folder / "run", folder / "MNLI" / "diagnostic-full.tsv")
+    metrics = runs.evaluate(folder / "run", folder / "MNLI" / "diagnostic-full.tsv")
     assert list(metrics) == ["mcc", "accuracy", "loss"]
 
 

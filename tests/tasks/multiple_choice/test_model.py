@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multiple_choice.run import MultipleChoiceTask
@@ -36,14 +36,14 @@ def test_it_learns_among_three_choices(tmp_path):
         lines = map(json.dumps, rows(count, 3, seed=count))
         write_lines(tmp_path / f"{name}.jsonl", lines)
     path = write_config(tmp_path, "multiple_choice", "path: ., format: jsonl", epochs=6)
-    metrics = training.finetune(load_config(path), tmp_path / "run")
+    metrics = runs.finetune(load_config(path), tmp_path / "run")
     assert list(metrics) == ["accuracy", "loss"]
     assert metrics["accuracy"] > 0.8
     header, *lines = (tmp_path / "run/predictions/dev.tsv").read_text().splitlines()
     assert header == "index\tprediction"
     right = [line == f"{i}\t{i % 3}" for i, line in enumerate(lines)]
     assert np.mean(right) == metrics["accuracy"]
-    assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
+    assert runs.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
 def test_each_choice_is_packed_with_its_context(tmp_path):

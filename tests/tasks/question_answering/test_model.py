@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
@@ -28,7 +28,7 @@ def unanswerable(request) -> bool:
 def run(unanswerable, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
     config = load_config(tiny_questions.write_finetuning(folder, unanswerable))
-    training.finetune(config, folder / "run")
+    runs.finetune(config, folder / "run")
     return folder / "run"
 
 
@@ -70,7 +70,7 @@ def test_predictions_are_in_the_official_form(run, unanswerable):
 
 def test_evaluating_again_gives_the_same(run):
     before, written = metrics(run), predictions(run, "dev_nbest")
-    assert training.evaluate(run) == pytest.approx(before, rel=1e-4)
+    assert runs.evaluate(run) == pytest.approx(before, rel=1e-4)
     after = predictions(run, "dev_nbest")
     assert [[e["text"] for e in entries][:1] for entries in after.values()] == [
         [e["text"] for e in entries][:1] for entries in written.values()
@@ -81,19 +81,19 @@ def test_evaluating_again_gives_the_same(run):
 def test_other_data_are_answered_by_the_threshold_of_the_dev_data(run, unanswerable, tmp_path):
     rows = tiny_questions.rows(9, 5, unanswerable)
     data = tiny_questions.write_squad(tmp_path / "other.json", rows)
-    found = training.evaluate(run, data)
+    found = runs.evaluate(run, data)
     assert found.get("null_threshold") == metrics(run).get("null_threshold")
     assert found["f1"] > 80
     for row in rows:
         del row["qas"][0]["answers"]
         row["qas"][0].pop("is_impossible", None)
     untold = tiny_questions.write_squad(tmp_path / "untold.json", rows)
-    assert training.evaluate(run, untold) == {}
+    assert runs.evaluate(run, untold) == {}
     assert predictions(run, "untold") == predictions(run, "other")
     for row in rows:
         row["qas"][0] |= {"answers": []} | ({"is_impossible": False} if unanswerable else {})
     empty = tiny_questions.write_squad(tmp_path / "empty.json", rows)
-    assert training.evaluate(run, empty) == {}
+    assert runs.evaluate(run, empty) == {}
     assert predictions(run, "empty") == predictions(run, "other")
 
 
@@ -106,7 +106,7 @@ def test_the_official_scripts_score_the_written_files_as_we_do(run, unanswerable
         question["answers"] = [{"text": text if number % 2 else "x", "answer_start": 0}]
         if unanswerable:
             question["is_impossible"] = False
-    found = training.evaluate(run, tiny_questions.write_squad(tmp_path / "hard.json", rows))
+    found = runs.evaluate(run, tiny_questions.write_squad(tmp_path / "hard.json", rows))
     articles = json.loads((tmp_path / "hard.json").read_text())["data"]
     answers = predictions(run, "hard")
     assert 0 < found["exact_match"] < found["f1"] < 100
@@ -213,4 +213,4 @@ def test_mistakes_are_named(tmp_path, monkeypatch, settings, message):
     tiny_questions.write_squad(tmp_path / "untold.json", untold)
     tiny_questions.write_squad(tmp_path / "none.json", tiny_questions.rows(3, 8, unanswerable=True))
     with pytest.raises(UserError, match=message):
-        training.finetune(load_config(path, settings), tmp_path / "run")
+        runs.finetune(load_config(path, settings), tmp_path / "run")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.regression.run import Regression
@@ -33,7 +33,7 @@ def test_it_learns_and_writes_numbers(tmp_path):
     write_stsb(tmp_path)
     path = write_config(tmp_path, "regression", "path: ., format: stsb", epochs=10)
     run = tmp_path / "run"
-    metrics = training.finetune(load_config(path), run)
+    metrics = runs.finetune(load_config(path), run)
     assert list(metrics) == ["spearman", "pearson", "loss"]
     assert metrics["pearson"] > 0.9
     written = (run / "predictions" / "dev.tsv").read_text().splitlines()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf import TokenClassifier, training
+from bert_tf import TokenClassifier, runs
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
     """The folder of the data and of a run, and what the run returned."""
     folder = tmp_path_factory.mktemp("tagging")
     config = load_config(tiny_tags.write_tagging(folder))
-    return folder, training.finetune(config, folder / "run")
+    return folder, runs.finetune(config, folder / "run")
 
 
 def test_a_tagger_learns(trained):
@@ -38,7 +38,7 @@ def test_a_tagger_learns(trained):
     assert metrics["f1"] == metrics["f1_animal"] == metrics["f1_place"] == 1.0
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert reading.find(run).description.labels == tuple(tiny_tags.LABELS)
-    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    assert runs.evaluate(run) == pytest.approx(metrics, abs=1e-6)
     expected = [(each.words, each.tags) for each in read_conll(folder / "dev.conll")]
     for column in (1, 2):
         written = read_conll(run / "predictions" / "dev.conll", tag_column=column)
@@ -50,7 +50,7 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
     folder, _ = trained
     settings = ["model.features=last", "model.lstm_units=8", f"init.checkpoint={folder / 'run'}"]
     run = folder / "feature_based"
-    metrics = training.finetune(load_config(folder / "tagging.yaml", settings), run)
+    metrics = runs.finetune(load_config(folder / "tagging.yaml", settings), run)
     assert metrics["f1"] > 0.9
     checkpoint, before = reading.find(run), reading.find(folder / "run")
     model, started = (loading.build(each, each.folder) for each in (checkpoint, before))
@@ -60,7 +60,7 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
     before.fill(started)
     for old, new in zip(started.encoder.weights, model.encoder.weights, strict=True):
         np.testing.assert_array_equal(old, new, err_msg=old.path)
-    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    assert runs.evaluate(run) == pytest.approx(metrics, abs=1e-6)
 
 
 def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
@@ -94,7 +94,7 @@ def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
     folder, _ = trained
     words = tmp_path / "words.conll"
     words.write_text("the\ncat\nbird\n\nsea\n")
-    assert training.evaluate(folder / "run", words) == {}
+    assert runs.evaluate(folder / "run", words) == {}
     written = (folder / "run" / "predictions" / "words.conll").read_text()
     lines = [line.split(" ") for line in written.splitlines()]
     assert [line[0] for line in lines] == ["the", "cat", "bird", "", "sea"]
@@ -106,7 +106,7 @@ def test_words_without_tags_are_tagged_and_not_scored(trained, tmp_path):
 def test_a_test_file_of_words_alone_does_not_stop_fine_tuning(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     (tmp_path / "test.conll").write_text("the\ncat\n")
-    training.finetune(load_config(path, ["train.epochs=1"]), tmp_path / "run")
+    runs.finetune(load_config(path, ["train.epochs=1"]), tmp_path / "run")
     written = (tmp_path / "run" / "predictions" / "test.conll").read_text().splitlines()
     assert [line.split(" ")[0] for line in written] == ["the", "cat"]
 
@@ -240,4 +240,4 @@ def test_mistakes_are_named(tmp_path, split, content, settings, message):
     (tmp_path / f"{split}.conll").write_text(content)
     settings = [*settings, "data.train=train.conll", "data.dev=dev.conll"]
     with pytest.raises(UserError, match=message):
-        training.finetune(load_config(path, settings), tmp_path / "run")
+        runs.finetune(load_config(path, settings), tmp_path / "run")

@@ -17,14 +17,13 @@ from bert_tf.checkpoints import names, of_run, reading
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.training import callbacks
-from bert_tf.training.callbacks import Save
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.training import log, loop
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations
-from bert_tf.training.fit import Phase, train
+from bert_tf.training.loop import AfterUpdate, Phase, train
 from bert_tf.training.preemption import Preempted
-from bert_tf.training.run_folder import RunFolder
 from tests import tiny
 
 LONG, SHORT = 9, 5
@@ -84,7 +83,8 @@ class Training:
 
         evaluations = Evaluations(every, at_end, "accuracy", **options)
         train(
-            self.run,
+            self.run.path,
+            settings,
             self.model,
             Checkpoints(
                 self.run.checkpoints,
@@ -131,14 +131,14 @@ class Killed(BaseException):
 
 
 def kill_after(monkeypatch, step):
-    after_step = Save.after_step
+    after_update = AfterUpdate.on_train_batch_end
 
-    def save_and_die(self, logs):
-        after_step(self, logs)
+    def work_and_die(self, batch, logs=None):
+        after_update(self, batch, logs)
         if self.step == step:
             raise Killed
 
-    monkeypatch.setattr(Save, "after_step", save_and_die)
+    monkeypatch.setattr(AfterUpdate, "on_train_batch_end", work_and_die)
 
 
 def test_phases_follow_each_other_with_one_count_of_steps(make_training):
@@ -469,9 +469,9 @@ def test_console_and_tensorboard_count_tokens(make_training, capsys, monkeypatch
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     amounts = []
-    progress = callbacks.Progress
+    progress = log.Progress
     monkeypatch.setattr("bert_tf.console._LINE_SECONDS", 0.0)
-    monkeypatch.setattr(callbacks, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
+    monkeypatch.setattr(log, "Progress", lambda *a: amounts.append(a[4]) or progress(*a))
     training = make_training("logged", "train.log_steps=5")
     training.start()
 
@@ -487,15 +487,23 @@ def test_console_and_tensorboard_count_tokens(make_training, capsys, monkeypatch
 
 def test_a_checkpoint_is_due_after_so_many_steps_or_minutes(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(callbacks.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
     saved = []
-    checkpoints = SimpleNamespace(save=lambda model, step, evaluations: saved.append(step))
-    preemption = SimpleNamespace(asked=False, end_if_asked=lambda step: None)
-    save = Save(0, 12, 4, 2.0, checkpoints, Evaluations(100), preemption)
-    save.set_model(None)
+    after = AfterUpdate(
+        SimpleNamespace(checkpoint_steps=4, checkpoint_minutes=2.0),
+        0,
+        12,
+        SimpleNamespace(check=lambda *_: None),
+        SimpleNamespace(add=lambda *_: None),
+        SimpleNamespace(save=lambda model, step, evaluations: saved.append(step)),
+        Evaluations(100, at_end=False),
+        SimpleNamespace(asked=False, look=lambda: None, end_if_asked=lambda step: None),
+        None,
+    )
+    after.begin(SimpleNamespace(batches_from=None), None)
     for now in (10, 119, 120, 130, 140, 239, 241, 250, 370, 380, 390, 400):
         clock[0] = now
-        save.on_train_batch_end(0)
+        after.on_train_batch_end(0)
 
     #             of minutes: 3, 9; of steps: 4, 8; the last: 12
     assert saved == [3, 4, 8, 9, 12]

@@ -7,11 +7,11 @@ import pytest
 
 from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows
+from bert_tf.runs import fingerprint as module
+from bert_tf.runs.fingerprint import fingerprint, of_corpus, of_files, of_sizes
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.texts.mrpc import made_of
 from bert_tf.text import Tokenizer
-from bert_tf.training import fingerprint as module
-from bert_tf.training.fingerprint import fingerprint, of_corpus, of_files, of_sizes
 from tests import tiny
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.checkpoints import of_run, tensors
 from tests import tiny
-from tests.training.lives import Nursery, last_step
+from tests.runs.lives import Nursery, last_step
 
 TRAINING = ["train.deterministic=true", "train.checkpoint_steps=2", "train.checkpoints_kept=2"]
 

@@ -21,14 +21,14 @@ from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
-from bert_tf.training.evaluations import rank
-from bert_tf.training.nonfinite import Diverged
-from bert_tf.training.run_folder import (
+from bert_tf.runs.run_folder import (
     DIVERGED_FILE,
     SEARCH_FILE,
     SUMMARY_FILE,
     RunFolder,
 )
+from bert_tf.training.evaluations import rank
+from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.tensorboard import write_trial
 
 Finetune = Callable[[RunFolder[FinetuningRun]], dict[str, float]]

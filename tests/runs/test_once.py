@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.checkpoints import conversion, reading, tensors
 from bert_tf.checkpoints.of_run import newest
 from bert_tf.config.reading import load_config
@@ -63,9 +63,9 @@ def load(folder, *settings):
 @pytest.mark.parametrize(
     ("write", "run", "settings"),
     [
-        (tiny.write_pretraining, training.pretrain, ["train.steps=1"]),
-        (tiny.write_finetuning, training.finetune, ["train.epochs=1"]),
-        (tiny.write_finetuning, training.finetune, ["train.epochs=1", RATES]),
+        (tiny.write_pretraining, runs.pretrain, ["train.steps=1"]),
+        (tiny.write_finetuning, runs.finetune, ["train.epochs=1"]),
+        (tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),
     ],
     ids=["pre-training", "fine-tuning", "search"],
 )
@@ -92,7 +92,7 @@ def test_trials_with_the_same_data_settings_share_what_is_read_and_encoded(
 ):
     config = load(tmp_path, RATES, "train.max_length=[8,24]")
     opened.clear()
-    training.finetune(config, tmp_path / "run")
+    runs.finetune(config, tmp_path / "run")
 
     # The data that the trials depend on are read once more, for their fingerprints.
     assert [opened[tmp_path / f"{split}.tsv"] for split in ("train", "dev", "test")] == [2, 2, 1]
@@ -105,7 +105,7 @@ def test_trials_with_the_same_data_settings_share_what_is_read_and_encoded(
 def test_a_test_file_is_read_once(tmp_path, opened):
     config = load(tmp_path)
     opened.clear()
-    training.finetune(config, tmp_path / "run")
+    runs.finetune(config, tmp_path / "run")
 
     assert opened[tmp_path / "test.tsv"] == 1
     predictions = (tmp_path / "run" / "predictions" / "test.tsv").read_text()
@@ -117,7 +117,7 @@ def test_a_search_that_is_killed_ends_as_an_undisturbed_one(tmp_path, monkeypatc
     """Its first trial is not encoded again, so the second one has examples of its own."""
     config = load(tmp_path, RATES, "train.checkpoint_steps=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    metrics = training.finetune(config, whole)
+    metrics = runs.finetune(config, whole)
     save = Checkpoints.save
 
     def save_and_die(self, model, step, evaluations):
@@ -127,9 +127,9 @@ def test_a_search_that_is_killed_ends_as_an_undisturbed_one(tmp_path, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Checkpoints, "save", save_and_die)
-        training.finetune(config, killed)
+        runs.finetune(config, killed)
 
-    assert training.finetune(config, killed) == metrics
+    assert runs.finetune(config, killed) == metrics
     assert (killed / "search.tsv").read_text() == (whole / "search.tsv").read_text()
     name = "trials/learning_rate=0.01"
     expected, found = (

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _NURSERY = """
 import json, os, sys
 from bert_tf.cli.parser import main
-from bert_tf import training
+from bert_tf import runs
 for line in sys.stdin:
     argv, log = json.loads(line)
     pid = os.fork()

@@ -36,6 +36,9 @@ def accumulated(
             cannot determine the size of a part if the batch size is not known in advance.
     """
 
+    if parts == 1:
+        return gradients_of(batch)
+
     def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
         gradients, loss = gradients_of(
             tf.nest.map_structure(lambda rows: _every(rows, part, parts), batch)

@@ -14,19 +14,20 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
+from bert_tf.runs import setup
+from bert_tf.runs.fingerprint import fingerprint, of_files
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import score, trained
+from bert_tf.runs.search import check_sources, search
 from bert_tf.tasks import registry
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.training import layerwise_lr, setup
+from bert_tf.training import layerwise_lr
 from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
-from bert_tf.training.fingerprint import fingerprint, of_files
-from bert_tf.training.fit import Phase, train
+from bert_tf.training.loop import Phase, train
 from bert_tf.training.nonfinite import check_dev_loss
-from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.scoring import score, trained
-from bert_tf.training.search import check_sources, search
 from bert_tf.training.strategies import check_batches
 from bert_tf.training.tensorboard import Scalars
 
@@ -52,11 +53,11 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
         )
     for trial in config.trials():
         check_batches(cluster.strategy, trial.train)
-    with cluster.losses_told(), RunFolder.shared(out, config, cluster) as run:
+    with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
         data = _Data(run)
         _check_trials(run, data)
         metrics = _search(run, data, cluster) if config.search else _finetune(run, data, cluster)
-        cluster.told_by_chief(lambda: _predict_tests(run, data))
+        cluster.from_chief(lambda: _predict_tests(run, data))
         return metrics
 
 
@@ -161,7 +162,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         # What is wrong with them is reported before training; they are used when all is done.
         data.read(task, "test")
 
-    cluster.told_by_chief(read_tests)
+    cluster.from_chief(read_tests)
     with cluster.strategy.scope():
         encoder = setup.make_encoder(run, tokenizer)
         model = task.model(encoder, tokenizer)
@@ -182,7 +183,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     steps_compete = keep_best or settings.early_stopping is not None
     description = describe(model, tokenizer)
     train(
-        run,
+        run.path,
+        settings,
         model,
         Checkpoints(
             run.checkpoints,
@@ -229,7 +231,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         run.finish(metrics)
         return metrics
 
-    return cluster.told_by_chief(finish)
+    return cluster.from_chief(finish)
 
 
 def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:

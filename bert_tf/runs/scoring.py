@@ -8,12 +8,12 @@ from bert_tf.config.kinds import POLICIES
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
 from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.evaluations import in_words
-from bert_tf.training.run_folder import RunFolder
 
 
 def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> dict[str, float]:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.checkpoints import conversion, of_run, reading, tensors
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
@@ -19,14 +19,14 @@ from bert_tf.report.curves import read_curves
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny, tiny_questions
-from tests.training.lives import last_step
+from tests.runs.lives import last_step
 
 
 @pytest.fixture(scope="module")
 def pretrained(pretraining_yaml, tmp_path_factory):
     """A finished pre-training."""
     run = tmp_path_factory.mktemp("runs") / "pretrained"
-    training.pretrain(load_config(pretraining_yaml), run)
+    runs.pretrain(load_config(pretraining_yaml), run)
     return run
 
 
@@ -35,7 +35,7 @@ def finetuned(tmp_path_factory):
     """A finished fine-tuning, and its metrics."""
     folder = tmp_path_factory.mktemp("runs")
     config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
-    return folder / "run", training.finetune(config, folder / "run")
+    return folder / "run", runs.finetune(config, folder / "run")
 
 
 class Killed(BaseException):
@@ -74,8 +74,8 @@ def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
 ):
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 3)
-        training.pretrain(load_pretraining(), tmp_path)
-    metrics = training.pretrain(load_pretraining(), tmp_path)
+        runs.pretrain(load_pretraining(), tmp_path)
+    metrics = runs.pretrain(load_pretraining(), tmp_path)
 
     assert metrics == json.loads((pretrained / "metrics.json").read_text())
     check_equal(tmp_path, pretrained)
@@ -88,9 +88,9 @@ def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     config = load_config(undisturbed / "config.yaml")
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 20)
-        training.finetune(config, tmp_path)
+        runs.finetune(config, tmp_path)
 
-    assert training.finetune(config, tmp_path) == expected
+    assert runs.finetune(config, tmp_path) == expected
     check_equal(tmp_path, undisturbed)
 
 
@@ -101,8 +101,8 @@ def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monk
     run = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 2)
-        training.finetune(config, run)
-    metrics = training.evaluate(run)
+        runs.finetune(config, run)
+    metrics = runs.evaluate(run)
 
     assert f"{run}, not finished yet: accuracy {metrics['accuracy']:.4g}" in capsys.readouterr().err
     assert (run / "predictions" / "dev.tsv").exists()
@@ -116,7 +116,7 @@ def test_other_dev_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     data = Path(load_config(run / "config.yaml").data.path) / "dev.tsv"
     (tmp_path / "dev.tsv").write_text("\n".join(data.read_text().splitlines()[:4]) + "\n")
     own = (run / "metrics.json").read_bytes()
-    metrics = training.evaluate(run, tmp_path / "dev.tsv")
+    metrics = runs.evaluate(run, tmp_path / "dev.tsv")
 
     assert (run / "predictions" / "dev.tsv").read_bytes() == before
     assert (run / "metrics.json").read_bytes() == own
@@ -130,12 +130,12 @@ def test_other_test_data_leave_the_runs_predictions_alone(tmp_path, finetuned):
     run, _ = finetuned
     before = (run / "predictions" / "test.tsv").read_bytes()
     (tmp_path / "test.tsv").write_text("text\tlabel\ncat sat\tgood\ndog sat\tbad\n")
-    training.evaluate(run, tmp_path / "test.tsv")
+    runs.evaluate(run, tmp_path / "test.tsv")
 
     assert (run / "predictions" / "test.tsv").read_bytes() == before
     assert len((run / "predictions" / "other_test.tsv").read_text().splitlines()) == 3
     own = Path(load_config(run / "config.yaml").data.path) / "test.tsv"
-    training.evaluate(run, own)
+    runs.evaluate(run, own)
     assert (run / "predictions" / "test.tsv").read_bytes() == before
     assert (run / "predictions" / "test_metrics.json").exists()
 
@@ -144,9 +144,9 @@ def test_a_bad_test_file_is_found_before_training(tmp_path, monkeypatch):
     path = tiny.write_finetuning(tmp_path)
     folder = Path(load_config(path).data.path)
     (folder / "test.tsv").write_text("other\tcolumns\na\tb\n")
-    monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
+    monkeypatch.setattr("bert_tf.runs.finetuning.train", lambda *_: pytest.fail("it trains"))
     with pytest.raises(UserError, match="test.tsv"):
-        training.finetune(load_config(path), tmp_path / "run")
+        runs.finetune(load_config(path), tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -155,13 +155,13 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
     load = lambda: load_config(path, ["train.checkpoint_steps=3"])  # noqa: E731
     with monkeypatch.context() as patched, pytest.raises(Killed):
         kill_after(patched, step=3)
-        training.pretrain(load(), tmp_path / "run")
+        runs.pretrain(load(), tmp_path / "run")
     for name in ("corpus.txt", "vocab.txt"):
         (tmp_path / name).unlink()
-    training.pretrain(load(), tmp_path / "run")
+    runs.pretrain(load(), tmp_path / "run")
     assert last_step(tmp_path / "run") == 6
     with pytest.raises(UserError, match=r"another data.path \(.*corpus.txt there, other.txt now"):
-        training.pretrain(
+        runs.pretrain(
             load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
             tmp_path / "run",
         )
@@ -172,21 +172,21 @@ def test_a_run_goes_on_where_its_project_has_been_moved_to(tmp_path):
     (tmp_path / "old" / "project").mkdir(parents=True)
     path = tiny.write_finetuning(tmp_path / "old" / "project")
     settings = ["train.epochs=1"]
-    training.finetune(load_config(path, settings), path.parent / "run")
+    runs.finetune(load_config(path, settings), path.parent / "run")
     (tmp_path / "old").rename(tmp_path / "new")
     moved = tmp_path / "new" / "project"
     (moved / "run" / "metrics.json").unlink()
     with pytest.raises(UserError, match="not found: .*old"):
-        training.evaluate(moved / "run")
-    training.finetune(load_config(moved / path.name, settings), moved / "run")
-    assert training.evaluate(moved / "run")["loss"] > 0
+        runs.evaluate(moved / "run")
+    runs.finetune(load_config(moved / path.name, settings), moved / "run")
+    assert runs.evaluate(moved / "run")["loss"] > 0
 
 
 @pytest.mark.slow
 def test_the_smallest_part_of_an_epoch_is_one_step(tmp_path, load_pretraining):
     config = load_config(tiny.write_finetuning(tmp_path), ["train.epochs=0.01"])
-    training.finetune(config, tmp_path / "fine")
-    training.pretrain(load_pretraining("train.steps=null", "train.epochs=0.001"), tmp_path / "pre")
+    runs.finetune(config, tmp_path / "fine")
+    runs.pretrain(load_pretraining("train.steps=null", "train.epochs=0.001"), tmp_path / "pre")
 
     assert [last_step(tmp_path / run) for run in ("fine", "pre")] == [1, 1]
 
@@ -197,7 +197,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_p
     metrics = json.loads((run / "metrics.json").read_text())
     file = of_run.newest(run) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    assert training.pretrain(load_pretraining(), run) == metrics
+    assert runs.pretrain(load_pretraining(), run) == metrics
     assert f"warning: checkpoint {file.parent} is damaged" in capsys.readouterr().err
     check_equal(run, pretrained)
 
@@ -207,7 +207,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     settings = ["train.epochs=20", "train.keep=best", "train.early_stopping=2"]
     settings += ["train.frozen_layers=1", "train.layer_decay=0.5", "train.eval_steps=4"]
     settings += ["train.accumulation_steps=2", "train.precision=bfloat16", "train.optimizer=lamb"]
-    metrics = training.finetune(load_config(path, settings), tmp_path / "run")
+    metrics = runs.finetune(load_config(path, settings), tmp_path / "run")
 
     state = json.loads((of_run.newest(tmp_path / "run") / "state.json").read_text())
     accuracies = [each["accuracy"] for _, each in state["evaluations"]]
@@ -215,7 +215,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
     assert metrics["accuracy"] == max(accuracies)
     moments = tensors.load(of_run.newest(tmp_path / "run") / "optimizer.safetensors").values()
     assert (len(tiny.VOCABULARY), 16) not in {each.shape for each in moments}
-    assert training.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
+    assert runs.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
 def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
     path = tiny.write_finetuning(tmp_path)
     settings = ["train.learning_rate=0.005", f"train.{setting}"]
-    training.finetune(load_config(path, settings), tmp_path / "run")
+    runs.finetune(load_config(path, settings), tmp_path / "run")
     expected, found = weights(finetuned[0]), weights(tmp_path / "run")
     assert expected.keys() == found.keys()
     assert any(not np.array_equal(found[name], value) for name, value in expected.items())
@@ -251,9 +251,9 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, loa
     with monkeypatch.context() as patch:
         patch.setattr(tensors, "save", save_until_full)
         with pytest.raises(UserError, match="disk is full"):
-            training.pretrain(config, run)
+            runs.pretrain(config, run)
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000003"]
-    training.pretrain(config, run)
+    runs.pretrain(config, run)
     assert of_run.newest(run).name == "step-00000006"
 
 
@@ -294,16 +294,16 @@ def test_a_run_folder_holds_what_the_contract_says(finetuned):
 def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetuned):
     run, metrics = finetuned
     assert metrics["accuracy"] == 1.0
-    again = training.evaluate(run)
+    again = runs.evaluate(run)
     assert again == pytest.approx(metrics, abs=1e-6)
-    assert training.evaluate(run, run.parent / "test.tsv")["accuracy"] == 1.0
+    assert runs.evaluate(run, run.parent / "test.tsv")["accuracy"] == 1.0
 
 
 def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
     settings = [f"init.checkpoint={pretrained}", "train.learning_rate=1e-9", "train.epochs=1"]
     config = load_config(path, settings)
-    training.finetune(config, tmp_path / "fine")
+    runs.finetune(config, tmp_path / "fine")
     before, after = weights(pretrained), weights(tmp_path / "fine")
     name = "encoder/layer_1/intermediate/kernel"
     np.testing.assert_allclose(after[name], before[name], atol=1e-5)
@@ -327,7 +327,7 @@ def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
 def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
     config = load_config(tiny.write_finetuning(tmp_path), [setting])
     with pytest.raises(UserError, match=message):
-        training.finetune(config, tmp_path / "run")
+        runs.finetune(config, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -341,13 +341,13 @@ def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
         path.read_text().replace(tiny.MODEL, "").replace("tokenizer: {vocab: vocab.txt}\n", "")
     )
     settings = [f"init.checkpoint={tmp_path / 'padded'}", "train.epochs=1"]
-    training.finetune(load_config(path, settings), tmp_path / "run")
+    runs.finetune(load_config(path, settings), tmp_path / "run")
     assert weights(tmp_path / "run")["encoder/embeddings/word_embeddings"].shape[0] == 32
-    assert training.evaluate(tmp_path / "run")["loss"] > 0
+    assert runs.evaluate(tmp_path / "run")["loss"] > 0
     (tmp_path / "padded" / "vocab.txt").write_text("\n".join(tiny.VOCABULARY[:-1]) + "\n")
     (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCABULARY) + "\n")
     with pytest.raises(UserError, match="26 pieces, the checkpoint .* 32; set tokenizer.vocab"):
-        training.finetune(
+        runs.finetune(
             load_config(path, [*settings, f"tokenizer.vocab={tmp_path / 'vocab.txt'}"]),
             tmp_path / "other",
         )
@@ -362,16 +362,16 @@ def test_trials_of_other_initial_weights_are_not_compared(tmp_path, pretrained):
     settings = [f"init.checkpoint={start}", "train.epochs=1", "train.seed=[1,2]"]
     config = load_config(path, settings)
     run = tmp_path / "run"
-    training.finetune(config, run)
+    runs.finetune(config, run)
     (run / "metrics.json").unlink()
-    training.finetune(config, run)
+    runs.finetune(config, run)
     (run / "metrics.json").unlink()
     keras.utils.set_random_seed(5)
     shutil.rmtree(start)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     conversion.save(Encoder(tiny.encoder_config(32)), start, "bert_tf", tokenizer)
     with pytest.raises(UserError, match="the init.checkpoint changed since the first trials of"):
-        training.finetune(config, run)
+        runs.finetune(config, run)
 
 
 def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
@@ -382,16 +382,16 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     without_model = path.read_text().replace(tiny.MODEL, "")
     path.write_text(without_model)
     with pytest.raises(UserError, match="27 pieces, the checkpoint .* 26"):
-        training.finetune(load_config(path, settings), tmp_path / "one")
+        runs.finetune(load_config(path, settings), tmp_path / "one")
     vocabulary.write_text("\n".join([*tiny.VOCABULARY[:-1], "other"]))
     with pytest.raises(UserError, match="not the one .* was trained with"):
-        training.finetune(load_config(path, settings), tmp_path / "two")
+        runs.finetune(load_config(path, settings), tmp_path / "two")
 
 
 def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
     told = "another train.seed .0 there, 1 now.; choose another --out, or set it as before to res"
     with pytest.raises(UserError, match=told):
-        training.pretrain(load_pretraining("train.seed=1"), pretrained)
+        runs.pretrain(load_pretraining("train.seed=1"), pretrained)
 
 
 @pytest.mark.slow
@@ -400,9 +400,9 @@ def test_what_changes_no_number_may_change_when_a_run_goes_on(
 ):
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 3)
-        training.pretrain(load_pretraining(), tmp_path)
+        runs.pretrain(load_pretraining(), tmp_path)
     settings = ["train.checkpoints_kept=1", "train.log_steps=1", "train.checkpoint_minutes=9"]
-    training.pretrain(load_pretraining(*settings), tmp_path)
+    runs.pretrain(load_pretraining(*settings), tmp_path)
 
     check_equal(tmp_path, pretrained)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000006"]
@@ -412,21 +412,21 @@ def test_what_changes_no_number_may_change_when_a_run_goes_on(
 def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     config = load_config(path, ["train.epochs=1", "model.num_hidden_layers=1"])
-    metrics = training.finetune(config, tmp_path / "run")
-    assert training.finetune(config, tmp_path / "run") == metrics
+    metrics = runs.finetune(config, tmp_path / "run")
+    assert runs.finetune(config, tmp_path / "run") == metrics
     longer = load_config(path, ["train.epochs=2", "model.num_hidden_layers=1"])
     with pytest.raises(UserError, match="another train.epochs .1.0 there, 2.0 now.; choose"):
-        training.finetune(longer, tmp_path / "run")
+        runs.finetune(longer, tmp_path / "run")
 
     text = (tmp_path / "train.tsv").read_text()
     (tmp_path / "train.tsv").write_text(text.replace("cat", "fish", 1))
     with pytest.raises(UserError, match="training data are not those of step 4; put them back"):
-        training.finetune(config, tmp_path / "run")
+        runs.finetune(config, tmp_path / "run")
     (tmp_path / "train.tsv").write_text(text)
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tgood\n")
     with pytest.raises(UserError, match="the dev data are not those of step 4; put them back"):
-        training.finetune(config, tmp_path / "run")
+        runs.finetune(config, tmp_path / "run")
 
 
 def test_another_vocabulary_than_the_one_trained_with_is_not_evaluated(tmp_path, finetuned):
@@ -434,12 +434,12 @@ def test_another_vocabulary_than_the_one_trained_with_is_not_evaluated(tmp_path,
     pieces = (run / "vocab.txt").read_text().splitlines()
     (run / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n")
     with pytest.raises(UserError, match="is not the one that it was trained with; put its own"):
-        training.evaluate(run)
+        runs.evaluate(run)
 
 
 def test_a_path_that_no_run_can_have_is_told_in_one_line(tmp_path):
     with pytest.raises(UserError, match="run folder cannot be read: .* .File name too long.$"):
-        training.evaluate(tmp_path / ("x" * 300))
+        runs.evaluate(tmp_path / ("x" * 300))
 
 
 def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_share(
@@ -448,10 +448,10 @@ def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_shar
     config = load_config(tiny.write_finetuning(tmp_path), ["train.batch_size=[8,7]"])
     devices = SimpleNamespace(num_replicas_in_sync=2)
     cluster = SimpleNamespace(alone=True, strategy=devices)
-    monkeypatch.setattr("bert_tf.training.finetuning.assemble", lambda settings: cluster)
+    monkeypatch.setattr("bert_tf.runs.finetuning.assemble", lambda settings: cluster)
 
     with pytest.raises(UserError, match="train.batch_size 7 cannot be divided among 2 devices"):
-        training.finetune(config, tmp_path / "run")
+        runs.finetune(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -468,9 +468,9 @@ def test_no_trial_is_trained_if_a_later_one_cannot_be(
     tmp_path, monkeypatch, write, setting, message
 ):
     config = load_config(write(tmp_path), [f"train.{setting}"])
-    monkeypatch.setattr("bert_tf.training.finetuning.train", lambda *_: pytest.fail("it trains"))
+    monkeypatch.setattr("bert_tf.runs.finetuning.train", lambda *_: pytest.fail("it trains"))
     with pytest.raises(UserError, match=message):
-        training.finetune(config, tmp_path / "run")
+        runs.finetune(config, tmp_path / "run")
 
 
 def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path):
@@ -478,7 +478,7 @@ def test_a_label_that_is_not_in_the_training_data_is_named_with_its_row(tmp_path
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tunheard\n")
     with pytest.raises(UserError, match="dev.tsv, line 11: label 'unheard'"):
-        training.finetune(load_config(path), tmp_path / "run")
+        runs.finetune(load_config(path), tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -488,10 +488,10 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
     run = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, 20)
-        training.finetune(config, run)
+        runs.finetune(config, run)
     first = run / "trials" / "learning_rate=1e-09"
     assert [trial.name for trial in (run / "trials").iterdir()] == [first.name]
-    metrics = training.finetune(config, run)
+    metrics = runs.finetune(config, run)
     assert (run / "search.tsv").read_text().count("\n") == 3
     best = run / "trials" / "learning_rate=0.003"
     assert json.loads((best / "metrics.json").read_text()) == metrics
@@ -500,15 +500,15 @@ def test_a_search_keeps_the_best_run_and_goes_on_where_it_stopped(tmp_path, monk
     np.testing.assert_array_equal(
         weights(run)["classifier/kernel"], weights(best)["classifier/kernel"]
     )
-    assert training.evaluate(run) == pytest.approx(metrics, abs=1e-6)
+    assert runs.evaluate(run) == pytest.approx(metrics, abs=1e-6)
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tgood\n")
     with pytest.raises(UserError, match="the dev data changed since the first trials of .*run"):
-        training.finetune(config, run)
+        runs.finetune(config, run)
 
 
 def test_a_preset_of_other_sizes_than_the_checkpoint_is_refused(tmp_path, pretrained):
     path = tiny.write_finetuning(tmp_path)
     settings = [f"init.checkpoint={pretrained}", "model.preset=bert-tiny-uncased"]
     with pytest.raises(UserError, match="has hidden_size 128, the checkpoint .* 16"):
-        training.finetune(load_config(path, settings), tmp_path / "run")
+        runs.finetune(load_config(path, settings), tmp_path / "run")

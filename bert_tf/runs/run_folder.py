@@ -22,10 +22,10 @@ from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
+from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of
 from bert_tf.tasks import loading
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
-from bert_tf.training.vocabulary import Find, Kind, find_initial, settle, with_casing_of
 
 CONFIG_FILE = RUN_FILE
 # Of a search: a line for each trial, and one for each setting.
@@ -157,7 +157,7 @@ class RunFolder(Generic[Config]):
                 stack.enter_context(RunFolder.in_use(path))
                 started.append(RunFolder.start(path, config))
 
-            cluster.told_by_chief(begin)
+            cluster.from_chief(begin)
             yield started[0] if started else RunFolder._of_chief(path, config)
 
     @staticmethod

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import training
+from bert_tf import runs
 from bert_tf.config.reading import load_config
-from bert_tf.training import distributed, finetuning, pretraining
+from bert_tf.runs import finetuning, pretraining
+from bert_tf.training import distributed
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks.tiny_texts import pairs, write_config, write_lines
 
@@ -29,7 +30,7 @@ def prepared(monkeypatch, tmp_path):
     def prepare(path, *settings):
         given = {}
 
-        def train(run, model, checkpoints, phases, *_):
+        def train(folder, settings, model, checkpoints, phases, *_):
             given.update(model=model, batches=phases[0].batches_from(0, 0, 1))
             raise Prepared
 
@@ -37,7 +38,7 @@ def prepared(monkeypatch, tmp_path):
         for module in (finetuning, pretraining):
             monkeypatch.setattr(module, "train", train)
         config = load_config(path, [*SETTINGS, *settings])
-        start = training.pretrain if config.task == "pretraining" else training.finetune
+        start = runs.pretrain if config.task == "pretraining" else runs.finetune
         with pytest.raises(Prepared):
             start(config, tmp_path / "run")
         return given["model"], given["batches"]

@@ -16,8 +16,8 @@ from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
-from bert_tf.training.run_folder import RunFolder
 
 
 def seed_everything(settings: TrainConfig) -> None:

@@ -1,6 +1,6 @@
 """Runs commands of `bert-tf` one after the other on virtual devices, in a process of its own.
 
-    python -m tests.training.on_devices DEVICES COMMANDS.json
+    python -m tests.runs.on_devices DEVICES COMMANDS.json
 
 TensorFlow makes virtual devices before it starts only, and groups them once a process.
 COMMANDS.json is a list of lists of arguments. ["cut", RUN, COPY, STEP] copies a run as it was when

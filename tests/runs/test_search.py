@@ -12,10 +12,10 @@ from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.console import news
 from bert_tf.errors import UserError
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import trained
+from bert_tf.runs.search import check_sources, search
 from bert_tf.training.nonfinite import Diverged
-from bert_tf.training.run_folder import RunFolder
-from bert_tf.training.scoring import trained
-from bert_tf.training.search import check_sources, search
 from tests import tiny
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 
 from bert_tf.encoder.activations import gelu
-from bert_tf.models.custom_gradients import gradients_forgotten
+from bert_tf.training.custom_gradients import gradients_forgotten
 
 
 def slope() -> tf.types.experimental.GenericFunction:

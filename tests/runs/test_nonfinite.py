@@ -6,13 +6,13 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import AdamW, training
+from bert_tf import AdamW, runs
 from bert_tf.config.reading import load_config
 from bert_tf.data.batching import EncodedRows
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.training.nonfinite import Diverged
 from tests import tiny
-from tests.training.test_runs import weights
+from tests.runs.test_runs import weights
 
 SETTINGS = ["train.epochs=2", "train.checkpoint_steps=2", "model.num_hidden_layers=1"]
 
@@ -62,7 +62,7 @@ def spoil_a_row(monkeypatch, spoil):
 def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
     run = tmp_path / "run"
     with pytest.raises(Diverged) as told:
-        training.finetune(load(), run)
+        runs.finetune(load(), run)
 
     (written,) = run.glob("nonfinite-step-*.npz")
     step = int(written.stem.removeprefix("nonfinite-step-"))
@@ -78,8 +78,8 @@ def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
 def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row, tmp_path, capsys):
     run = tmp_path / "run"
     with pytest.raises(Diverged):
-        training.finetune(load(), run)
-    metrics = training.finetune(load("train.skip_nonfinite=true"), run)
+        runs.finetune(load(), run)
+    metrics = runs.finetune(load("train.skip_nonfinite=true"), run)
 
     told = capsys.readouterr().err
     left_out = re.findall("^warning: .*; its update is left out$", told, re.MULTILINE)
@@ -101,7 +101,7 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
 
     monkeypatch.setattr(EncoderModel, "part_loss", steep)
     with pytest.raises(Diverged, match="the gradient is not finite at step 1, whose batch is in"):
-        training.finetune(load(), tmp_path / "run")
+        runs.finetune(load(), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
 def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_path, rate, told):
     one_step = ["train.epochs=1", "train.batch_size=32", "train.warmup_fraction=0.0"]
     with pytest.raises(Diverged, match=told):
-        training.finetune(load(*one_step, f"train.learning_rate={rate}"), tmp_path / "run")
+        runs.finetune(load(*one_step, f"train.learning_rate={rate}"), tmp_path / "run")
     assert not (tmp_path / "run" / "metrics.json").exists()
 
 
@@ -118,7 +118,7 @@ def test_what_the_last_update_breaks_is_seen_though_no_step_follows(load, tmp_pa
 def test_a_run_that_would_be_left_out_for_ever_ends(load, spoil, tmp_path):
     spoil(2)  # [CLS]
     with pytest.raises(Diverged, match=r"nan at step 10, .* \(10 updates in a row were not fin"):
-        training.finetune(load("train.skip_nonfinite=true", "train.epochs=4"), tmp_path / "run")
+        runs.finetune(load("train.skip_nonfinite=true", "train.epochs=4"), tmp_path / "run")
 
 
 @pytest.mark.parametrize("clip_norm", [None, 1.0])

@@ -10,7 +10,7 @@ from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.text import Tokenizer
 from tests import tiny
-from tests.training.lives import Nursery
+from tests.runs.lives import Nursery
 
 
 @pytest.fixture(scope="session")

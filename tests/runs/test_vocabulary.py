@@ -9,7 +9,7 @@ from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.training.vocabulary import settle
+from bert_tf.runs.vocabulary import settle
 from tests import tiny
 
 

@@ -23,13 +23,13 @@ from bert_tf.io.atomic import remove_folder, write_text
 from bert_tf.io.files import read_text
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import make_optimizer
+from bert_tf.runs import fingerprint, setup
+from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
-from bert_tf.training import fingerprint, setup
 from bert_tf.training.checkpointing import TRAINING_DATA, Checkpoints
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations, Metrics
-from bert_tf.training.fit import Phase, train
-from bert_tf.training.run_folder import RunFolder
+from bert_tf.training.loop import Phase, train
 from bert_tf.training.strategies import divided
 
 # The number of held-out batches in an evaluation, and the number of training batches that show how
@@ -54,7 +54,7 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
             f"train.{next(iter(config.search))} is a list; pre-training takes one value"
         )
     cluster = assemble(config.train)
-    with cluster.losses_told(), RunFolder.shared(out, config, cluster) as run:
+    with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
         return _pretrain(run, cluster)
 
 
@@ -79,7 +79,8 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
         for part in parts:
             errors.enter_context(part.data.explained_errors())
         train(
-            run,
+            run.path,
+            settings,
             model,
             Checkpoints(
                 run.checkpoints,
@@ -94,7 +95,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             cluster,
         )
     _, metrics = evaluations.results[-1]
-    cluster.told_by_chief(lambda: run.finish(metrics))
+    cluster.from_chief(lambda: run.finish(metrics))
     return metrics
 
 
@@ -132,7 +133,7 @@ def _open_parts(
             _forget_other_tokens(run, tokenizer)
         opened.append(open_data(config, run.tokens, tokenizer, attention))
 
-    cluster.told_by_chief(open_first)
+    cluster.from_chief(open_first)
     if not opened:
         open_first()
     data = opened[0]

@@ -7,15 +7,15 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf import LAMB, AdamW, training
+from bert_tf import LAMB, AdamW, runs
 from bert_tf.checkpoints import of_run, tensors
 from bert_tf.config.reading import load_config
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.data.corpora.token_shards import TokenShards
 from bert_tf.data.records.writing import write_records
 from bert_tf.errors import UserError
+from bert_tf.runs import pretraining
 from bert_tf.text import Tokenizer
-from bert_tf.training import pretraining
 from tests import tiny
 
 
@@ -28,12 +28,12 @@ def prepared(load_pretraining, tmp_path, monkeypatch):
     def prepare(*settings):
         given = {}
 
-        def train(run, model, checkpoints, phases, evaluations, cluster):
+        def train(folder, settings, model, checkpoints, phases, evaluations, cluster):
             given.update(model=model, phases=phases, evaluations=evaluations)
             evaluations.add(phases[-1].end, {"loss": 1.0})
 
         monkeypatch.setattr(pretraining, "train", train)
-        training.pretrain(load_pretraining(*settings), tmp_path / f"run{next(numbers)}")
+        runs.pretrain(load_pretraining(*settings), tmp_path / f"run{next(numbers)}")
         return given
 
     return prepare
@@ -158,7 +158,7 @@ def begin(tmp_path, monkeypatch):
 
     def begin(*settings):
         with pytest.raises(KeyboardInterrupt):
-            training.pretrain(load_config(path, settings), tmp_path / "run")
+            runs.pretrain(load_config(path, settings), tmp_path / "run")
         return len(built)
 
     return begin
@@ -202,13 +202,13 @@ def test_token_shards_that_have_changed_do_not_resume(tmp_path):
     pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
     settings = [f"data.path={tmp_path / 'tokens'}", "data.format=token_shards", "train.steps=1"]
     shards = load_config(path, settings)
-    metrics = training.pretrain(shards, tmp_path / "run")
-    assert training.pretrain(shards, tmp_path / "run") == metrics
+    metrics = runs.pretrain(shards, tmp_path / "run")
+    assert runs.pretrain(shards, tmp_path / "run") == metrics
 
     add_a_document(tmp_path)
     pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
     with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
-        training.pretrain(shards, tmp_path / "run")
+        runs.pretrain(shards, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -217,14 +217,14 @@ def test_tfrecords_that_have_changed_do_not_resume(load_pretraining, tmp_path):
     records = tmp_path / "records"
     write_records(config, Tokenizer(config.tokenizer.vocab), records)
     settings = ["data.format=tfrecord", f"data.path={records}", "train.steps=1"]
-    training.pretrain(load_pretraining(*settings), tmp_path / "run")
+    runs.pretrain(load_pretraining(*settings), tmp_path / "run")
 
     (records / "notes.txt").write_text("no records")
-    training.pretrain(load_pretraining(*settings), tmp_path / "run")
+    runs.pretrain(load_pretraining(*settings), tmp_path / "run")
     (file,) = records.glob("train-*")
     shutil.copy(file, records / "train-more.tfrecord")
     with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
-        training.pretrain(load_pretraining(*settings), tmp_path / "run")
+        runs.pretrain(load_pretraining(*settings), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
     settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
     settings += ["train.long_length=32", "train.long_fraction=0.5", "data.next_sentence=false"]
     settings += ["model.attention=left_to_right", "train.eval_steps=3", "train.steps=8"]
-    metrics = training.pretrain(load_pretraining(*settings), tmp_path / "run")
+    metrics = runs.pretrain(load_pretraining(*settings), tmp_path / "run")
 
     checkpoint = of_run.newest(tmp_path / "run")
     state = json.loads((checkpoint / "state.json").read_text())
@@ -280,8 +280,8 @@ def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
 def test_without_held_out_text_the_next_batches_are_evaluated(tmp_path, capsys):
     path = tiny.write_pretraining(tmp_path)
     config = load_config(path, ["data.dev_fraction=0", "train.steps=2"])
-    metrics = training.pretrain(config, tmp_path / "run")
+    metrics = runs.pretrain(config, tmp_path / "run")
 
     assert "no text is held out" in capsys.readouterr().err
     assert metrics["loss"] > 0
-    assert training.pretrain(config, tmp_path / "run") == metrics
+    assert runs.pretrain(config, tmp_path / "run") == metrics

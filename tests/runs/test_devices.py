@@ -46,7 +46,7 @@ def start(devices, commands, place, **environment):
     file = place / "commands.json"
     file.write_text(json.dumps(commands))
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.on_devices", str(devices), str(file)],
+        [sys.executable, "-m", "tests.runs.on_devices", str(devices), str(file)],
         cwd=ROOT,
         env=os.environ | environment,
         stdout=subprocess.PIPE,

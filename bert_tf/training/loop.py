@@ -1,0 +1,287 @@
+"""The training loop: one update, what follows each update of a run, and a run from start to end.
+
+Keras's `fit` is the only loop, in runs as in programs that call it. It gives every device its rows
+of a batch and calls `EncoderModel.train_step`, which is `update` below. `train` calls `fit` with
+`AfterUpdate`, once for each phase of a run.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.compat import prepare_fit
+from bert_tf.config.train import TrainConfig
+from bert_tf.console import logger
+from bert_tf.errors import UserError
+from bert_tf.training.accumulation import Gradients, accumulated
+from bert_tf.training.checkpointing import Checkpoints
+from bert_tf.training.distributed import Cluster
+from bert_tf.training.evaluations import Evaluations, Metrics, in_words
+from bert_tf.training.log import Log
+from bert_tf.training.nonfinite import NonFinite
+from bert_tf.training.preemption import Preemption
+from bert_tf.training.strategies import divided
+from bert_tf.training.tensorboard import Scalars
+
+
+def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
+    """One update of the weights from one batch, on each device from its rows.
+
+    Args:
+        model: a compiled `EncoderModel`.
+        data: (inputs, targets), or (inputs, targets, weights of the rows).
+
+    Returns:
+        Keras's metrics so far: `loss` and the compiled ones.
+    """
+    batch = keras.utils.unpack_x_y_sample_weight(data)
+    sums = model.batch_sums(batch[1])  # over all devices; losses are divided by them
+    weights = [weight.value for weight in model.trainable_weights]
+
+    def gradients_of(rows: Any) -> Gradients:
+        x, y, sample_weight = rows
+        with tf.GradientTape() as tape:
+            y_pred = model(x, training=True)
+            loss = model.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
+            scaled = model.optimizer.scale_loss(loss)
+        model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        return tape.gradient(scaled, weights), loss
+
+    gradients, loss = accumulated(
+        gradients_of, batch, model.accumulation_steps, weights, unrolled=model.jit_compile
+    )
+    # Sums the gradients over the devices, clips the sum, counts it if it is not finite, and moves
+    # the weights: `BertOptimizer.update_all`.
+    model.optimizer.apply_gradients(zip(gradients, model.trainable_weights, strict=True))
+    model.record_loss(loss, sums)
+    return model.get_metrics_result()
+
+
+class AfterUpdate(keras.callbacks.Callback):
+    """What follows each update of a run: finite?, log, evaluate, save, stop.
+
+    Args:
+        settings: when these are due.
+        step: updates that earlier sessions have done.
+        total: updates of the whole run.
+        nonfinite, log, checkpoints, evaluations, preemption: do the work.
+        curves: dev metrics for TensorBoard.
+    """
+
+    def __init__(
+        self,
+        settings: TrainConfig,
+        step: int,
+        total: int,
+        nonfinite: NonFinite,
+        log: Log,
+        checkpoints: Checkpoints,
+        evaluations: Evaluations,
+        preemption: Preemption,
+        curves: Scalars,
+    ):
+        super().__init__()
+        self.step = step
+        self._settings = settings
+        self._total = total
+        self._nonfinite = nonfinite
+        self._log = log
+        self._checkpoints = checkpoints
+        self._evaluations = evaluations
+        self._preemption = preemption
+        self._curves = curves
+        self._saved = time.monotonic()
+
+    def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
+        """Takes up a phase; makes up for an evaluation that was cut short when the run ended.
+
+        Args:
+            phase: what follows.
+            evaluate: gives dev metrics of the model as it is; None if it was cut short.
+        """
+        self._phase, self._evaluate = phase, evaluate
+        if self._evaluate_if_due() or self._preemption.asked:
+            self._checkpoints.save(self.model, self.step, self._evaluations)
+        self._preemption.end_if_asked(self.step)
+
+    def on_train_begin(self, logs: Metrics | None = None) -> None:
+        """Keras calls this when `fit` begins."""
+        self._nonfinite.begin(self.model)
+        self._log.begin()
+
+    def on_train_batch_end(self, batch: int, logs: Metrics | None = None) -> None:
+        """Keras calls this after each update, with its metrics so far."""
+        self.step += 1
+        self._nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
+        self._log.add(self.model, self.step, logs or {})
+        self._evaluate_if_due()
+        if self._is_save_due():
+            self._checkpoints.save(self.model, self.step, self._evaluations)
+            self._saved = time.monotonic()
+        self._preemption.end_if_asked(self.step)
+        if self._evaluations.over:
+            self.model.stop_training = True
+
+    def _evaluate_if_due(self) -> bool:
+        """Evaluates unless that was done, or the process has to end now; whether it did."""
+        self._preemption.look()
+        if self._preemption.asked or not self._evaluations.due(self.step, self._total):
+            return False
+        metrics = self._evaluate()
+        self._preemption.look()
+        if metrics is None:
+            return False
+        self._evaluations.add(self.step, metrics)
+        self._curves.write(self.step, metrics)
+        logger.info(f"step {self.step}: " + in_words(metrics))
+        return True
+
+    def _is_save_due(self) -> bool:
+        """Whether so many steps or minutes are over, or the run may end with this step."""
+        evaluations, minutes = self._evaluations, self._settings.checkpoint_minutes
+        seconds = math.inf if minutes is None else 60 * minutes
+        return bool(
+            self.step == self._total
+            or self.step % self._settings.checkpoint_steps == 0
+            or time.monotonic() - self._saved >= seconds
+            or evaluations.over
+            or (evaluations.keep_best and evaluations.is_best(self.step))
+            or self._preemption.asked
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A part of a run whose batches all have one form.
+
+    Attributes:
+        end: how many updates of the run are done when it is over.
+        batches_from: the endless dataset of (inputs, targets) from an update of the run on, given
+            (update, part, parts): of every batch the rows `part::parts`.
+        evaluate: gives dev metrics of the model as it is.
+        tokens: tokens of a batch, padding left out, on average.
+        together: whether all processes of a cluster evaluate together; otherwise the chief does.
+    """
+
+    end: int
+    batches_from: Callable[[int, int, int], tf.data.Dataset]
+    evaluate: Callable[[], Metrics]
+    tokens: float
+    together: bool = False
+
+
+def train(
+    folder: Path,
+    settings: TrainConfig,
+    model: keras.Model,
+    checkpoints: Checkpoints,
+    phases: Sequence[Phase],
+    evaluations: Evaluations,
+    cluster: Cluster,
+) -> None:
+    """Trains the compiled `model` to the end of the last phase, from the newest checkpoint on.
+
+    Afterwards it has, in the chief, the weights that the run ends with.
+
+    Args:
+        folder: of the run; logs go there.
+        settings: of the run.
+        model: compiled in the scope of the cluster's strategy, with its initial weights.
+        checkpoints: where its states are.
+        phases: in their order.
+        evaluations: filled with the results of this session and of those before.
+        cluster: the processes that share the work.
+
+    Raises:
+        UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
+        Preempted: the process was asked to end, and the run is saved.
+    """
+    total = phases[-1].end
+    # Variables that are made while Keras traces the step have it traced twice.
+    with cluster.strategy.scope():
+        model.optimizer.build(model.trainable_variables)
+    prepare_fit(model, cluster.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
+    step = _restore(checkpoints, model, evaluations, cluster)
+    if 0 < step < total and not evaluations.over:
+        logger.info(f"resuming {folder} at step {step} of {total}")
+    logs = folder / "logs" if cluster.chief else None
+    curves, dev_curves = (Scalars(logs and logs / name) for name in ("train", "dev"))
+    log = Log(step, total, settings.log_steps, _tokens(phases), curves)
+    nonfinite = NonFinite(total, folder if cluster.chief else None, settings.skip_nonfinite)
+    with (
+        contextlib.closing(log),
+        contextlib.closing(dev_curves),
+        Preemption(cluster) as preemption,
+    ):
+        after = AfterUpdate(
+            settings,
+            step,
+            total,
+            nonfinite,
+            log,
+            checkpoints,
+            evaluations,
+            preemption,
+            dev_curves,
+        )
+        after.set_model(model)
+        for phase in phases:
+            if after.step > phase.end:
+                continue
+            after.begin(phase, _evaluator(phase, preemption, cluster))
+            if after.step == phase.end or evaluations.over:
+                continue
+            model.fit(
+                divided(cluster.strategy, functools.partial(phase.batches_from, after.step)),
+                steps_per_epoch=phase.end - after.step,
+                shuffle=False,
+                verbose=0,
+                callbacks=[after],
+            )
+        preemption.end_if_asked(after.step)
+    if cluster.chief and evaluations.kept(after.step) != after.step:
+        checkpoints.load_weights(model, evaluations.kept(after.step))
+
+
+def _restore(
+    checkpoints: Checkpoints, model: keras.Model, evaluations: Evaluations, cluster: Cluster
+) -> int:
+    """The updates done, with the state after them in the model; the same in all processes."""
+    step = checkpoints.restore(model, evaluations)
+    if cluster.from_chief(lambda: step) != step:
+        raise UserError(
+            f"this worker finds another checkpoint in {checkpoints.folder} than the chief; all "
+            "workers need the same folder, on a file system that they share"
+        )
+    return step
+
+
+def _evaluator(
+    phase: Phase, preemption: Preemption, cluster: Cluster
+) -> Callable[[], Metrics | None]:
+    """What evaluates in a phase; it gives None if the process was asked to end in its middle."""
+    if phase.together and not cluster.alone:
+        # Whoever left would leave the others waiting.
+        return phase.evaluate
+    return lambda: cluster.from_chief(lambda: preemption.attempt(phase.evaluate))
+
+
+def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:
+    """The number of tokens in the first so many updates."""
+
+    def tokens(step: int) -> float:
+        amount, begin = 0.0, 0
+        for phase in phases:
+            amount += phase.tokens * max(0, min(step, phase.end) - begin)
+            begin = phase.end
+        return amount
+
+    return tokens
