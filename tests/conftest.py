@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 
 # The folders whose files take longest, longest first.
-_LONG = ("training", "tasks", "export", "models", "interpret", "experiments", "fuzzing")
+_LONG = ("runs", "tasks", "export", "training", "models", "interpret", "experiments", "fuzzing")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
