@@ -17,7 +17,7 @@ _SPLITS = ("train", "dev", "test")
 def glue_task(data: TextData) -> str:
     """The GLUE task of the data, or "".
 
-    >>> glue_task(TextData(path="glue/RTE", format="rte")), glue_task(TextData(".", format="tsv"))
+    >>> glue_task(TextData(path="glue/RTE", format="rte")), glue_task(TextData(path=".", format="tsv"))
     ('rte', '')
     """
     if data.format in GLUE:
