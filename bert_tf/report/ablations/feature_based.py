@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-from bert_tf.report.ablations.ablation import Ablation
 from bert_tf.report.ablations.cells import column_of
-from bert_tf.report.ablations.grouping import features_of, groups, last_of_each
-from bert_tf.report.notes import training_parts
+from bert_tf.report.ablations.grouping import Ablation, features_of, groups, last_of_each
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, training_parts
 
 # None is fine-tuning.
 _PAPER = {
