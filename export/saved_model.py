@@ -7,9 +7,12 @@ from pathlib import Path
 import tensorflow as tf
 
 from bert_tf.asking.saved_model import register_ops
-from bert_tf.export import model_card, optimizing, warmup
+from bert_tf.export import model_card, optimizing
 from bert_tf.export.model_card import Origin
 from bert_tf.export.service import Service, Signature, Tensors, endpoint, traced
+
+# Where TensorFlow Serving looks for requests that it sends before it takes those of others.
+_WARMUP_FILE = "tf_serving_warmup_requests"
 
 
 def write(service: Service, folder: Path, origin: Origin) -> None:
@@ -36,7 +39,7 @@ def write(service: Service, folder: Path, origin: Origin) -> None:
     answers = _ask(folder, signatures)
     extra = folder / "assets.extra"
     extra.mkdir()
-    warmup.write(extra / warmup.FILE, signatures)
+    _write_warmup(extra / _WARMUP_FILE, signatures)
     model_card.write(extra, model_card.describe(service, signatures, answers, origin))
 
 
@@ -58,3 +61,19 @@ def _ask(folder: Path, signatures: Mapping[str, Signature]) -> dict[str, Tensors
         name: loaded.signatures[name](**signature.example_tensors())
         for name, signature in signatures.items()
     }
+
+
+def _write_warmup(path: Path, signatures: Mapping[str, Signature]) -> None:
+    """Writes one PredictionLog record for each signature: its example."""
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    with tf.io.TFRecordWriter(str(path)) as records:
+        for name, signature in signatures.items():
+            request = predict_pb2.PredictRequest()
+            request.model_spec.signature_name = name
+            for key, value in signature.example_tensors().items():
+                request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
+            log = prediction_log_pb2.PredictionLog(
+                predict_log=prediction_log_pb2.PredictLog(request=request)
+            )
+            records.write(log.SerializeToString())

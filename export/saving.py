@@ -15,13 +15,13 @@ from bert_tf.export.model_card import Origin
 from bert_tf.export.precision import in_precision
 from bert_tf.export.saved_model import write
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.export.service import ModelService, Service, Signature
+from bert_tf.export.service import Service, Signature
 from bert_tf.io.atomic import atomic_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 
 
-class TaskService(ModelService):
+class TaskService(Service):
     """What is served of a task model: its own signatures.
 
     Args:
@@ -30,26 +30,27 @@ class TaskService(ModelService):
     """
 
     def __init__(self, model: Any, network: ServedModel):
-        super().__init__(network, model.tokenizer, model.labels)
-        self._signatures = model.signatures(network)
+        super().__init__(model.tokenizer, model.labels)
+        self._network = network
+        self._signatures, self._settings = model.signatures(network), model.settings
         family = registry.family_of(type(model).__name__)
         self.task = family.name if family else None
-        self._settings = model.settings
 
     def facts(self) -> dict[str, Any]:
         """See `Service`."""
-        return super().facts() | self._settings
+        return self._network.facts() | self._settings
 
     def signatures(self) -> dict[str, Signature]:
         """See `Service`."""
         return self._signatures
 
+    def attributes(self) -> dict[str, Any]:
+        """See `Service`."""
+        return {"weights": self._network.variables}
+
 
 def save_task(
-    model: Any,
-    out: str | os.PathLike,
-    form: Form | None = None,
-    version: int | None = None,
+    model: Any, out: str | os.PathLike, form: Form | None = None, version: int | None = None
 ) -> Path:
     """Writes a task model as a SavedModel; see `TaskModel.export`.
 

@@ -420,8 +420,8 @@ def test_a_vocabulary_is_learned_from_the_texts_of_a_corpus(tmp_path, capsys):
 def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
     calls = []
 
-    def export_run(run, out, **options):
-        calls.append((run, out, options))
+    def export_run(path, out, **options):
+        calls.append((path, out, options))
         logger.info("it is written")
 
     monkeypatch.setitem(
