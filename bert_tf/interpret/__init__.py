@@ -8,10 +8,9 @@ from pathlib import Path
 
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
-from bert_tf.interpret.encoder_only import EncoderPictures
 from bert_tf.interpret.given import check_rows
 from bert_tf.interpret.looks import Look, Mark, Section
-from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.pictures import EncoderPictures, Pictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
