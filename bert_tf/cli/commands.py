@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf.config.reading import load_config_for
-from bert_tf.config.run import RunConfig
+from bert_tf.config.run import FinetuningRun, PretrainingRun, RunConfig
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
@@ -73,7 +73,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     bert-tf pretrain-data pretraining.yaml --out records --tfrecords --set train.max_length=512
     bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam --runner=FlinkRunner --flink_master=HOST:8081
     """  # noqa: E501
-    loaded = load_config_for("pretrain-data", arguments.config, arguments.settings)
+    loaded = load_config_for("pretrain-data", PretrainingRun, arguments.config, arguments.settings)
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     if arguments.naming != "google" and not arguments.tfrecords:
@@ -101,7 +101,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
     bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
     bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker --workers one:2222 other:2222 --worker 0
     """  # noqa: E501
-    loaded = load_config_for("pretrain", arguments.config, arguments.settings)
+    loaded = load_config_for("pretrain", PretrainingRun, arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 
@@ -116,7 +116,7 @@ def finetune(arguments: argparse.Namespace) -> None:
     bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'
     bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy
     """
-    loaded = load_config_for("finetune", arguments.config, arguments.settings)
+    loaded = load_config_for("finetune", FinetuningRun, arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 

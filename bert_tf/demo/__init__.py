@@ -61,6 +61,10 @@ train:
   learning_rate: 3e-4
 """
 _INIT = "init: {checkpoint: pretraining}\n"
+_FINETUNINGS = {
+    "finetuning": "Fine-tuning it to predict the library of a passage",
+    "from_scratch": "The same from random weights, without pre-training",
+}
 # The program that asks the SavedModel; it is written into the demo's folder.
 _ASK = '''\
 """python ask.py SAVED_MODEL TEXT ... : needs only tensorflow and tensorflow_text."""
@@ -99,19 +103,17 @@ def run(out: str | os.PathLike) -> None:
     # TensorFlow starts here, after the work that does without it.
     from bert_tf import runs
     from bert_tf.config.reading import load_config_for
+    from bert_tf.config.run import FinetuningRun, PretrainingRun
 
     _title("Pre-training BERT on the prose")
-    pretrained = runs.pretrain(
-        load_config_for("pretrain", out / "pretraining.yaml"), out / "pretraining"
-    )
-    _title("Fine-tuning it to predict the library of a passage")
-    runs.finetune(load_config_for("finetune", out / "finetuning.yaml"), out / "finetuning")
-    _title("The same from random weights, without pre-training")
-    runs.finetune(load_config_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
+    config = load_config_for("pretrain", PretrainingRun, out / "pretraining.yaml")
+    pretrained = runs.pretrain(config, out / "pretraining")
+    for name, title in _FINETUNINGS.items():
+        _title(title)
+        trained = load_config_for("finetune", FinetuningRun, out / f"{name}.yaml")
+        runs.finetune(trained, out / name)
     test = str(out / "data" / "test.tsv")
-    scores = {
-        name: runs.evaluate(out / name, test)["accuracy"] for name in ("finetuning", "from_scratch")
-    }
+    scores = {name: runs.evaluate(out / name, test)["accuracy"] for name in _FINETUNINGS}
     _export(out)
     _ask(out)
     majority = data["splits"]["test"]["majority_share"]
