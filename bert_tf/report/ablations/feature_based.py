@@ -27,7 +27,7 @@ def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     for runs in groups([each for each in facts if features_of(each)], _start):
         tuned = [e for e in facts if not features_of(e) and _start(e) == _start(runs[0])]
         runs = last_of_each([*tuned, *runs], features_of)
-        # What is fine-tuned has a table of its benchmark besides.
+        # The fine-tuned runs also have a table of their benchmark.
         found.append(Ablation(_section(runs), [each for each in runs if features_of(each)]))
     return found
 
