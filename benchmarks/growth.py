@@ -25,7 +25,7 @@ from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PRECISIONS, SHAPES, WORKS, entries
 from bert_tf.cli import command
 from bert_tf.io.atomic import atomic_path
-from bert_tf.report.png import new_figure, to_png
+from bert_tf.report.plots import new_figure, to_png
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 LENGTHS = (32, 64, 128, 256, 512)

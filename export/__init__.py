@@ -4,3 +4,6 @@ Task models have a method `export`; `bert-tf export` and `python -m export` writ
 What is written needs only TensorFlow and tensorflow-text to run: the tokenizer and the decoding are
 in the graph, and nothing of bert_tf or Keras is in the file.
 """
+
+# What a checkpoint is served as.
+KINDS = ("task", "hub", "mlm", "nsp", "embedding")

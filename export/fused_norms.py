@@ -39,22 +39,19 @@ def fuse_norms(encoder: Encoder) -> None:
     Args:
         encoder: an encoder that nothing else uses.
     """
+    scale = _scale(encoder.config.layer_norm_eps)
     for tower in encoder.towers().values():
-        _fuse_norms(tower, _scale(encoder.config.layer_norm_eps))
-
-
-def _fuse_norms(encoder: Encoder, scale: float) -> None:
-    _multiply(encoder.embeddings.layer_norm.weights, scale)
-    for block in encoder.blocks:
-        _multiply([block.attention.query_key_value.kernel], 1 / scale)
-        _multiply(block.attention.output_projection.weights, scale)
-        _multiply(block.attention_layer_norm.weights, scale)
-        _multiply([block.intermediate.kernel], 1 / scale)
-        _multiply(block.output_projection.weights, scale)
-        if block is not encoder.blocks[-1]:
-            _multiply(block.output_layer_norm.weights, scale)
-        block.attention_layer_norm.fused = block.output_layer_norm.fused = True
-    encoder.residual_scale = scale
+        _multiply(tower.embeddings.layer_norm.weights, scale)
+        for block in tower.blocks:
+            _multiply([block.attention.query_key_value.kernel], 1 / scale)
+            _multiply(block.attention.output_projection.weights, scale)
+            _multiply(block.attention_layer_norm.weights, scale)
+            _multiply([block.intermediate.kernel], 1 / scale)
+            _multiply(block.output_projection.weights, scale)
+            if block is not tower.blocks[-1]:
+                _multiply(block.output_layer_norm.weights, scale)
+            block.attention_layer_norm.fused = block.output_layer_norm.fused = True
+        tower.residual_scale = scale
 
 
 def _scale(epsilon: float) -> float:

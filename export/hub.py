@@ -58,13 +58,15 @@ class HubPreprocessor(Service):
 
     def __init__(self, tokenizer: Tokenizer, max_length: int):
         super().__init__(tokenizer)
-        self._tokenizer = tokenizer
         self._preprocess = Preprocessor(tokenizer, max_length)
 
     def facts(self) -> dict[str, Any]:
         """See `Service`."""
-        lengths = {"max_length": self._preprocess.max_length}
-        return {"class": "Preprocessor", "lower_case": self._tokenizer.lower_case} | lengths
+        return {
+            "class": "Preprocessor",
+            "lower_case": self.tokenizer.lower_case,
+            "max_length": self._preprocess.max_length,
+        }
 
     def signatures(self) -> dict[str, Signature]:
         """One signature."""
@@ -78,34 +80,36 @@ class HubPreprocessor(Service):
     def attributes(self) -> dict[str, Any]:
         """See `Service`."""
         texts = [tf.TensorSpec([None], tf.string, "text")]
-        traces = {"input_signature": texts, "autograph": False}
         special_tokens = tf.function(self._special_tokens, input_signature=[], autograph=False)
+
+        def traced(compute: Callable) -> tf.types.experimental.GenericFunction:
+            return tf.function(compute, input_signature=texts, autograph=False)
+
+        def tokenizing(tokenize: Callable) -> tf.train.Checkpoint:
+            return tf.train.Checkpoint(
+                __call__=traced(tokenize), get_special_tokens_dict=special_tokens
+            )
+
         return {
-            "__call__": tf.function(self._preprocess, **traces),
-            "tokenize": tf.train.Checkpoint(
-                __call__=tf.function(self._tokenize, **traces),
-                get_special_tokens_dict=special_tokens,
-            ),
-            "tokenize_with_offsets": tf.train.Checkpoint(
-                __call__=tf.function(self._tokenize_with_offsets, **traces),
-                get_special_tokens_dict=special_tokens,
-            ),
+            "__call__": traced(self._preprocess),
+            "tokenize": tokenizing(self._tokenize),
+            "tokenize_with_offsets": tokenizing(self._tokenize_with_offsets),
             "bert_pack_inputs": tf.train.Checkpoint(__call__=self._pack_inputs()),
         }
 
     def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [batch] -> RaggedTensor int32 [batch, (words), (pieces)]."""
-        ids = self._tokenizer.tokenize(text)
+        ids = self.tokenizer.tokenize(text)
         return self._by_word(ids, ids)
 
     def _tokenize_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
         """Ids, starts and ends (bytes), each RaggedTensor int32 [batch, (words), (pieces)]."""
-        pieces = self._tokenizer.tokenize_with_offsets(text)
+        pieces = self.tokenizer.tokenize_with_offsets(text)
         return tuple(self._by_word(each, pieces.ids) for each in pieces)
 
     def _by_word(self, values: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """Values of pieces [batch, (pieces)] -> [batch, (words), (pieces)]."""
-        is_first = tf.constant([not each.startswith("##") for each in self._tokenizer.vocabulary])
+        is_first = tf.constant([not each.startswith("##") for each in self.tokenizer.vocabulary])
         starts_word = tf.gather(is_first, ids.values)
         words = tf.concat([positions(starts_word), [tf.size(ids.values)]], axis=0)
         words_before = tf.cumsum(tf.cast(starts_word, tf.int64))
@@ -115,7 +119,7 @@ class HubPreprocessor(Service):
 
     def _special_tokens(self) -> Tensors:
         """The ids of the special tokens and the size of the vocabulary, int32 scalars."""
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         numbers = {
             "start_of_sequence_id": tokenizer.cls_id,
             "end_of_segment_id": tokenizer.sep_id,
@@ -133,7 +137,7 @@ class HubPreprocessor(Service):
             inputs: list[tf.RaggedTensor], seq_length: tf.Tensor | int = self._preprocess.max_length
         ) -> Features:
             segments = [each if each.ragged_rank == 1 else each.merge_dims(1, 2) for each in inputs]
-            return pack(segments, self._tokenizer, seq_length)
+            return pack(segments, self.tokenizer, seq_length)
 
         for segments in (1, 2):
             for rank in (2, 3):
@@ -164,7 +168,7 @@ class HubEncoder(Service):
     def __init__(self, model: Encoder | EncoderModel, tokenizer: Tokenizer):
         # It gives away the model's own variables, so that they can be trained.
         super().__init__(tokenizer)
-        self._model, self._tokenizer = model, tokenizer
+        self._model = model
         self._has_head = hasattr(model, "masked_lm")
         self._encoder = model.encoder if self._has_head else model
         self.config = self._encoder.config
@@ -180,7 +184,7 @@ class HubEncoder(Service):
 
     def signatures(self) -> dict[str, Signature]:
         """One signature; a list, such as `encoder_outputs`, cannot be in it."""
-        ids = [self._tokenizer.cls_id, self._tokenizer.mask_id, self._tokenizer.sep_id]
+        ids = [self.tokenizer.cls_id, self.tokenizer.mask_id, self.tokenizer.sep_id]
         example = dict(zip(INPUTS, ([ids], [[1, 1, 1]], [[0, 0, 0]]), strict=True))
         return {"serving_default": Signature(_IDS, self.answer, example)}
 
@@ -206,7 +210,7 @@ class HubEncoder(Service):
         encoder = [weight for name, weight in weights.items() if name.startswith("encoder/")]
         attributes = {
             "weights": weights,
-            "do_lower_case": tf.Variable(self._tokenizer.lower_case, trainable=False),
+            "do_lower_case": tf.Variable(self.tokenizer.lower_case, trainable=False),
             "serve_training": serve_training,
             **self._layer(self._encode, _IDS, encoder),
         }
@@ -218,7 +222,7 @@ class HubEncoder(Service):
 
     def assets(self) -> dict[str, str]:
         """See `Service`; bert_tf reads the sizes from one of them."""
-        description = describe(self._model, self._tokenizer)
+        description = describe(self._model, self.tokenizer)
         if self._has_head:
             description = dataclasses.replace(
                 description, model=PreTrainer.__name__, head={"next_sentence": False}, settings={}

@@ -16,7 +16,7 @@ from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.quiet import FIXED_WEIGHTS
 
-# Of an example's answer so many entries of each axis are shown.
+# The number of entries that are shown of each axis of an example's answer.
 _SHOWN = 8
 # See docs/serving.md.
 _FASTEST = (

@@ -23,28 +23,22 @@ def in_precision(model: keras.Model, precision: str | None) -> keras.Model:
     if precision not in POLICIES:
         raise UserError(f"unknown precision {precision!r}; choose {' or '.join(POLICIES)}")
     policy = POLICIES[precision]
-    if model.dtype_policy.name == policy:
-        return model
-    return copied(model, policy)
+    return model if model.dtype_policy.name == policy else copied(model, policy)
 
 
 def copied(model: keras.Model, policy: str | keras.DTypePolicy) -> keras.Model:
     """A copy of a model with weights of its own, which computes as a dtype policy says."""
-    encoder = getattr(model, "encoder", model)
-    copy = encoder.copied(dtype=policy)
-    weights = weight_names(encoder)
-    for name, variable in weight_names(copy).items():
-        variable.assign(weights[name])
-    return with_encoder(model, copy)
+    return with_encoder(model, getattr(model, "encoder", model).copied(dtype=policy))
 
 
 def with_encoder(model: keras.Model, encoder: Encoder) -> keras.Model:
-    """A model around another encoder, with copies of its other weights; `encoder` if it is one."""
-    if not hasattr(model, "encoder"):
-        return encoder
-    copy = model.rebuilt(encoder)
+    """A copy of a model around `encoder`, or `encoder` itself where the model is an encoder.
+
+    It has the model's weights, but for those that have other names in it.
+    """
+    copy = model.rebuilt(encoder) if hasattr(model, "encoder") else encoder
     weights = weight_names(model)
     for name, variable in weight_names(copy).items():
-        if not name.startswith("encoder/"):
+        if name in weights:
             variable.assign(weights[name])
     return copy

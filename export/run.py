@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport
+import keras
+
+from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.config.kinds import POLICIES
 from bert_tf.console import logger
 from bert_tf.errors import UserError
+from bert_tf.export import KINDS
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
@@ -17,8 +20,6 @@ from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
-# What a checkpoint is served as.
-KINDS = ("task", "hub", "mlm", "nsp", "embedding")
 # The families of the kinds that a checkpoint need not have been fine-tuned for.
 _FAMILIES = {"mlm": "masked_lm", "nsp": "next_sentence", "embedding": "embedding"}
 # Settings that are false where a checkpoint does not say how its inputs are made.
@@ -44,9 +45,9 @@ def export_run(
     Args:
         path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
         out: the folder to write.
-        kind: one of `KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm" and "nsp"
-            are the heads of pre-training, "embedding" the encoder, and "hub" the encoder and its
-            preprocessor as TF Hub has them.
+        kind: one of `bert_tf.export.KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm"
+            and "nsp" are the heads of pre-training, "embedding" the encoder, and "hub" the encoder
+            and its preprocessor as TF Hub has them.
         pooling: of kind "embedding", see `TextEmbedder`.
         precision: "float32" (the default) or "bfloat16".
         freeze: see `TaskModel.export`.
@@ -65,52 +66,52 @@ def export_run(
     """
     if pooling is not None and kind != "embedding":
         raise UserError("--pooling is for --kind embedding")
-    settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
-    settings |= {"pair": True} if pair else {}
-    settings |= {"unanswerable": True} if unanswerable else {}
-    settings |= {} if pooling is None else {"pooling": pooling}
-    form = Form(precision or "float32", freeze, device)
     if kind not in KINDS:
         raise UserError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
     if kind != "task" and (labels or pair or unanswerable):
         raise UserError(f"--labels, --pair and --unanswerable are for tasks, not for --kind {kind}")
+    given = {"max_length": max_length, "pooling": pooling}
+    given |= {"pair": pair or None, "unanswerable": unanswerable or None}
+    settings = {name: value for name, value in given.items() if value is not None}
+    form = Form(precision or "float32", freeze, device)
     checkpoint = loading.find(path)
     for note in checkpoint.notes:
         logger.info(f"{path}: {note}")
     if kind == "hub":
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
-    elif kind == "task":
-        folder = _export_task(checkpoint, path, out, labels, settings, form, version)
-    else:
-        folder = _export_kind(checkpoint, path, out, kind, settings, form, version)
-    if kind == "hub":
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
         logger.info(f"{parts}: for hub.load")
+        return folder
+    if kind == "task":
+        model = _fine_tuned(checkpoint, path, labels, settings)
     else:
-        card = folder / "assets.extra" / "model_card.md"
-        logger.info(
-            f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs"
-        )
+        model = _of_kind(checkpoint, path, kind, settings)
+    folder = save_task(model, out, form, version)
+    card = folder / "assets.extra" / "model_card.md"
+    logger.info(f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs")
     return folder
 
 
-def _export_task(
+def _fine_tuned(
     checkpoint: Checkpoint,
     path: str | os.PathLike,
-    out: str | os.PathLike,
     labels: Sequence[str] | None,
     settings: dict[str, Any],
-    form: Form,
-    version: int | None,
-) -> Path:
-    if registry.family_of(checkpoint.description.model) is None:
-        raise UserError(_other_kinds(checkpoint, path))
+) -> TaskModel:
+    """The model of the task that a checkpoint was fine-tuned for."""
+    name = checkpoint.description.model
+    if registry.family_of(name) is None:
+        *others, last = _kinds_without_task(checkpoint)
+        raise UserError(
+            f"{path} was not fine-tuned for a task ({name}); choose --kind "
+            f"{', '.join(others)} or {last}"
+        )
     # The weights are kept as they are; the export computes in its own precision.
     loaded = loading.load(path, labels=labels, dtype=POLICIES["float32"], **settings)
     model = cast(TaskModel, loaded)  # of a checkpoint, as was found above
     _say_assumed(checkpoint, model, path, settings)
-    return save_task(model, out, form, version)
+    return model
 
 
 def _say_assumed(
@@ -139,34 +140,31 @@ def _say_assumed(
         )
 
 
-def _export_kind(
-    checkpoint: Checkpoint,
-    path: str | os.PathLike,
-    out: str | os.PathLike,
-    kind: str,
-    settings: dict[str, Any],
-    form: Form,
-    version: int | None,
-) -> Path:
-    """Exports a checkpoint as the object of a task that it was not fine-tuned for."""
+def _of_kind(
+    checkpoint: Checkpoint, path: str | os.PathLike, kind: str, settings: dict[str, Any]
+) -> TaskModel:
+    """A checkpoint as the model of a task that it was not fine-tuned for."""
     cls = registry.family(_FAMILIES[kind]).model_class()
-    description = checkpoint.description
-    has_head = kind == "embedding" or _has_head(checkpoint, cls.__name__)
-    if not has_head:
+    name = checkpoint.description.model
+    if kind not in _kinds_without_task(checkpoint) and name != cls.__name__:
         raise UserError(
-            f"{path} ({description.model}) has no pre-training head for --kind {kind}; give a "
+            f"{path} ({name}) has no pre-training head for --kind {kind}; give a "
             "pre-training run, or a checkpoint with its heads"
         )
-    if "max_length" not in settings and description.model != cls.__name__:
+    if "max_length" not in settings and name != cls.__name__:
         settings |= _length_of_run(checkpoint)
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
     dtype = POLICIES["float32"]
-    loaded = loading.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
-    report = checkpoint.fill(loaded)
-    _check_weights(report, checkpoint, path, settings.get("pooling"))
-    loading.check_head(report, loaded, path)
-    loaded.origin = loading.origin_of(checkpoint, path)
-    return save_task(loaded, out, form, version)
+    model = loading.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
+    report = checkpoint.fill(model)
+    if settings.get("pooling") == "pooled":
+        if loading.lacks_pooler(report):
+            raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
+        trained = loading.build(checkpoint, path)
+        _check_pooler(checkpoint, path, trained, "choose --pooling mean or cls")
+    loading.check_head(report, model, path)
+    model.origin = loading.origin_of(checkpoint, path)
+    return model
 
 
 def _export_hub(
@@ -182,26 +180,12 @@ def _export_hub(
     loading.check_head(report, model, path, uses_pooler=False)
     if loading.lacks_pooler(report):
         logger.warning(f"{path} has no pooler; pooled_output is random until it is trained")
-    elif not getattr(model, "uses_pooler", True):
-        logger.warning(_untrained_pooler(checkpoint, path, "use sequence_output"))
+    else:
+        _check_pooler(checkpoint, path, model, "use sequence_output")
     max_length = max_length or _length_of_run(checkpoint).get("max_length")
-    return save_hub(
-        model,
-        Tokenizer.from_checkpoint(checkpoint),
-        out,
-        form,
-        version,
-        loading.origin_of(checkpoint, path),
-        max_length,
-    )
-
-
-def _has_head(checkpoint: Checkpoint, class_name: str) -> bool:
-    """Whether a checkpoint has the head of masked language modelling, or of next sentences."""
-    description = checkpoint.description
-    if description.model == PreTrainer.__name__:
-        return class_name == "MaskedLM" or bool(description.head.get("next_sentence"))
-    return description.model == class_name
+    tokenizer = Tokenizer.from_checkpoint(checkpoint)
+    origin = loading.origin_of(checkpoint, path)
+    return save_hub(model, tokenizer, out, form, version, origin, max_length)
 
 
 def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
@@ -213,33 +197,20 @@ def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
     return {"max_length": getattr(train, "long_length", None) or train.max_length}
 
 
-def _other_kinds(checkpoint: Checkpoint, path: str | os.PathLike) -> str:
-    """What to do with a checkpoint without a head of a task."""
-    description = checkpoint.description
-    kinds = ["hub", "embedding"]
+def _kinds_without_task(checkpoint: Checkpoint) -> list[str]:
+    """The kinds that any checkpoint has, and those of the heads of pre-training that it has."""
+    description, kinds = checkpoint.description, ["hub", "embedding"]
     if description.model == PreTrainer.__name__:
         kinds = ["mlm"] + ["nsp"] * bool(description.head.get("next_sentence")) + kinds
-    return (
-        f"{path} was not fine-tuned for a task ({description.model}); choose --kind "
-        f"{', '.join(kinds[:-1])} or {kinds[-1]}"
-    )
+    return kinds
 
 
-def _check_weights(
-    report: LoadReport, checkpoint: Checkpoint, path: str | os.PathLike, pooling: str | None
+def _check_pooler(
+    checkpoint: Checkpoint, path: str | os.PathLike, model: keras.Model, instead: str
 ) -> None:
-    """Says what the pooler of a checkpoint is worth. Raises UserError where it has none."""
-    if pooling != "pooled":
-        return
-    if loading.lacks_pooler(report):
-        raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
-    trained = loading.build(checkpoint, path)
-    if not getattr(trained, "uses_pooler", True):
-        logger.warning(_untrained_pooler(checkpoint, path, "choose --pooling mean or cls"))
-
-
-def _untrained_pooler(checkpoint: Checkpoint, path: str | os.PathLike, instead: str) -> str:
-    return (
-        f"{path}: this {checkpoint.description.model} was trained without the pooler, which is as "
-        f"it was at the start, perhaps random; {instead}"
-    )
+    """Warns of a pooler that the model of a checkpoint was trained without."""
+    if not getattr(model, "uses_pooler", True):
+        logger.warning(
+            f"{path}: this {checkpoint.description.model} was trained without the pooler, which is "
+            f"as it was at the start, perhaps random; {instead}"
+        )

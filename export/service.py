@@ -1,12 +1,11 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.export.served_model import ServedModel
 from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
 
@@ -43,8 +42,6 @@ class Service(abc.ABC):
     Args:
         tokenizer: the tokenizer of the model.
         labels: names of the classes, where it has classes.
-        weights: the variables that the SavedModel keeps, unless the service looks after them
-            itself.
     """
 
     # What it does; None where that is for the origin of the model to say.
@@ -52,14 +49,8 @@ class Service(abc.ABC):
     # Whether a program that loads it may train it.
     trains: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        labels: tuple[str, ...] = (),
-        weights: Sequence[tf.Variable] = (),
-    ):
-        self.weights = list(weights)
-        self.vocabulary, self.labels = tokenizer.vocabulary, labels
+    def __init__(self, tokenizer: Tokenizer, labels: tuple[str, ...] = ()):
+        self.tokenizer, self.labels = tokenizer, labels
 
     @abc.abstractmethod
     def signatures(self) -> dict[str, Signature]:
@@ -69,9 +60,12 @@ class Service(abc.ABC):
     def facts(self) -> dict[str, Any]:
         """What the model card says about the model."""
 
+    @abc.abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """What a program that loads the SavedModel in Python finds besides `serve`."""
-        return {"weights": self.weights}
+        """What a program that loads the SavedModel in Python finds besides `serve`.
+
+        The SavedModel keeps the variables that are among them.
+        """
 
     def assets(self) -> dict[str, str]:
         """Name -> text of the files under `assets`.
@@ -79,25 +73,8 @@ class Service(abc.ABC):
         They are for people and other programs. The graph has its own copies: a server should not
         have to look tables up.
         """
-        lines = {"vocab.txt": self.vocabulary, "labels.txt": self.labels}
+        lines = {"vocab.txt": self.tokenizer.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}
-
-
-class ModelService(Service):
-    """What is served of a model with its weights.
-
-    Args:
-        model: the trained model, which is called and asked for its sizes as if it were Keras's.
-        tokenizer, labels: as for `Service`.
-    """
-
-    def __init__(self, model: ServedModel, tokenizer: Tokenizer, labels: tuple[str, ...] = ()):
-        super().__init__(tokenizer, labels, model.variables)
-        self.model = model
-
-    def facts(self) -> dict[str, Any]:
-        """See `Service`."""
-        return self.model.facts()
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

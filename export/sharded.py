@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.names import weight_names
 from bert_tf.encoder.attention import SelfAttention
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
@@ -18,6 +17,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.layer_norm import LayerNorm
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
+from bert_tf.export.precision import with_encoder
 
 SHARDS = 2
 
@@ -37,11 +37,7 @@ def sharded(encoder: Encoder) -> Encoder:
     Args:
         encoder: what it computes the same as, with copies of its weights; see `can_shard`.
     """
-    copy = encoder.copied(block=ShardedBlock)
-    weights = weight_names(encoder)
-    for name, variable in weight_names(copy).items():
-        if name in weights:
-            variable.assign(weights[name])
+    copy = with_encoder(encoder, encoder.copied(block=ShardedBlock))
     for tower, whole in zip(copy.towers().values(), encoder.towers().values(), strict=True):
         tower.residual_scale = whole.residual_scale
         for block, whole_block in zip(tower.blocks, whole.blocks, strict=True):
@@ -77,14 +73,12 @@ class ShardedBlock(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, int]) -> None:
         """Creates the weights for tokens [tokens, hidden]."""
         tokens = (None, input_shape[-1])
-        for attention in self.attentions:
-            attention.build(tokens)
-        for intermediate in self.intermediates:
-            intermediate.build(tokens)
+        norms = [self.attention_layer_norm, self.output_layer_norm]
+        layers: list[keras.Layer] = [*self.attentions, *self.intermediates, *norms]
+        for layer in layers:
+            layer.build(tokens)
         for projection in self.output_projections:
             projection.build((None, self._columns))
-        self.attention_layer_norm.build(tokens)
-        self.output_layer_norm.build(tokens)
 
     def take(self, block: TransformerBlock) -> None:
         """Copies the weights of a block, and its form."""

@@ -10,7 +10,7 @@ from bert_tf.checkpoints import model_garden_classes
 from bert_tf.data.tfds import tfds
 from bert_tf.errors import UserError
 from bert_tf.extras import how_to_install, optional
-from bert_tf.report.png import new_figure
+from bert_tf.report.plots import new_figure
 
 
 def test_a_module_that_is_there_is_imported():

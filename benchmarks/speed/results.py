@@ -14,7 +14,7 @@ from benchmarks import kept
 from benchmarks.speed.works import PRECISIONS, SHARE_OF_PEAK, WORKS
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.report.png import new_figure, to_png
+from bert_tf.report.plots import new_figure, to_png
 
 OURS = "bert_tf"
 # The commit of code that is in no checkout.

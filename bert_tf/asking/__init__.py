@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking.texts import Text, encoded
 from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
+from bert_tf.data.tables.json_lines import whole_text
 
-# A string, or a list of strings, by the name of the input.
+# An input text, as a string or as its bytes.
+Text = str | bytes
+# A text, or a list of texts, by the name of the input.
 Row = Mapping[str, Text | Sequence[Text]]
 Outputs = dict[str, np.ndarray]
 
@@ -115,3 +117,25 @@ def tensors_of(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[str, tf.Te
             values = list(map(encoded, values))
         tensors[name] = tf.constant(values, tf.string, shape)
     return tensors
+
+
+def encoded(text: Text) -> bytes:
+    """A text as UTF-8, with U+FFFD for half of a surrogate pair, which UTF-8 cannot hold."""
+    return text if isinstance(text, bytes) else whole_text(text).encode()
+
+
+def characters(text: Text) -> Callable[[int], int]:
+    """A function from byte offsets into a text to offsets in characters; -1 stays -1."""
+    data = encoded(text)
+    if data.isascii():
+        return int
+
+    def of_byte(offset: int) -> int:
+        return len(data[:offset].decode("utf-8", "replace")) if offset >= 0 else -1
+
+    return of_byte
+
+
+def plain(text: Text) -> str:
+    """A text as a string."""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text

@@ -1,5 +1,7 @@
 """What each command of the command line does with its arguments.
 
+The docstring of a command is its help: what it does, and examples.
+
 They are checked without TensorFlow, so that help and mistakes answer at once; what computes is
 imported by the command that needs it.
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf.config.reading import load_config_for
-from bert_tf.config.run import RunConfig
+from bert_tf.config.run import FinetuningRun, PretrainingRun, RunConfig
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
@@ -20,14 +22,23 @@ from bert_tf.quiet import prepare_to_serve
 
 
 def demo(arguments: argparse.Namespace) -> None:
-    """Pre-trains, fine-tunes and exports on text that is on every machine."""
+    """The whole way on real text, in minutes on 2 cores.
+
+    bert-tf demo
+    bert-tf demo --out /tmp/demo
+    """
     from bert_tf.demo import run
 
     run(arguments.out)
 
 
 def vocab(arguments: argparse.Namespace) -> None:
-    """Learns a vocabulary."""
+    """Learn a WordPiece vocabulary from text files.
+
+    bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt
+    bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased
+    bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt
+    """
     from bert_tf.io.vocabulary import file_text
     from bert_tf.text.vocabulary_learning import (
         coverage_report,
@@ -56,8 +67,13 @@ def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterato
 
 
 def pretrain_data(arguments: argparse.Namespace) -> None:
-    """Tokenizes a corpus, or makes its examples."""
-    loaded = load_config_for("pretrain-data", arguments.config, arguments.settings)
+    """Tokenize a corpus once, for any number of pre-trainings.
+
+    bert-tf pretrain-data pretraining.yaml --out tokens
+    bert-tf pretrain-data pretraining.yaml --out records --tfrecords --set train.max_length=512
+    bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam --runner=FlinkRunner --flink_master=HOST:8081
+    """  # noqa: E501
+    loaded = load_config_for("pretrain-data", PretrainingRun, arguments.config, arguments.settings)
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     if arguments.naming != "google" and not arguments.tfrecords:
@@ -79,8 +95,13 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
 
 def pretrain(arguments: argparse.Namespace) -> None:
-    """Pre-trains a model."""
-    loaded = load_config_for("pretrain", arguments.config, arguments.settings)
+    """Pre-train BERT on text; started again, it goes on where it stopped.
+
+    bert-tf pretrain pretraining.yaml --out runs/pretraining
+    bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
+    bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker --workers one:2222 other:2222 --worker 0
+    """  # noqa: E501
+    loaded = load_config_for("pretrain", PretrainingRun, arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 
@@ -88,8 +109,14 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
 
 def finetune(arguments: argparse.Namespace) -> None:
-    """Fine-tunes a model."""
-    loaded = load_config_for("finetune", arguments.config, arguments.settings)
+    """Fine-tune BERT for a task; started again, it goes on where it stopped.
+
+    bert-tf finetune reviews.yaml --out runs/reviews
+    bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5
+    bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'
+    bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy
+    """
+    loaded = load_config_for("finetune", FinetuningRun, arguments.config, arguments.settings)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 
@@ -114,50 +141,60 @@ def _join_workers(arguments: argparse.Namespace, loaded: RunConfig) -> None:
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
-    """Measures a run."""
+    """Measure a run on its dev data or other data; prints and writes metrics, and predictions.
+
+    bert-tf evaluate runs/reviews
+    bert-tf evaluate runs/reviews --data reviews/unseen.tsv
+    """
     from bert_tf import runs
 
     print_metrics(runs.evaluate(arguments.run, arguments.data))
 
 
 def predict(arguments: argparse.Namespace) -> None:
-    """Asks a model."""
+    """Ask a model: strings in, answers out as JSON lines.
+
+    bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"
+    bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl
+    bert-tf predict saved_models/squad --input questions.jsonl
+      with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}
+    bert-tf predict saved_models/names "Ada lived in London" --signature entities
+    head texts.txt | bert-tf predict saved_models/reviews --input -
+    bert-tf predict runs/reviews "what a lovely film"
+    """
     if bool(arguments.texts) == bool(arguments.input):
         raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
     prepare_to_serve()
     from bert_tf.predict import run
 
-    run(
-        arguments.model,
-        arguments.texts,
-        arguments.input,
-        arguments.output,
-        arguments.signature,
-    )
+    options = arguments.input, arguments.output, arguments.signature
+    run(arguments.model, arguments.texts, *options)
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Writes a SavedModel."""
+    """Write a SavedModel that takes strings and returns answers.
+
+    bert-tf export runs/reviews --out saved_models/reviews
+    bert-tf export reviews.keras --out saved_models/reviews --version 2
+    bert-tf export runs/reviews --out saved_models/fast --freeze --precision bfloat16
+    bert-tf export org/mrpc-model --out saved_models/mrpc --pair
+    bert-tf export runs/pretraining --out saved_models/fill --kind mlm
+    bert-tf export bert-base-uncased --out saved_models/vectors --kind embedding --pooling mean
+    bert-tf export bert-base-uncased --out saved_models/hub --kind hub
+    """
     from bert_tf.export.run import export_run
 
-    export_run(
-        arguments.source,
-        arguments.out,
-        kind=arguments.kind,
-        pooling=arguments.pooling,
-        precision=arguments.precision,
-        freeze=arguments.freeze,
-        version=arguments.version,
-        device=arguments.device,
-        pair=arguments.pair,
-        unanswerable=arguments.unanswerable,
-        max_length=arguments.max_length,
-        labels=arguments.labels,
-    )
+    export_run(**vars(arguments))
 
 
 def convert(arguments: argparse.Namespace) -> None:
-    """Rewrites a checkpoint."""
+    """Rewrite a checkpoint in the format of another program.
+
+    bert-tf convert runs/reviews reviews_for_transformers --to huggingface
+    bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf
+    bert-tf convert hf://google-bert/bert-base-cased cased --to tf1
+    bert-tf convert runs/reviews for_model_garden --to model_garden --verify
+    """
     if arguments.verify and arguments.to != "model_garden":
         raise UserError("--verify is for --to model_garden; leave it out")
     from bert_tf.checkpoints import conversion, model_garden_classes
@@ -192,14 +229,22 @@ def _verify(folder: str) -> None:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Writes a page about runs."""
+    """Write a page with the results of runs next to the paper's.
+
+    bert-tf report runs/* --out results.html
+    bert-tf report runs/cola runs/squad --out results.md
+    """
     from bert_tf.report import report as write
 
     write(arguments.runs, arguments.out)
 
 
 def schema(arguments: argparse.Namespace) -> None:
-    """Prints the JSON Schema of configurations, or writes it."""
+    """Print a JSON Schema of configurations, by which editors complete and check them.
+
+    bert-tf schema
+    bert-tf schema --out bert_tf.schema.json
+    """
     from bert_tf.config.schema import schema as of_files
 
     text = json.dumps(of_files(), indent=2, ensure_ascii=False) + "\n"
@@ -210,7 +255,16 @@ def schema(arguments: argparse.Namespace) -> None:
 
 
 def inspect(arguments: argparse.Namespace) -> None:
-    """Writes a page about a model."""
+    """Write a page with pictures of what a model looks at and how far it can be believed.
+
+    bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"
+    bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."
+    bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."
+    bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."
+    bert-tf inspect runs/reviews --rows 1000 --out reviews.html
+    bert-tf inspect reviews.keras --text "what a lovely film" --out film.html
+    bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html
+    """
     if arguments.rows < 1:
         raise UserError(f"--rows must be at least 1, not {arguments.rows}")
     from bert_tf.interpret import inspect as write

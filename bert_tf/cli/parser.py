@@ -1,16 +1,20 @@
 """The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
 
-Here is what may be written and the help; `bert_tf.cli.commands` does it.
+Here are the options. `bert_tf.cli.commands` does the work; the docstrings there are the help.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bert_tf
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
+from bert_tf.config.kinds import POLICIES
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
+from bert_tf.export import KINDS
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -42,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work(arguments: argparse.Namespace) -> None:
         check_backend()
-        arguments.handler(arguments)
+        handler = vars(arguments).pop("handler")
+        handler(arguments)
 
     return run(PROGRAM, _parser(), argv, work, _STOPPED)
 
@@ -68,61 +73,39 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_demo(subparsers)
-    _add_vocab(subparsers)
-    _add_pretrain_data(subparsers)
-    _add_pretrain(subparsers)
-    _add_finetune(subparsers)
-    _add_evaluate(subparsers)
-    _add_predict(subparsers)
-    _add_export(subparsers)
-    _add_convert(subparsers)
-    _add_report(subparsers)
-    _add_inspect(subparsers)
-    _add_schema(subparsers)
+    for command, add_arguments in (
+        (commands.demo, _add_demo),
+        (commands.vocab, _add_vocab),
+        (commands.pretrain_data, _add_pretrain_data),
+        (commands.pretrain, _add_pretrain),
+        (commands.finetune, _add_finetune),
+        (commands.evaluate, _add_evaluate),
+        (commands.predict, _add_predict),
+        (commands.export, _add_export),
+        (commands.convert, _add_convert),
+        (commands.report, _add_report),
+        (commands.inspect, _add_inspect),
+        (commands.schema, _add_schema),
+    ):
+        summary, _, examples = (inspect.getdoc(command) or "").partition(".\n\n")
+        subparser = subparsers.add_parser(
+            command.__name__.replace("_", "-"),
+            help=summary[:1].lower() + summary[1:],
+            description=f"{summary}.",
+            epilog=f"examples:\n{textwrap.indent(examples, '  ')}",
+        )
+        subparser.set_defaults(handler=command)
+        add_arguments(subparser)
     return parser
 
 
-def _command(
-    subparsers: argparse._SubParsersAction,
-    handler: Callable[[argparse.Namespace], None],
-    name: str,
-    summary: str,
-    examples: str,
-) -> argparse.ArgumentParser:
-    parser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"examples:\n{examples}",
-    )
-    parser.set_defaults(handler=handler)
-    return parser
-
-
-def _add_demo(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.demo,
-        "demo",
-        "the whole way on real text, in minutes on 2 cores",
-        "  bert-tf demo\n  bert-tf demo --out /tmp/demo",
-    )
+def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default="runs/demo", help="folder of its results (%(default)s)"
     )
 
 
-def _add_vocab(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.vocab,
-        "vocab",
-        "learn a WordPiece vocabulary from text files",
-        "  bert-tf vocab --input corpus/*.txt --size 8000 --out vocab.txt\n"
-        "  bert-tf vocab --input news.txt --size 30000 --out vocab.txt --cased\n"
-        "  bert-tf vocab --input articles.jsonl --format jsonl --size 30000 --out vocab.txt",
-    )
+def _add_vocab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input", metavar="FILE", nargs="+", required=True, help="UTF-8 text files"
     )
@@ -139,18 +122,7 @@ def _add_vocab(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_pretrain_data(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.pretrain_data,
-        "pretrain-data",
-        "tokenize a corpus once, for any number of pre-trainings",
-        "  bert-tf pretrain-data pretraining.yaml --out tokens\n"
-        "  bert-tf pretrain-data pretraining.yaml --out records --tfrecords "
-        "--set train.max_length=512\n"
-        "  bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam "
-        "--runner=FlinkRunner --flink_master=HOST:8081",
-    )
+def _add_pretrain_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
     parser.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
     _add_settings(parser)
@@ -174,61 +146,20 @@ def _add_pretrain_data(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_pretrain(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.pretrain,
-        "pretrain",
-        "pre-train BERT on text; started again, it goes on where it stopped",
-        "  bert-tf pretrain pretraining.yaml --out runs/pretraining\n"
-        "  bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000\n"
-        "  bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker "
-        "--workers one:2222 other:2222 --worker 0",
-    )
+def _add_pretrain(parser: argparse.ArgumentParser) -> None:
     _add_run_arguments(parser, _PRETRAINING_CONFIG)
 
 
-def _add_finetune(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.finetune,
-        "finetune",
-        "fine-tune BERT for a task; started again, it goes on where it stopped",
-        "  bert-tf finetune reviews.yaml --out runs/reviews\n"
-        "  bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5\n"
-        "  bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'\n"
-        "  bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy",
-    )
+def _add_finetune(parser: argparse.ArgumentParser) -> None:
     _add_run_arguments(parser, "a configuration of any task but pretraining")
 
 
-def _add_evaluate(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.evaluate,
-        "evaluate",
-        "measure a run on its dev data or other data; prints and writes metrics, and predictions",
-        "  bert-tf evaluate runs/reviews\n"
-        "  bert-tf evaluate runs/reviews --data reviews/unseen.tsv",
-    )
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run folder")
     parser.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
 
 
-def _add_predict(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.predict,
-        "predict",
-        "ask a model: strings in, answers out as JSON lines",
-        '  bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"\n'
-        "  bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl\n"
-        "  bert-tf predict saved_models/squad --input questions.jsonl\n"
-        '    with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}\n'
-        '  bert-tf predict saved_models/names "Ada lived in London" --signature entities\n'
-        "  head texts.txt | bert-tf predict saved_models/reviews --input -\n"
-        '  bert-tf predict runs/reviews "what a lovely film"',
-    )
+def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -250,23 +181,9 @@ def _add_predict(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_export(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.export,
-        "export",
-        "write a SavedModel that takes strings and returns answers",
-        "  bert-tf export runs/reviews --out saved_models/reviews\n"
-        "  bert-tf export reviews.keras --out saved_models/reviews --version 2\n"
-        "  bert-tf export runs/reviews --out saved_models/fast --freeze --precision bfloat16\n"
-        "  bert-tf export org/mrpc-model --out saved_models/mrpc --pair\n"
-        "  bert-tf export runs/pretraining --out saved_models/fill --kind mlm\n"
-        "  bert-tf export bert-base-uncased --out saved_models/vectors --kind embedding "
-        "--pooling mean\n"
-        "  bert-tf export bert-base-uncased --out saved_models/hub --kind hub",
-    )
+def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source",
+        "path",
         metavar="SRC",
         help="a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
         "Face Hub",
@@ -274,7 +191,7 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
     parser.add_argument(
         "--kind",
-        choices=("task", "hub", "mlm", "nsp", "embedding"),
+        choices=KINDS,
         default="task",
         help="what is served: the task of a fine-tuning (the default); the encoder and its "
         "preprocessor as TF Hub has them; the masked language model; next sentences; vectors",
@@ -287,7 +204,7 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--precision",
-        choices=("float32", "bfloat16"),
+        choices=POLICIES,
         default="float32",
         help="what it computes in (%(default)s)",
     )
@@ -318,17 +235,7 @@ def _add_export(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_convert(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.convert,
-        "convert",
-        "rewrite a checkpoint in the format of another program",
-        "  bert-tf convert runs/reviews reviews_for_transformers --to huggingface\n"
-        "  bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf\n"
-        "  bert-tf convert hf://google-bert/bert-base-cased cased --to tf1\n"
-        "  bert-tf convert runs/reviews for_model_garden --to model_garden --verify",
-    )
+def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
     )
@@ -348,35 +255,14 @@ def _add_convert(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_report(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.report,
-        "report",
-        "write a page with the results of runs next to the paper's",
-        "  bert-tf report runs/* --out results.html\n"
-        "  bert-tf report runs/cola runs/squad --out results.md",
-    )
+def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
     parser.add_argument(
         "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
     )
 
 
-def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.inspect,
-        "inspect",
-        "write a page with pictures of what a model looks at and how far it can be believed",
-        '  bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"\n'
-        '  bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."\n'
-        '  bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."\n'
-        '  bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."\n'
-        "  bert-tf inspect runs/reviews --rows 1000 --out reviews.html\n"
-        '  bert-tf inspect reviews.keras --text "what a lovely film" --out film.html\n'
-        '  bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html',
-    )
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         metavar="RUN",
@@ -410,14 +296,7 @@ def _add_inspect(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_schema(subparsers: argparse._SubParsersAction) -> None:
-    parser = _command(
-        subparsers,
-        commands.schema,
-        "schema",
-        "print a JSON Schema of configurations, by which editors complete and check them",
-        "  bert-tf schema\n  bert-tf schema --out bert_tf.schema.json",
-    )
+def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="where to write (standard output)")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bert_tf.config.run import RunConfig
 
-# What may change between two sessions of a run: it decides none of its numbers, as long as they
-# are numbers.
+# Keys that may change between two sessions of a run, since they decide none of its numbers
+# as long as these are finite.
 _FREE = (
     "train.checkpoint_minutes",
     "train.checkpoints_kept",
@@ -22,7 +22,7 @@ _FREE = (
 def difference(old: RunConfig, new: RunConfig) -> list[str]:
     """The keys, such as "train.seed", whose values are not the same in both and have to be.
 
-    What both search may have other values: trials that are done stay what they are.
+    Keys that both search may differ: finished trials stay as they are.
     """
     return [key for key, _, _ in _changes(old, new)]
 

@@ -87,16 +87,13 @@ class PretrainingData(Section):
                 f"data.mask_share {self.mask_share} and data.random_share {self.random_share} are "
                 "more than 1 together; lower one"
             )
-        if not self.is_default("split") and self.format not in _WITH_SPLITS:
-            raise ValueError(
-                f"data.split is for data.format tfds, but that is {self.format}; remove data.split"
-            )
-        if self.format != "tfrecord":
-            if self.dev_path is not None:
+        for key, formats in (("split", _WITH_SPLITS), ("dev_path", ("tfrecord",))):
+            if not self.is_default(key) and self.format not in formats:
                 raise ValueError(
-                    f"data.dev_path is for data.format tfrecord, but that is {self.format}; remove "
-                    "data.dev_path"
+                    f"data.{key} is for data.format {formats[0]}, but that is {self.format}; "
+                    f"remove data.{key}"
                 )
+        if self.format != "tfrecord":
             if self.next_sentence and not self.cross_documents:
                 raise ValueError(
                     "data.cross_documents is for data.next_sentence false; set that, or remove "

@@ -3,18 +3,20 @@
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
 from bert_tf.config.refusals import refusal
-from bert_tf.config.run import PRETRAINING, FinetuningRun, PretrainingRun, RunConfig
+from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
 from bert_tf.config.train import NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
 from bert_tf.errors import UserError
 from bert_tf.tasks import registry
+
+Kind = TypeVar("Kind", bound=RunConfig)
 
 
 def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -48,28 +50,17 @@ def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunCo
     return trials[0].searching({key: tuple(values) for key, values in search.items()})
 
 
-@overload
 def load_config_for(
-    command: Literal["pretrain", "pretrain-data"],
-    path: str | os.PathLike,
-    overrides: Sequence[str] = (),
-) -> PretrainingRun: ...
-@overload
-def load_config_for(
-    command: Literal["finetune"], path: str | os.PathLike, overrides: Sequence[str] = ()
-) -> FinetuningRun: ...
-def load_config_for(
-    command: str, path: str | os.PathLike, overrides: Sequence[str] = ()
-) -> PretrainingRun | FinetuningRun:
-    """Like `load`, for a configuration whose task is one of `command`.
+    command: str, kind: type[Kind], path: str | os.PathLike, overrides: Sequence[str] = ()
+) -> Kind:
+    """Like `load_config`, for a command that takes configurations of one kind.
 
     Raises:
-        UserError: as `load`; the task is one of another command.
+        UserError: as `load_config`; the task is one of another command.
     """
     config = load_config(path, overrides)
-    kind = FinetuningRun if command == "finetune" else PretrainingRun
     if not isinstance(config, kind):
-        other = "pretrain" if command == "finetune" else "finetune"
+        other = "finetune" if issubclass(kind, PretrainingRun) else "pretrain"
         raise UserError(f"{path}: task {config.task} is not for {command}; use bert-tf {other}")
     return config
 

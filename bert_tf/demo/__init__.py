@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bert_tf.console import logger, stages
-from bert_tf.demo.ask import ASK
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 
@@ -62,6 +61,29 @@ train:
   learning_rate: 3e-4
 """
 _INIT = "init: {checkpoint: pretraining}\n"
+_FINETUNINGS = {
+    "finetuning": "Fine-tuning it to predict the library of a passage",
+    "from_scratch": "The same from random weights, without pre-training",
+}
+# The program that asks the SavedModel; it is written into the demo's folder.
+_ASK = '''\
+"""python ask.py SAVED_MODEL TEXT ... : needs only tensorflow and tensorflow_text."""
+
+import os
+import sys
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import tensorflow as tf
+import tensorflow_text
+
+model = tf.saved_model.load(sys.argv[1])
+answers = model.signatures["serving_default"](text=tf.constant(sys.argv[2:]))
+for text, label, probabilities in zip(
+    sys.argv[2:], answers["label"].numpy(), answers["probabilities"].numpy()
+):
+    print(f"{label.decode():>12}  {probabilities.max():4.0%}  {text[:80]}")
+'''
 
 
 def run(out: str | os.PathLike) -> None:
@@ -81,19 +103,17 @@ def run(out: str | os.PathLike) -> None:
     # TensorFlow starts here, after the work that does without it.
     from bert_tf import runs
     from bert_tf.config.reading import load_config_for
+    from bert_tf.config.run import FinetuningRun, PretrainingRun
 
     _title("Pre-training BERT on the prose")
-    pretrained = runs.pretrain(
-        load_config_for("pretrain", out / "pretraining.yaml"), out / "pretraining"
-    )
-    _title("Fine-tuning it to predict the library of a passage")
-    runs.finetune(load_config_for("finetune", out / "finetuning.yaml"), out / "finetuning")
-    _title("The same from random weights, without pre-training")
-    runs.finetune(load_config_for("finetune", out / "from_scratch.yaml"), out / "from_scratch")
+    config = load_config_for("pretrain", PretrainingRun, out / "pretraining.yaml")
+    pretrained = runs.pretrain(config, out / "pretraining")
+    for name, title in _FINETUNINGS.items():
+        _title(title)
+        trained = load_config_for("finetune", FinetuningRun, out / f"{name}.yaml")
+        runs.finetune(trained, out / name)
     test = str(out / "data" / "test.tsv")
-    scores = {
-        name: runs.evaluate(out / name, test)["accuracy"] for name in ("finetuning", "from_scratch")
-    }
+    scores = {name: runs.evaluate(out / name, test)["accuracy"] for name in _FINETUNINGS}
     _export(out)
     _ask(out)
     majority = data["splits"]["test"]["majority_share"]
@@ -142,7 +162,7 @@ def _export(out: Path) -> None:
 def _ask(out: Path) -> None:
     """Puts held-out passages to the SavedModel in a process that knows nothing of bert_tf."""
     _title("Asking it, in a new process with only tensorflow and tensorflow_text")
-    write_text(out / "ask.py", ASK)
+    write_text(out / "ask.py", _ASK)
     lines = (out / "data" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:5]
     texts = [line.split("\t")[0] for line in lines]
     # -P: nothing is imported from the folder of the script.

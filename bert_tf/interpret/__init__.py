@@ -8,10 +8,9 @@ from pathlib import Path
 
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
-from bert_tf.interpret.encoder_only import EncoderPictures
-from bert_tf.interpret.given import check_rows
+from bert_tf.interpret.given import check_rows, option
 from bert_tf.interpret.looks import Look, Mark, Section
-from bert_tf.interpret.pictures import Pictures
+from bert_tf.interpret.pictures import EncoderPictures, Pictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.io.atomic import write_text
 from bert_tf.predict.rows import Row, read_blocks
@@ -54,7 +53,7 @@ def inspect(
         rows = [*rows, *(row for block in blocks for row in block.rows)]
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in pictures.accepted[0])
+        options = " and ".join(map(option, pictures.accepted[0]))
         raise UserError(f"{path} has no dev data to show; give {options}, or --input")
     looks: list[Look] = []
     with Progress("looking at texts", len(rows), unit="texts") as progress:

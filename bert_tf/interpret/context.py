@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.text import QuestionWindows
 
@@ -57,15 +58,10 @@ class SpanShares(NamedTuple):
             starts[first],
             np.maximum.reduceat(ends, first),
             *(
-                np.add.reduceat(_softmax(logits[shown][order]), first)
+                np.add.reduceat(tf.nn.softmax(logits[shown][order].astype(np.float64)), first)
                 for logits in (start_logits, end_logits)
             ),
         )
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits.astype(np.float64) - logits.max())
-    return powers / powers.sum()
 
 
 def words_of(

@@ -1,7 +1,7 @@
 """What each token adds to an output: integrated gradients.
 
 Source: Sundararajan, Taly, Yan, "Axiomatic Attribution for Deep Networks" (ICML 2017,
-arXiv 1703.01365). The output's gradient is integrated along the straight way from a blank input to
+arXiv 1703.01365). The output's gradient is integrated along the straight path from a blank input to
 the real one, here in the vectors that leave the embeddings, and multiplied with the way. The values
 of all tokens add up to what the output changes by (their "completeness"), which shows how good the
 integral is. The blank input is the same one with [MASK] for every piece: what BERT has learned to
@@ -49,7 +49,7 @@ def importances(
     """Integrated gradients of some outputs.
 
     Args:
-        outputs: they, in words.
+        outputs: their names, in words.
         encoder: the encoder inside the model.
         inputs: the encoder's inputs, each int32 [1, tokens], without padding.
         blank: the same for the input to compare with.

@@ -1,11 +1,19 @@
-"""What every task family shows of its texts and of its dev data."""
+"""What every task family shows of its texts and of its dev data, and what a bare encoder shows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+import tensorflow as tf
+from markupsafe import Markup
+
+from bert_tf.interpret import sections
+from bert_tf.interpret.importance import Inputs
 from bert_tf.interpret.looks import Look, Mark, Section
+from bert_tf.interpret.projection import mean
 from bert_tf.interpret.subject import Subject
-from bert_tf.predict.rows import Row
+from bert_tf.predict.rows import Row, text_of
+from bert_tf.text import Preprocessor
 
 
 class Pictures(ABC):
@@ -44,3 +52,44 @@ class Pictures(ABC):
         """
         del rows, marks
         return []
+
+
+class EncoderPictures(Pictures):
+    """Pictures of an `Encoder` without a task: attention, and its texts in one plane."""
+
+    accepted: tuple[tuple[str, ...], ...] = (("text",), ("text_a", "text_b"))
+    # What a point is.
+    note = sections.MEAN_NOTE
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject)
+        self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
+
+    def look(self, row: Row) -> Look:
+        """See `Pictures`."""
+        subject, texts = self.subject, [text_of(row, name) for name in row]
+        inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
+        heading = tuple(map(sections.shortened, texts))
+        marks = (Mark(heading[0], self.vector(inputs)),)
+        seen = subject.seen("", inputs, focus=self.focus(inputs))
+        return Look(heading, self.answer(row), (seen,), marks)
+
+    def answer(self, row: Row) -> Markup:
+        """What the model says of a row; an encoder says nothing."""
+        del row
+        return Markup()
+
+    def focus(self, inputs: Inputs) -> int:
+        """A place of interest in one input [1, tokens], where not all tokens can be shown."""
+        del inputs
+        return 0
+
+    def vector(self, inputs: Inputs) -> np.ndarray:
+        """float32 [hidden]: where one input [1, tokens] is among the texts."""
+        encoder = self.subject.encoder
+        encoded = encoder.encode(inputs, training=False)
+        return mean(encoder, encoded, inputs["input_mask"])[0].numpy()
+
+    def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
+        """See `Pictures`."""
+        return sections.of_marks(marks, self.note)

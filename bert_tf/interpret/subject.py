@@ -79,16 +79,13 @@ class Subject:
         """Most tokens of an input."""
         return getattr(self.model, "max_length", self.encoder.config.max_position_embeddings)
 
-    def _blank(self, inputs: Inputs) -> Inputs:
-        """Inputs with [MASK] for every piece."""
-        tokenizer = self.tokenizer
-        return blanked(inputs, tokenizer.mask_id, (tokenizer.cls_id, tokenizer.sep_id))
-
     def explain(
         self, outputs: Sequence[str], inputs: Inputs, score: Callable[[Inputs], tf.Tensor]
     ) -> list[Importances]:
         """What the tokens of `inputs` add to some outputs; see `importances`."""
-        return importances(outputs, self.encoder, inputs, self._blank(inputs), score)
+        tokenizer = self.tokenizer
+        blank = blanked(inputs, tokenizer.mask_id, (tokenizer.cls_id, tokenizer.sep_id))
+        return importances(outputs, self.encoder, inputs, blank, score)
 
     def read_back(self, inputs: Mapping[str, np.ndarray]) -> str:
         """The text of one input [1, tokens], as the tokenizer has left it."""

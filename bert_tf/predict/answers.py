@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.asking import Outputs
-from bert_tf.asking.texts import characters
+from bert_tf.asking import Outputs, characters
 from bert_tf.io.json_values import as_json
 from bert_tf.predict.rows import Row, list_of, text_of
 

@@ -35,7 +35,7 @@ def list_of(row: Row, name: str) -> list[str]:
 
 
 class Block(NamedTuple):
-    """Some rows in a row.
+    """Consecutive rows.
 
     Attributes:
         rows: an input each.

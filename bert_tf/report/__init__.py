@@ -55,14 +55,12 @@ def report(
     if out.suffix not in (".md", ".html"):
         raise UserError(f"--out {out} must end in .md or .html")
     read = _read(runs, stand_ins or {})
+    benchmarks = distinct_benchmarks([(each.benchmark, each.config) for each in read.values()])
     facts = [
-        dataclasses.replace(each, name=name)
-        for each, name in zip(read.values(), distinct_names([*read]), strict=True)
-    ]
-    benchmarks = distinct_benchmarks([(each.benchmark, each.config) for each in facts])
-    facts = [
-        dataclasses.replace(each, benchmark=benchmark)
-        for each, benchmark in zip(facts, benchmarks, strict=True)
+        dataclasses.replace(each, name=name, benchmark=benchmark)
+        for each, name, benchmark in zip(
+            read.values(), distinct_names([*read]), benchmarks, strict=True
+        )
     ]
     sections = _sections(facts)
     if out.suffix == ".html":

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from bert_tf.report import notes
 from bert_tf.report.curves import draw_curves
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, training_parts
 
 # Curves to draw, where a run has logged them.
 _CURVES = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
@@ -63,7 +62,7 @@ def benchmark_section(facts: Sequence[RunFacts]) -> Section:
     if benchmark.source:
         other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
         below.append(f"The paper's figures are those of its {benchmark.source}{other}.")
-    below += notes.training_parts(facts) + notes.language_models(facts)
+    below += training_parts(facts) + _language_models(facts)
     drawn = [
         metric
         for metric in dict.fromkeys((*_CURVES, *metrics))
@@ -72,3 +71,19 @@ def benchmark_section(facts: Sequence[RunFacts]) -> Section:
     picture = draw_curves([(each.name, each.curves) for each in facts], drawn) if drawn else None
     columns = ("", *metrics, *_SETTINGS)
     return Section(benchmark.heading, columns, tuple(rows), tuple(below), picture)
+
+
+def _language_models(facts: Sequence[RunFacts]) -> list[str]:
+    """Which pre-trainings are no masked language models, though their metrics are called so."""
+    one_way = [
+        each.name
+        for each in facts
+        if each.config.task == "pretraining" and each.encoder.attention != "bidirectional"
+    ]
+    if not one_way:
+        return []
+    return [
+        "masked_lm_accuracy and perplexity of a masked language model are those of the masked "
+        "tokens, seen from both sides; of one that reads in one direction they are those of every "
+        f"token, seen from one side, and not to be compared with them: {', '.join(one_way)}."
+    ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.report.png import new_figure, to_png
+from bert_tf.report.plots import new_figure, to_png
 
 # metric -> (steps, values).
 Curves = dict[str, tuple[list[int], list[float]]]

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.report.naming import distinct_names
-from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
 from bert_tf.report.paper import BENCHMARKS
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, training_parts
 
 # Heading -> key of the benchmark and metric, in the paper's order.
 _COLUMNS = {

@@ -40,7 +40,7 @@ class Origin:
     """The pre-training behind a run.
 
     Attributes:
-        objective: one of `OBJECTIVES`, or such a one with a BiLSTM.
+        objective: one of `OBJECTIVES`, or one of them with a BiLSTM.
         steps: updates that it had made; 0 where there was none, None where that is not known.
         complete: whether these were all of them.
         perplexity: of its language model in the end, where that is known.

@@ -46,82 +46,70 @@ class Benchmark(NamedTuple):
     @property
     def heading(self) -> str:
         """Its title, and of a stand-in what it stands for."""
-        if not self.stands_for:
-            return self.title
-        return f"{self.title}, in the place of {self.stands_for} ({self.source})"
+        in_place = f", in the place of {self.stands_for} ({self.source})"
+        return self.title + (in_place if self.stands_for else "")
 
 
-def _glue(title: str, metric: str, gpt: float, base: float, large: float) -> Benchmark:
-    results = (("OpenAI GPT", gpt), ("BERT-base", base), ("BERT-large", large))
-    rows = tuple(PaperResult(model, "test", {metric: value}) for model, value in results)
-    return Benchmark(f"GLUE: {title}", (metric,), "table 1", rows)
+def _benchmark(
+    title: str, source: str, metrics: tuple[str, ...], *rows: tuple[str, str, tuple[float, ...]]
+) -> Benchmark:
+    """A column of the paper's; a row is a model, a split and the values of the first metrics."""
+    results = (
+        PaperResult(model, split, dict(zip(metrics, values, strict=False)))
+        for model, split, values in rows
+    )
+    return Benchmark(title, metrics, source, tuple(results))
 
 
-def _squad(model: str, exact_match: float, f1: float, split: str = "dev") -> PaperResult:
-    return PaperResult(model, split, {"exact_match": exact_match, "f1": f1})
+def _glue(title: str, metrics: tuple[str, ...], *values: tuple[float, ...]) -> Benchmark:
+    """A column of table 1, where these are the models."""
+    models = ("OpenAI GPT", "BERT-base", "BERT-large")
+    rows = [(model, "test", each) for model, each in zip(models, values, strict=True)]
+    return _benchmark(f"GLUE: {title}", "table 1", metrics, *rows)
 
 
 BENCHMARKS = {
-    "cola": _glue("CoLA", "mcc", 45.4, 52.1, 60.5),
-    "sst2": _glue("SST-2", "accuracy", 91.3, 93.5, 94.9),
-    "mrpc": _glue("MRPC", "f1", 82.3, 88.9, 89.3),
-    "qqp": _glue("QQP", "f1", 70.3, 71.2, 72.1),
-    "stsb": _glue("STS-B", "spearman", 80.0, 85.8, 86.5),
-    "qnli": _glue("QNLI", "accuracy", 88.1, 90.1, 91.1),
-    "rte": _glue("RTE", "accuracy", 56.0, 66.4, 70.1),
+    "cola": _glue("CoLA", ("mcc",), (45.4,), (52.1,), (60.5,)),
+    "sst2": _glue("SST-2", ("accuracy",), (91.3,), (93.5,), (94.9,)),
+    "mrpc": _glue("MRPC", ("f1",), (82.3,), (88.9,), (89.3,)),
+    "qqp": _glue("QQP", ("f1",), (70.3,), (71.2,), (72.1,)),
+    "stsb": _glue("STS-B", ("spearman",), (80.0,), (85.8,), (86.5,)),
+    "qnli": _glue("QNLI", ("accuracy",), (88.1,), (90.1,), (91.1,)),
+    "rte": _glue("RTE", ("accuracy",), (56.0,), (66.4,), (70.1,)),
     "wnli": Benchmark("GLUE: WNLI", ("accuracy",)),
-    "mnli": Benchmark(
-        "GLUE: MNLI",
-        ("accuracy", "accuracy_mismatched"),
-        "table 1",
-        tuple(
-            PaperResult(model, "test", {"accuracy": matched, "accuracy_mismatched": mismatched})
-            for model, matched, mismatched in (
-                ("OpenAI GPT", 82.1, 81.4),
-                ("BERT-base", 84.6, 83.4),
-                ("BERT-large", 86.7, 85.9),
-            )
-        ),
+    "mnli": _glue(
+        "MNLI", ("accuracy", "accuracy_mismatched"), (82.1, 81.4), (84.6, 83.4), (86.7, 85.9)
     ),
-    "squad v1.1": Benchmark(
+    "squad v1.1": _benchmark(
         "SQuAD v1.1",
-        ("f1", "exact_match"),
         "table 2",
-        (
-            _squad("BERT-base", 80.8, 88.5),
-            _squad("BERT-large", 84.1, 90.9),
-            _squad("BERT-large, ensemble of 7", 85.8, 91.8),
-            _squad("BERT-large, TriviaQA", 84.2, 91.1),
-            _squad("BERT-large, ensemble, TriviaQA", 86.2, 92.2),
-            _squad("BERT-large, ensemble, TriviaQA", 87.4, 93.2, "test"),
-        ),
-    ),
-    "squad v2.0": Benchmark(
-        "SQuAD v2.0",
         ("f1", "exact_match"),
-        "section 4.3",
-        (PaperResult("BERT-large", "test", {"f1": 83.1}),),
+        ("BERT-base", "dev", (88.5, 80.8)),
+        ("BERT-large", "dev", (90.9, 84.1)),
+        ("BERT-large, ensemble of 7", "dev", (91.8, 85.8)),
+        ("BERT-large, TriviaQA", "dev", (91.1, 84.2)),
+        ("BERT-large, ensemble, TriviaQA", "dev", (92.2, 86.2)),
+        ("BERT-large, ensemble, TriviaQA", "test", (93.2, 87.4)),
     ),
-    "conll2003": Benchmark(
+    "squad v2.0": _benchmark(
+        "SQuAD v2.0", "section 4.3", ("f1", "exact_match"), ("BERT-large", "test", (83.1,))
+    ),
+    "conll2003": _benchmark(
         "CoNLL-2003",
-        ("f1",),
         "table 3",
-        (
-            PaperResult("BERT-base", "dev", {"f1": 96.4}),
-            PaperResult("BERT-base", "test", {"f1": 92.4}),
-            PaperResult("BERT-large", "dev", {"f1": 96.6}),
-            PaperResult("BERT-large", "test", {"f1": 92.8}),
-        ),
+        ("f1",),
+        ("BERT-base", "dev", (96.4,)),
+        ("BERT-base", "test", (92.4,)),
+        ("BERT-large", "dev", (96.6,)),
+        ("BERT-large", "test", (92.8,)),
     ),
-    "swag": Benchmark(
+    "swag": _benchmark(
         "SWAG",
-        ("accuracy",),
         "table 4",
-        (
-            PaperResult("BERT-base", "dev", {"accuracy": 81.6}),
-            PaperResult("BERT-large", "dev", {"accuracy": 86.6}),
-            PaperResult("BERT-large", "test", {"accuracy": 86.3}),
-        ),
+        ("accuracy",),
+        ("BERT-base", "dev", (81.6,)),
+        ("BERT-large", "dev", (86.6,)),
+        ("BERT-large", "test", (86.3,)),
     ),
 }
 # Folders of the official files.

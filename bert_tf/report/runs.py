@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf.checkpoints import reading
@@ -142,6 +143,18 @@ class TracedFacts(RunFacts):
     origin: Origin
 
 
+def training_parts(facts: Sequence[RunFacts]) -> list[str]:
+    """Which runs trained on the first rows of their data only; the paper's had all."""
+    parts: dict[tuple[str, int], list[str]] = {}
+    for each in facts:
+        if each.train_rows is not None:
+            parts.setdefault((each.benchmark.title, each.train_rows), []).append(each.name)
+    return [
+        f"{title}: trained on the first {rows:,} rows only, not on all: {', '.join(names)}."
+        for (title, rows), names in parts.items()
+    ]
+
+
 def _logs(run: RunFolder[RunConfig]) -> Path:
     """What a run has logged; of a search, its best trial."""
     if not run.config.search:
@@ -158,9 +171,13 @@ def _repeated(run: RunFolder[RunConfig]) -> Repeated | None:
     best = kept_summary(run)
     if best is None:
         return None
-    deviations = {k.removesuffix("_std"): v for k, v in best.items() if k.endswith("_std") and v}
+    found = {key: value for key, value in best.items() if value}
     return Repeated(
         runs=int(best["runs"]),
-        means={k: float(v) for k, v in best.items() if f"{k}_std" in best and v},
-        deviations={k: float(v) for k, v in deviations.items()},
+        means={key: float(value) for key, value in found.items() if f"{key}_std" in best},
+        deviations={
+            key.removesuffix("_std"): float(value)
+            for key, value in found.items()
+            if key.endswith("_std")
+        },
     )

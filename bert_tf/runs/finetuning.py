@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.description import describe
 from bert_tf.config.run import FinetuningRun
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
@@ -23,7 +22,7 @@ from bert_tf.tasks import registry
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr
-from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA, Checkpoints
+from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.loop import Phase, train
@@ -35,14 +34,13 @@ from bert_tf.training.tensorboard import Scalars
 def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
     """Fine-tunes as `config` says, in the run folder `out`; resumes what was interrupted.
 
-    Lists under `train` are searched: see `search`. Predictions are also written for the test files
-    that there are.
+    Lists under `train` are searched: see `search`. Predictions are also written for the test files.
 
     Returns:
         The metrics on the dev file, as in `metrics.json`.
 
     Raises:
-        UserError: whatever the user can mend, in configuration, data or folder.
+        UserError: a mistake in the configuration, the data or the folder.
         Preempted: SIGTERM ended it.
     """
     cluster = assemble(config.train)
@@ -158,7 +156,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     task = data.task_of(run.config)
     dev = data.read(task, "dev")
 
-    def read_tests() -> None:
+    def read_tests() -> None:  # other workers need no rows
         # What is wrong with them is reported before training; they are used when all is done.
         data.read(task, "test")
 
@@ -181,19 +179,12 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         )
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
-    description = describe(model, tokenizer)
+    sources = {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint}
     train(
         run.path,
         settings,
         model,
-        Checkpoints(
-            run.checkpoints,
-            description,
-            settings.checkpoints_kept,
-            settings.checkpoint_steps,
-            cluster.chief,
-            {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint},
-        ),
+        setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources),
         [
             Phase(
                 end=steps,

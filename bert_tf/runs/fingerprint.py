@@ -1,4 +1,4 @@
-"""Whether data are the ones that they were: sixteen hexadecimal digits, other ones for others."""
+"""Fingerprints of data: sixteen hexadecimal digits, which differ if the data differ."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def of_sizes(files: Iterable[Path]) -> str:
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
-    """Of what the tokens of a corpus follow from; its files count by name, size and last change.
+    """Of a corpus and what its tokens depend on; its files count by name, size and last change.
 
     Args:
         config: of task pretraining.

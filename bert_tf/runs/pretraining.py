@@ -9,7 +9,6 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.description import describe
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import logger
 from bert_tf.data.corpora.corpus import TFRECORD, TOKEN_SHARDS
@@ -26,7 +25,7 @@ from bert_tf.optimization import make_optimizer
 from bert_tf.runs import fingerprint, setup
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
-from bert_tf.training.checkpointing import TRAINING_DATA, Checkpoints
+from bert_tf.training.checkpointing import TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations, Metrics
 from bert_tf.training.loop import Phase, train
@@ -46,7 +45,7 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
         Where no text is held out, they are of the batches that would come next.
 
     Raises:
-        UserError: whatever the user can mend, in configuration, data or folder.
+        UserError: a mistake in the configuration, the data or the folder.
         Preempted: SIGTERM ended it.
     """
     if config.search:
@@ -74,6 +73,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             optimizer=make_optimizer(settings, steps),
             accumulation_steps=settings.accumulation_steps,
         )
+    sources = {TRAINING_DATA: _fingerprint(run, parts[0].data)}
     evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)
     with contextlib.ExitStack() as errors:
         for part in parts:
@@ -82,14 +82,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             run.path,
             settings,
             model,
-            Checkpoints(
-                run.checkpoints,
-                describe(model, tokenizer),
-                settings.checkpoints_kept,
-                settings.checkpoint_steps,
-                cluster.chief,
-                {TRAINING_DATA: _fingerprint(run, parts[0].data)},
-            ),
+            setup.make_checkpoints(run, model, tokenizer, cluster.chief, sources),
             _phases(parts, steps, model, cluster),
             evaluations,
             cluster,

@@ -31,11 +31,11 @@ CONFIG_FILE = RUN_FILE
 # Of a search: a line for each trial, and one for each setting.
 SEARCH_FILE = "search.tsv"
 SUMMARY_FILE = "summary.tsv"
-# Of a trial of a search whose loss is no longer a number: what was seen, and where.
+# Of a trial whose loss is no longer a number: what was seen, and where.
 DIVERGED_FILE = "diverged.json"
 # What a run has under `logs`.
 _LOGS = ("train", "dev", "trials")
-# An empty file that the process locks which works on the run.
+# An empty file; the process that works on the run locks it.
 _LOCK_FILE = ".lock"
 
 
@@ -76,10 +76,10 @@ class RunFolder(Generic[Config]):
     def start(
         path: str | os.PathLike, config: Kind, find: Find = find_initial
     ) -> "RunFolder[Kind]":
-        """Makes the folder, or takes an interrupted run up again and clears what it left half-done.
+        """Makes the folder, or resumes an interrupted run and clears what it left half-done.
 
         A run that has saved something goes on with its own copy of the vocabulary, a search also
-        with other values of what it searches. One that has not is begun anew where the
+        with other values of what it searches. A run that has saved nothing starts anew if the
         configuration or the vocabulary has changed.
 
         Args:
@@ -98,28 +98,23 @@ class RunFolder(Generic[Config]):
         before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
         if before is not None and run.has_saved:
             # What its vocabulary was copied from may be gone.
-            config = with_casing_of(before, config)
-        else:
-            config, vocabulary = settle(config, lambda _: run.initial)
-        run.config = config
+            run.config = with_casing_of(before, config)
+            if changed := tell_difference(before, run.config):
+                raise UserError(
+                    f"{path} holds a run with another {changed}; choose another --out, "
+                    "or set it as before to resume"
+                )
+            if before.search != config.search or has_moved(before, run.config):
+                write_text(path / CONFIG_FILE, run.config.to_yaml())
+            return run
+        run.config, vocabulary = settle(config, lambda _: run.initial)
         if before is not None:
-            changed = difference(before, config)
-            is_other_search = before.search != config.search
-            if run.has_saved:
-                if changed:
-                    raise UserError(
-                        f"{path} holds a run with another "
-                        f"{tell_difference(before, config)}; choose another --out, "
-                        "or set it as before to resume"
-                    )
-                if is_other_search or has_moved(before, config):
-                    write_text(path / CONFIG_FILE, config.to_yaml())
-                return run
-            if not changed and not is_other_search and run._has_vocabulary(vocabulary):
+            is_same = before.search == config.search and not difference(before, run.config)
+            if is_same and run._has_vocabulary(vocabulary):
                 return run
             run._clear()
         write_text(run.vocabulary, vocabulary)
-        write_text(path / CONFIG_FILE, config.to_yaml())
+        write_text(path / CONFIG_FILE, run.config.to_yaml())
         return run
 
     @staticmethod

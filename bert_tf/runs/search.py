@@ -21,12 +21,7 @@ from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
-from bert_tf.runs.run_folder import (
-    DIVERGED_FILE,
-    SEARCH_FILE,
-    SUMMARY_FILE,
-    RunFolder,
-)
+from bert_tf.runs.run_folder import DIVERGED_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
 from bert_tf.training.tensorboard import write_trial
@@ -160,11 +155,8 @@ def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     path = run.path / SUMMARY_FILE
     if "seed" not in run.config.search or not path.is_file():
         return None
-    kept = {
-        key: _cell(getattr(run.trained_with.train, key))
-        for key in run.config.search
-        if key != "seed"
-    }
+    train = run.trained_with.train
+    kept = {key: _cell(getattr(train, key)) for key in run.config.search if key != "seed"}
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return next((row for row in rows if kept.items() <= row.items()), None)
@@ -178,7 +170,9 @@ def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, fl
             metrics = finetune(run)
         except Diverged as error:
             found = error.found
-            _note_divergence(run, found)
+            # Skipping updates may help a trial that diverged, so that setting is noted too.
+            noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
+            write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
     if metrics is None:
         logger.warning(f"trial {run.path.name} is left out: {found}")
         return {}
@@ -189,12 +183,6 @@ def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, fl
         if checkpoint != kept:
             remove_folder(checkpoint)
     return metrics
-
-
-def _note_divergence(run: RunFolder[FinetuningRun], found: str) -> None:
-    """Has a trial that diverged stay so; leaving updates out may help it, so that is noted too."""
-    noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
-    write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
 
 
 def _divergence(run: RunFolder[FinetuningRun]) -> str | None:
@@ -212,7 +200,8 @@ def _best(trials: Iterable[Trial], best_metric: str) -> Trial:
     """The best trial of the best setting."""
 
     def standing(same: list[Trial]) -> tuple[bool, tuple[float, float]]:
-        return all(trial.metrics for trial in same), rank(_means(same), best_metric)
+        means = {name: statistics.fmean(values) for name, values in _values(same).items()}
+        return all(trial.metrics for trial in same), rank(means, best_metric)
 
     compared = [same for same in _repeated(trials) if any(trial.metrics for trial in same)]
     ended = [trial for trial in max(compared, key=standing) if trial.metrics]
@@ -235,10 +224,6 @@ def _repeated(trials: Iterable[Trial]) -> list[list[Trial]]:
     for trial in trials:
         groups.setdefault(trial.without_seed, []).append(trial)
     return list(groups.values())
-
-
-def _means(trials: Iterable[Trial]) -> dict[str, float]:
-    return {name: statistics.fmean(values) for name, values in _values(trials).items()}
 
 
 def _values(trials: Iterable[Trial]) -> dict[str, list[float]]:

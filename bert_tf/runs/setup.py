@@ -1,13 +1,13 @@
 """From configuration to tokenizer, encoder and optimizer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.description import vocabulary_hash
+from bert_tf.checkpoints.description import describe, vocabulary_hash
 from bert_tf.config.kinds import POLICIES
 from bert_tf.config.run import RunConfig
 from bert_tf.config.train import PretrainingTrain, TrainConfig
@@ -18,6 +18,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Tokenizer
+from bert_tf.training.checkpointing import Checkpoints
 
 
 def seed_everything(settings: TrainConfig) -> None:
@@ -97,6 +98,27 @@ def load_initial_weights(
     if run.initial is not None:
         report = run.initial.fill(model, labels)
         logger.info(f"{run.config.init.checkpoint}: {report}")
+
+
+def make_checkpoints(
+    run: RunFolder[RunConfig],
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    chief: bool,
+    data: Mapping[str, str],
+) -> Checkpoints:
+    """What saves the run while it trains, and restores it.
+
+    Args:
+        run: the run.
+        model: what it trains.
+        tokenizer: the model's.
+        chief: whether this process writes.
+        data: fingerprints of the run's data, by name.
+    """
+    description, settings = describe(model, tokenizer), run.config.train
+    kept, every = settings.checkpoints_kept, settings.checkpoint_steps
+    return Checkpoints(run.checkpoints, description, kept, every, chief, data)
 
 
 def total_updates(settings: TrainConfig, updates: int, epochs: float = 1.0) -> int:

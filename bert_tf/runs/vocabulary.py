@@ -20,8 +20,11 @@ def with_casing_of(before: RunConfig, config: Kind) -> Kind:
     """The configuration of a run that goes on, with the casing that was decided at its start."""
     if config.tokenizer.lower_case is not None:
         return config
-    decided = before.tokenizer.lower_case
-    tokenizer = config.tokenizer.model_copy(update={"lower_case": decided})
+    return _with_casing(config, before.tokenizer.lower_case)
+
+
+def _with_casing(config: Kind, lower_case: bool | None) -> Kind:
+    tokenizer = config.tokenizer.model_copy(update={"lower_case": lower_case})
     return config.model_copy(update={"tokenizer": tokenizer})
 
 
@@ -64,5 +67,4 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
             vocabulary = file_text(pieces)
     if lower_case is None:
         lower_case = is_lower_case(vocabulary.split())
-    tokenizer = choice.model_copy(update={"lower_case": lower_case})
-    return config.model_copy(update={"tokenizer": tokenizer}), vocabulary
+    return _with_casing(config, lower_case), vocabulary

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking.texts import Text
+from bert_tf.asking import Text
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 

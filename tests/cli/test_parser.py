@@ -65,7 +65,7 @@ def config_file(tmp_path):
 
 @pytest.fixture
 def training(monkeypatch):
-    """Stands for bert_tf.training: notes its calls, or raises what is put into `error`."""
+    """Stands for bert_tf.runs: notes its calls, or raises what is put into `error`."""
 
     def note(name):
         def called(*arguments):
@@ -81,8 +81,8 @@ def training(monkeypatch):
     fake = types.SimpleNamespace(calls=[], error=None)
     for name in ("pretrain", "finetune", "evaluate"):
         setattr(fake, name, note(name))
-    monkeypatch.setitem(sys.modules, "bert_tf.training", fake)
-    monkeypatch.setattr(bert_tf, "training", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "bert_tf.runs", fake)
+    monkeypatch.setattr(bert_tf, "runs", fake, raising=False)
     return fake
 
 
@@ -371,7 +371,7 @@ def test_a_reader_that_has_enough_is_no_error():
         "import sys, types, bert_tf.cli.parser\n"
         "def evaluate(run, data):\n"
         "    while True: print('a line')\n"
-        "sys.modules['bert_tf.training'] = types.SimpleNamespace(evaluate=evaluate)\n"
+        "sys.modules['bert_tf.runs'] = types.SimpleNamespace(evaluate=evaluate)\n"
         "sys.exit(bert_tf.cli.parser.main(['evaluate', 'run']))\n"
     )
     with subprocess.Popen(
@@ -420,8 +420,8 @@ def test_a_vocabulary_is_learned_from_the_texts_of_a_corpus(tmp_path, capsys):
 def test_an_export_is_quiet_in_the_same_way(monkeypatch, capsys):
     calls = []
 
-    def export_run(run, out, **options):
-        calls.append((run, out, options))
+    def export_run(path, out, **options):
+        calls.append((path, out, options))
         logger.info("it is written")
 
     monkeypatch.setitem(

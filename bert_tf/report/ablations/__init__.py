@@ -7,7 +7,7 @@ they started from, and from the activations that they read.
 from collections.abc import Sequence
 
 from bert_tf.report.ablations import feature_based, model_size, pretraining_tasks, training_steps
-from bert_tf.report.ablations.ablation import Ablation
+from bert_tf.report.ablations.grouping import Ablation
 from bert_tf.report.runs import RunFacts
 
 

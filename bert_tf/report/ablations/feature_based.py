@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-from bert_tf.report.ablations.ablation import Ablation
 from bert_tf.report.ablations.cells import column_of
-from bert_tf.report.ablations.grouping import features_of, groups, last_of_each
-from bert_tf.report.notes import training_parts
+from bert_tf.report.ablations.grouping import Ablation, features_of, groups, last_of_each
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts
+from bert_tf.report.runs import RunFacts, training_parts
 
 # None is fine-tuning.
 _PAPER = {
@@ -29,7 +27,7 @@ def find(facts: Sequence[RunFacts]) -> list[Ablation]:
     for runs in groups([each for each in facts if features_of(each)], _start):
         tuned = [e for e in facts if not features_of(e) and _start(e) == _start(runs[0])]
         runs = last_of_each([*tuned, *runs], features_of)
-        # What is fine-tuned has a table of its benchmark besides.
+        # The fine-tuned runs also have a table of their benchmark.
         found.append(Ablation(_section(runs), [each for each in runs if features_of(each)]))
     return found
 

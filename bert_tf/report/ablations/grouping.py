@@ -2,14 +2,27 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from bert_tf.report import origin
 from bert_tf.report.ablations.cells import column_of
 from bert_tf.report.naming import distinct_names
+from bert_tf.report.page import Section
 from bert_tf.report.runs import RunFacts, TracedFacts
 
 Facts = TypeVar("Facts", bound=RunFacts)
+
+
+class Ablation(NamedTuple):
+    """A group of runs that differ in one thing.
+
+    Attributes:
+        section: their table.
+        shown: those that need no other table, since this one has their result.
+    """
+
+    section: Section
+    shown: Sequence[RunFacts]
 
 
 def fine_tuned(facts: Iterable[RunFacts]) -> list[TracedFacts]:
@@ -35,10 +48,15 @@ def last_of_each(runs: Iterable[Facts], row: Callable[[Facts], object]) -> list[
 
 
 def by_pretraining(runs: Sequence[TracedFacts]) -> list[tuple[str, list[TracedFacts]]]:
-    """The runs of each pre-training with its objective, and its name where two have the same."""
+    """The runs of each pre-training with its objective, and its name where two have the same.
+
+    They are in the order of `OBJECTIVES`, and others behind.
+    """
+    order = {name: place for place, name in enumerate(origin.OBJECTIVES)}
+    objectives = dict.fromkeys(each.origin.objective for each in runs)
     return [
         (objective + name, same)
-        for objective in _objectives(runs)
+        for objective in sorted(objectives, key=lambda name: order.get(name, len(order)))
         for name, same in by_folder([e for e in runs if e.origin.objective == objective])
     ]
 
@@ -50,13 +68,6 @@ def by_folder(runs: Sequence[TracedFacts]) -> list[tuple[str, list[TracedFacts]]
         return [("", found[0])]
     names = distinct_names([same[0].origin.folder or "" for same in found])
     return [(f": {name}", same) for name, same in zip(names, found, strict=True)]
-
-
-def _objectives(runs: Sequence[TracedFacts]) -> list[str]:
-    """What the runs' pre-trainings were, in the order of `OBJECTIVES`, and others behind."""
-    order = {name: place for place, name in enumerate(origin.OBJECTIVES)}
-    found = dict.fromkeys(each.origin.objective for each in runs)
-    return sorted(found, key=lambda name: order.get(name, len(order)))
 
 
 def pretraining_of(facts: TracedFacts) -> tuple[str, Path | None]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from bert_tf.report import origin
-from bert_tf.report.ablations.ablation import Ablation
 from bert_tf.report.ablations.cells import (
     MNLI,
     MRPC,
@@ -14,11 +13,17 @@ from bert_tf.report.ablations.cells import (
     paper_cells,
     run_cells,
 )
-from bert_tf.report.ablations.grouping import by_folder, fine_tuned, groups, last_of_each, size_of
-from bert_tf.report.lines import Line, draw_lines
-from bert_tf.report.notes import training_parts
+from bert_tf.report.ablations.grouping import (
+    Ablation,
+    by_folder,
+    fine_tuned,
+    groups,
+    last_of_each,
+    size_of,
+)
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts, TracedFacts
+from bert_tf.report.plots import Line, draw_lines
+from bert_tf.report.runs import RunFacts, TracedFacts, training_parts
 
 _COLUMNS = (MNLI, MRPC, SST2)
 # layers, width, heads -> perplexity, then the tasks.
@@ -63,16 +68,16 @@ def _section(runs: Sequence[TracedFacts]) -> Section:
         _row("paper", size, perplexity, paper_cells(columns, _COLUMNS, values), quoted=True)
         for size, (perplexity, *values) in _PAPER.items()
     ]
-    lines = {column: Line(column.heading, [], []) for column in columns}
+    lines = {column: Line(column.heading, []) for column in columns}
     for of_size in sorted(groups(runs, size_of), key=lambda same: _weights(same[0])):
         for name, same in by_folder(of_size):
             perplexity, cells = same[0].origin.perplexity, run_cells(columns, same)
             rows.append(_row(f"ours{name}", size_of(same[0]), perplexity, cells))
             for each in same:
-                value = each.value(column_of(each).metric)
-                if value is not None:
-                    lines[column_of(each)].add(_weights(each) / 1e6, value)
-    drawn = [line for line in lines.values() if len(line.x) > 1]
+                column = column_of(each)
+                if (value := each.value(column.metric)) is not None:
+                    lines[column].points.append((_weights(each) / 1e6, value))
+    drawn = [line for line in lines.values() if len(line.points) > 1]
     objective = "" if runs[0].origin.objective == origin.BERT else f", {origin.NO_NSP}"
     return Section(
         f"Model size{objective} (table 6)",

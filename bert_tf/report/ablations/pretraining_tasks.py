@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from bert_tf.report import origin
-from bert_tf.report.ablations.ablation import Ablation
 from bert_tf.report.ablations.cells import (
     MNLI,
     MRPC,
@@ -15,6 +14,7 @@ from bert_tf.report.ablations.cells import (
     run_cells,
 )
 from bert_tf.report.ablations.grouping import (
+    Ablation,
     by_pretraining,
     fine_tuned,
     groups,
@@ -22,9 +22,8 @@ from bert_tf.report.ablations.grouping import (
     pretraining_of,
     size_of,
 )
-from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts, TracedFacts
+from bert_tf.report.runs import RunFacts, TracedFacts, training_parts
 
 _COLUMNS = (MNLI, QNLI, MRPC, SST2, SQUAD)
 _PAPER = {

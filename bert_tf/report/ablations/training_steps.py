@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from bert_tf.report.ablations.ablation import Ablation
 from bert_tf.report.ablations.cells import column_of, columns_of, run_cells
 from bert_tf.report.ablations.grouping import (
+    Ablation,
     by_pretraining,
     fine_tuned,
     groups,
@@ -12,10 +12,9 @@ from bert_tf.report.ablations.grouping import (
     pretraining_of,
     size_of,
 )
-from bert_tf.report.lines import Line, draw_lines
-from bert_tf.report.notes import training_parts
 from bert_tf.report.page import Row, Section
-from bert_tf.report.runs import RunFacts, TracedFacts
+from bert_tf.report.plots import Line, draw_lines
+from bert_tf.report.runs import RunFacts, TracedFacts, training_parts
 
 
 def find(facts: Sequence[RunFacts]) -> list[Ablation]:
@@ -36,20 +35,16 @@ def _section(runs: Sequence[TracedFacts]) -> Section:
     columns = columns_of(runs, ())
     rows, lines = [], []
     for name, same in by_pretraining(runs):
-        at_steps: dict[int, list[TracedFacts]] = {}
-        for each in same:
-            if each.origin.steps is not None:
-                at_steps.setdefault(each.origin.steps, []).append(each)
-        for step in sorted(at_steps):
-            rows.append(Row((name, f"{step:,}", *run_cells(columns, at_steps[step]))))
+        known = sorted((each for each in same if each.origin.steps is not None), key=_steps)
+        for at_step in groups(known, _steps):
+            rows.append(Row((name, f"{_steps(at_step[0]):,}", *run_cells(columns, at_step))))
         for column in columns:
-            line = Line(f"{name}: {column.heading}", [], [])
-            for step in sorted(at_steps):
-                for each in at_steps[step]:
-                    value = each.value(column.metric)
-                    if column_of(each) == column and value is not None:
-                        line.add(step, value)
-            lines += [line] if line.x else []
+            points = [
+                (float(_steps(each)), value)
+                for each in known
+                if column_of(each) == column and (value := each.value(column.metric)) is not None
+            ]
+            lines += [Line(f"{name}: {column.heading}", points)] if points else []
     return Section(
         "Training steps (figure 4)",
         ("pre-trained with", "steps", *(column.heading for column in columns)),
@@ -61,3 +56,7 @@ def _section(runs: Sequence[TracedFacts]) -> Section:
         ),
         draw_lines(lines, "steps of pre-training"),
     )
+
+
+def _steps(facts: TracedFacts) -> int:
+    return facts.origin.steps or 0

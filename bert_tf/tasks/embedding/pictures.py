@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.interpret.encoder_only import EncoderPictures
 from bert_tf.interpret.importance import Inputs
+from bert_tf.interpret.pictures import EncoderPictures
 
 
 class EmbeddingPictures(EncoderPictures):

@@ -8,8 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import BATCH, Answers, Outputs, each_answer
-from bert_tf.asking.texts import Text, encoded, plain
+from bert_tf.asking import BATCH, Answers, Outputs, Text, each_answer, encoded, plain
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.causal_lm import CausalLMTargets

@@ -4,8 +4,8 @@ import numpy as np
 from markupsafe import Markup
 
 from bert_tf.interpret import charts
-from bert_tf.interpret.encoder_only import EncoderPictures
 from bert_tf.interpret.importance import Inputs
+from bert_tf.interpret.pictures import EncoderPictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor, Tokenizer

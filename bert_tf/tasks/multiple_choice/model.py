@@ -8,8 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, batches, each_answer
-from bert_tf.asking.texts import Text, encoded, plain
+from bert_tf.asking import Answers, Text, batches, each_answer, encoded, plain
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError

@@ -9,8 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import asking
-from bert_tf.asking import Outputs, batches, each_answer, rows_of
-from bert_tf.asking.texts import characters, plain
+from bert_tf.asking import Outputs, batches, characters, each_answer, plain, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, batches, each_answer, rows_of
-from bert_tf.asking.texts import Text, encoded
+from bert_tf.asking import Answers, Outputs, Text, batches, each_answer, encoded, rows_of
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear

@@ -14,8 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, batches, each_answer
-from bert_tf.asking.texts import Text, characters, plain
+from bert_tf.asking import Answers, Outputs, Text, batches, characters, each_answer, plain
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear

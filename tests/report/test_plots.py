@@ -1,13 +1,14 @@
 """Results over a size or a time."""
 
-from bert_tf.report import lines
-from bert_tf.report.lines import Line, draw_lines
+from bert_tf.report import plots
+from bert_tf.report.plots import Line, draw_lines
 
 
 def test_a_logarithmic_axis_is_labelled_with_the_points_in_plain_numbers(monkeypatch):
     figures = []
-    monkeypatch.setattr(lines, "to_png", lambda figure: figures.append(figure) or b"")
-    draw_lines([Line("a", [0.3932, 1.5], [1, 5]), Line("b", [1.5, 85.0], [3, 4])], "size", True)
+    monkeypatch.setattr(plots, "to_png", lambda figure: figures.append(figure) or b"")
+    lines = [Line("a", [(0.3932, 1), (1.5, 5)]), Line("b", [(1.5, 3), (85.0, 4)])]
+    draw_lines(lines, "size", True)
 
     (panel,) = figures[0].axes
     assert panel.get_xscale() == "log"

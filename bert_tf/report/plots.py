@@ -1,0 +1,66 @@
+"""Figures of matplotlib as PNG files, made without a screen."""
+
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bert_tf.extras import optional
+
+
+def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """What `pyplot.subplots` gives for the same arguments.
+
+    Raises:
+        UserError: matplotlib is not installed.
+    """
+    matplotlib = optional("matplotlib", "report", "a picture")
+    matplotlib.use("Agg")
+    # Names of runs and labels are no formulas, whatever signs of dollars they hold.
+    matplotlib.rcParams["text.parse_math"] = False
+    from matplotlib import pyplot
+
+    return pyplot.subplots(*args, layout="constrained", **kwargs)
+
+
+def to_png(figure: Any) -> bytes:
+    """The figure as a PNG; it cannot be used afterwards."""
+    from matplotlib import pyplot
+
+    picture = io.BytesIO()
+    with warnings.catch_warnings():
+        # Of letters that the font lacks, such as Chinese ones.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        figure.savefig(picture, format="png", dpi=120)
+    pyplot.close(figure)
+    return picture.getvalue()
+
+
+class Line(NamedTuple):
+    """One line of a picture.
+
+    Attributes:
+        name: what it is of.
+        points: (x, y), by ascending x.
+    """
+
+    name: str
+    points: list[tuple[float, float]]
+
+
+def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> bytes:
+    """A PNG of all lines, in percent over what `axis` says."""
+    figure, panel = new_figure(figsize=(7, 4))
+    for line in lines:
+        panel.plot(*zip(*line.points, strict=True), marker="o", label=line.name)
+    if logarithmic:
+        panel.set_xscale("log")
+        # Its own labels are formulas, which `new_figure` leaves unread.
+        panel.xaxis.set_major_formatter("{x:.3g}")
+        panel.set_xticks(sorted({x for line in lines for x, _ in line.points}))
+        panel.minorticks_off()
+    panel.set_xlabel(axis)
+    panel.set_ylabel("percent")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize="small")
+    return to_png(figure)
