@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+import typing
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +25,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
-from bert_tf.tasks.arguments import wrong_argument
 
 SUFFIX = ".keras"
 # The version of what `get_config` of a task model returns.
@@ -49,6 +49,7 @@ _MOST_PARTS = 1000
 # Regular expressions that take exponential time have a repeated group, others many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
 _SHOWN = 60
+_PLAIN = {bool, int, float, str, type(None)}
 
 
 class _Damage(Exception):
@@ -88,6 +89,29 @@ def read(path: Path) -> keras.Model:
     if not getattr(model, "has_tokenizer", True):
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     return model
+
+
+def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
+    """Names a field that is not of the constructor's type; None if all fields are.
+
+    >>> class Model:
+    ...     def __init__(self, max_length: int | None, dropout: float | None): ...
+    >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
+    >>> wrong_argument(Model, {"max_length": "128"})
+    "max_length is '128', not what it should be"
+
+    Args:
+        cls: the class.
+        fields: arguments by name; only arguments of plain types are checked.
+        **hints: the types of further fields.
+    """
+    known = typing.get_type_hints(cls.__init__) | hints
+    for name, value in fields.items():
+        kinds = typing.get_args(known.get(name)) or (known.get(name),)
+        is_one = type(value) in kinds or type(value) is int and float in kinds
+        if {*kinds} <= _PLAIN and not is_one:
+            return f"{name} is {repr(value)[:_SHOWN]}, not what it should be"
+    return None
 
 
 def _checked(path: Path) -> dict[str, Any]:
@@ -169,7 +193,11 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise _Damage(f"{key} is no list of texts")
-        elif isinstance(value, dict) or isinstance(value, list) and not all(map(_is_plain, value)):
+        elif (
+            isinstance(value, dict)
+            or isinstance(value, list)
+            and not all(isinstance(each, str | int | float) for each in value)
+        ):
             raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
     if cls is Encoder and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no sizes of an encoder")
@@ -186,10 +214,6 @@ def _class_of(node: Mapping[str, Any]) -> type | None:
         family.model_class()  # Keras knows it once it is imported
     cls = keras.saving.get_custom_objects().get(name)
     return cls if isinstance(cls, type) and issubclass(cls, (EncoderModel, Encoder)) else None
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float)
 
 
 def _check_policy(path: Path, value: Any) -> None:
@@ -293,17 +317,18 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
         raise _Damage("its weights are larger than the file")
     layers, held = config.num_hidden_layers, sum(size for size, _ in sizes)
     # The pooler may be missing.
-    least, width = -(config.output_size**2 + config.output_size), config.output_size
-    least += sum(map(math.prod, encoder_shapes(config, 0).values()))
-    of_one = sum(map(math.prod, encoder_shapes(config, 1).values()))
-    least += layers * (of_one - sum(map(math.prod, encoder_shapes(config, 0).values())))
-    least += len(fields.get("labels", ())) * width if fields.get("features") is None else 0
-    if fields.get("features") is not None:
+    width, labels = config.output_size, len(fields.get("labels", ()))
+    around, with_one = (
+        sum(map(math.prod, encoder_shapes(config, layers).values())) for layers in (0, 1)
+    )
+    least = around + layers * (with_one - around) - (width**2 + width)
+    if fields.get("features") is None:
+        least += labels * width
+    else:
         units = fields.get("lstm_units", 0)
         if type(units) is not int or units < 1:
             raise _Damage(f"lstm_units is {repr(units)[:_SHOWN]}, not what it should be")
-        least += 8 * units * (width + units) + 8 * units * 3 * units
-        least += len(fields.get("labels", ())) * 2 * units
+        least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
         raise _Damage(f"its sizes need more than the {held} weights that it holds")
 

@@ -19,8 +19,9 @@ from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multiple_choice.data import Choices
-from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
+from bert_tf.tasks.task_model import TaskModel, losses_of_classes
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
@@ -226,7 +227,7 @@ class MultipleChoice(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(None)
+        network = self
         return {
             "scores": Signature(
                 _SPECS, lambda given: {"scores": self._scores(given, network)}, _EXAMPLE
@@ -235,7 +236,7 @@ class MultipleChoice(TaskModel):
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(network)
+        network = network or self
         answer = Signature(_SPECS, lambda given: self._answer(given, network), _EXAMPLE)
         return {"serving_default": answer}
 

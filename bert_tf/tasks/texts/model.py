@@ -16,7 +16,8 @@ from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
@@ -238,12 +239,12 @@ class TextModel(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(None)
+        network = self
         return {"logits": self._of(lambda given: {"logits": self.logits(given, network)})}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(network)
+        network = network or self
         return {"serving_default": self._of(lambda given: self.decode(self.logits(given, network)))}
 
     def decode(self, logits: tf.Tensor) -> Tensors:
