@@ -141,9 +141,12 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
     parts = [element if isinstance(element, tuple) else (element,) for element in dataset]
     if not parts:
         raise UserError(f"{what} has no rows")
-    x = _joined([part[0] for part in parts])
-    y = _joined([part[1] for part in parts]) if len(parts[0]) > 1 else None
-    return x, y
+
+    def joined(*batches: Any) -> list:
+        return [row for batch in batches for row in as_list(batch, "a batch")]
+
+    columns: tuple = tf.nest.map_structure(joined, *parts)
+    return columns[0], columns[1] if len(columns) > 1 else None
 
 
 def check_batched(dataset: tf.data.Dataset, what: str) -> None:
@@ -169,13 +172,10 @@ def as_batch(x: Any) -> tuple[Any, bool]:
     >>> as_batch(["a text", "another"])
     (['a text', 'another'], False)
     """
-    if isinstance(x, Mapping):
-        single = all(map(is_text, x.values()))
-        return ({name: [value] for name, value in x.items()} if single else x), single
-    if isinstance(x, tuple):
-        single = bool(x) and all(map(is_text, x))
-        return (tuple([value] for value in x) if single else x), single
-    return ([x], True) if is_text(x) else (x, False)
+    columns = [*x.values()] if isinstance(x, Mapping) else x if isinstance(x, tuple) else (x,)
+    if columns and all(map(is_text, columns)):
+        return tf.nest.map_structure(lambda text: [text], x), True
+    return x, False
 
 
 def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
@@ -378,15 +378,6 @@ def check_class_names(names: Sequence[str]) -> None:
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:
         raise UserError(f"the label {name!r} is there {times} times; give each class its own")
-
-
-def _joined(parts: list) -> Any:
-    """The batches of one structure of tensors laid end to end, as lists by name or place."""
-    if isinstance(parts[0], Mapping):
-        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
-    if isinstance(parts[0], tuple):
-        return tuple(_joined([part[i] for part in parts]) for i in range(len(parts[0])))
-    return [row for part in parts for row in as_list(part, "a batch")]
 
 
 def _not_a_string(what: str, value: Any) -> str:

@@ -15,9 +15,11 @@ import keras
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row, tensors_of
+from bert_tf.asking.texts import Text, encoded
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.vocabularies import read_beside, write_beside
+from bert_tf.data.batching import EncodedRows
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.frozen import freeze
@@ -31,6 +33,9 @@ from bert_tf.tasks import inputs, loading
 from bert_tf.tasks.fitting import StringTraining
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
+
+# Texts that are tokenized at a time.
+_CHUNK = 1024
 
 
 class TaskModel(StringTraining):
@@ -133,6 +138,17 @@ class TaskModel(StringTraining):
     def preprocessor(self) -> Preprocessor:
         """The preprocessor that packs texts, or pairs, into rows of at most `max_length` tokens."""
         return Preprocessor(self.tokenizer, self.max_length, padding="batch")
+
+    def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
+        """Texts, or pairs of texts, as ids without padding."""
+        preprocess = self.preprocessor()
+
+        def packed() -> Iterator[dict[str, tf.Tensor]]:
+            for start in range(0, len(columns[0]), _CHUNK):
+                chunk = [map(encoded, column[start : start + _CHUNK]) for column in columns]
+                yield preprocess(tuple(tf.constant([*each], tf.string) for each in chunk))
+
+        return EncodedRows.gather(packed())
 
     def make_dropout(self, rate: float | None) -> Dropout:
         """The head's dropout; None takes the encoder's rate."""

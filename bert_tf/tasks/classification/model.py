@@ -108,10 +108,8 @@ class TextClassifier(TextModel):
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`; whole numbers sort as numbers, all else as text."""
-        if targets is None:
-            return None, ()
         labels, are_numbers = inputs.label_texts(targets)
         found = sorted(set(labels), key=int if are_numbers else None)
         return labels, tuple(found) if len(found) > 1 else ()

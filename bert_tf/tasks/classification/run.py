@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
@@ -27,14 +26,7 @@ class Classification(TextTask):
     best_metric = "accuracy"
     data: ClassificationData
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        task = glue_task(self.data)
-        if task and not GLUE[task].classes:
-            raise UserError(
-                f"{task} has numbers, not labels, to be predicted; set task: regression"
-            )
-        self._weights: tuple[float, ...] | None = None
+    _weights: tuple[float, ...] | None = None
 
     def prepare(self, rows: LabelledTexts) -> None:
         """Finds the labels, and their weights."""

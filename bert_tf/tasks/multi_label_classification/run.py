@@ -4,13 +4,12 @@ from pathlib import Path
 
 from bert_tf.data import tables
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts, read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier, Predictions
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Task, indexed
 from bert_tf.text import Tokenizer
 
 
@@ -51,11 +50,8 @@ class MultiLabelClassification(Task):
     def read(self, path: Path) -> MultiLabelTexts:
         """See `Task`."""
         rows = self._read(path)
-        if rows.labels is None:
-            if self.needs_labels(path):
-                raise UserError(f"{path} has no labels")
-            return rows
-        rows.matrix(self.labels)
+        if rows.labels is not None or self.needs_labels(path):
+            rows.matrix(self.labels)
         return rows
 
     def _read(self, path: Path) -> MultiLabelTexts:
@@ -72,12 +68,10 @@ class MultiLabelClassification(Task):
         name: str,
     ) -> None:
         """Writes a TSV file with index and prediction: the labels, the most probable first."""
-        probabilities = sigmoid(predictions.logits)
-        lines = ["index\tprediction\n"]
-        for number, row in enumerate(probabilities):
+        joined = []
+        for row in sigmoid(predictions.logits):
             given = [
                 i for i in (-row).argsort(kind="stable") if row[i] >= predictions.thresholds[i]
             ]
-            labels = self.data.label_separator.join(model.labels[i] for i in given)
-            lines.append(f"{number}\t{labels}\n")
-        write_text(folder / f"{name}.tsv", "".join(lines))
+            joined.append(self.data.label_separator.join(model.labels[i] for i in given))
+        write_text(folder / f"{name}.tsv", indexed(joined))

@@ -76,10 +76,8 @@ class TextRegressor(TextModel):
         """The mean squared error."""
         return {"loss": keras.losses.MeanSquaredError()}
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`; numbers as text, as files have them."""
-        if targets is None:
-            return None, ()
         for row, value in enumerate(targets):
             if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
                 raise UserError(f"label {row} is {value!r}, not a number")

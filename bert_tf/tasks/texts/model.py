@@ -1,17 +1,16 @@
 """The common base of models with one prediction for a text or a pair of texts."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, batches, each_answer, rows_of
-from bert_tf.asking.texts import Text, encoded
-from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.asking import Answers, Outputs, each_answer, rows_of
+from bert_tf.data.batching import TrainingRows
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
@@ -22,8 +21,6 @@ from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
-# Texts that are tokenized at a time.
-_CHUNK = 1024
 _ONE, _PAIR = ("text",), ("text_a", "text_b")
 _EXAMPLES = {
     _ONE: {"text": ["What a lovely film."]},
@@ -51,8 +48,10 @@ class EncodedTexts(TrainingRows):
 
     def take(self, rows: np.ndarray) -> tuple:
         """The encoder's inputs [batch, seq_len], targets [batch], and weights if there are any."""
-        weights = () if self.weights is None else (self.weights[rows],)
-        return self.encoded.take(rows), self.targets[rows], *weights
+        weights = None if self.weights is None else self.weights[rows]
+        return keras.utils.pack_x_y_sample_weight(
+            self.encoded.take(rows), self.targets[rows], weights
+        )
 
 
 class TextModel(TaskModel):
@@ -92,7 +91,7 @@ class TextModel(TaskModel):
         if tokenizer is not None:
             self.preprocessor()
         self.pair = pair
-        self.classifier: Linear | None = None
+        self.classifier: Any = None
         self.dropout = self.make_dropout(dropout)
         if outputs is not None:
             self.classifier = self.make_linear(outputs, self.head_name)
@@ -107,8 +106,7 @@ class TextModel(TaskModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
-        if self.classifier is None:
-            raise self._without_labels()
+        self._check_ready()
         pooled = self.encoder.pooled(inputs, training=training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
 
@@ -132,12 +130,12 @@ class TextModel(TaskModel):
         columns = tuple(
             inputs.texts_of(column, name) for column, name in zip(given.columns, names, strict=True)
         )
-        labels, classes = self.labels_of(given.targets)
+        labels, classes = (None, ()) if given.targets is None else self.labels_of(given.targets)
         return self.texts_type(
             "the data", columns, labels, range(len(given)), place="row", classes=classes
         )
 
-    def labels_of(self, targets: list | None) -> tuple[list[Any] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[Any], tuple[str, ...]]:
         """The targets as labels of `texts_type`, and all classes in their order; () for numbers."""
         raise NotImplementedError
 
@@ -152,17 +150,11 @@ class TextModel(TaskModel):
     def learn_from(self, rows: Any) -> None:
         """See `TaskModel`."""
         if self.pair is None:
-            self.decide_pair(len(rows.columns) == 2)
+            self.pair = len(rows.columns) == 2
 
     def settle(self) -> None:
         """See `TaskModel`; texts are single if the checkpoint does not say."""
-        if self.pair is None:
-            self.decide_pair(False)
-
-    def decide_pair(self, pair: bool) -> None:
-        """Sets whether a row is two texts."""
-        self.pair = pair
-        self._functions.clear()
+        self.pair = bool(self.pair)
 
     def examples(
         self,
@@ -177,30 +169,16 @@ class TextModel(TaskModel):
             weights = of_rows if weights is None else weights * of_rows
         return EncodedTexts(self.encoded(rows.columns), targets, weights)
 
-    def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts as ids, without padding."""
-        preprocess = self.preprocessor()
-
-        def packed() -> Iterator[dict[str, tf.Tensor]]:
-            for start in range(0, len(columns[0]), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                texts = [list(map(encoded, column[part])) for column in columns]
-                yield preprocess(tuple(tf.constant(each, tf.string) for each in texts))
-
-        return EncodedRows.gather(packed())
-
     def check_targets(self, rows: Texts) -> None:
         """See `TaskModel`."""
         self.targets(rows)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`."""
-        preprocess = self.preprocessor()
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.names_of(x))
-        features = preprocess(x)
-        more = () if weights is None else (weights,)
-        return features, self.encode_targets(y), *more
+        features = self.preprocessor()(x)
+        return keras.utils.pack_x_y_sample_weight(features, self.encode_targets(y), weights)
 
     def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
         """Targets of a batch of a dataset in a graph."""
@@ -215,21 +193,17 @@ class TextModel(TaskModel):
             raise UserError(
                 f"the model takes {' and '.join(names)}, but the dataset has {columns} columns"
             )
-        if self.pair is None:
-            self.decide_pair(names == _PAIR)
+        self.pair = names == _PAIR
 
     def infer(
         self, rows: Texts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, outputs]: the logits, or [rows]: the numbers."""
         asked = rows_of(rows.columns, self.input_names)
-        found: np.ndarray = np.zeros(0, np.float32)
-        for chosen, answered in batches(self, "logits", asked, batch_size, verbose):
-            logits = answered["logits"]
-            if not len(found):
-                found = np.zeros((len(asked), *logits.shape[1:]), np.float32)
-            found[chosen] = logits
-        return found
+        logits = each_answer(
+            self, "logits", asked, lambda outputs, i, _: outputs["logits"][i], batch_size, verbose
+        )
+        return np.stack(logits)
 
     def logits(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
         """The model's output for strings, in bounded memory however large the batch."""
@@ -239,8 +213,7 @@ class TextModel(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self
-        return {"logits": self._of(lambda given: {"logits": self.logits(given, network)})}
+        return {"logits": self._of(lambda given: {"logits": self.logits(given, self)})}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""

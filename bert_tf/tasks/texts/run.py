@@ -1,13 +1,16 @@
 """The common base of runs on texts: files to read, and predictions to write."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bert_tf.config.run import FinetuningRun
+from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.texts import text_files
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
@@ -19,6 +22,19 @@ class TextTask(Task):
     """A task on one text or two: see `bert_tf.tasks.texts.text_files` for what can be read."""
 
     data: TextData
+    # Whether a row has the name of a class, or a number.
+    has_classes = True
+
+    def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
+        super().__init__(config, labels)
+        task = text_files.glue_task(self.data)
+        if task and bool(GLUE[task].classes) != self.has_classes:
+            kinds, right = (
+                ("numbers, not labels", "regression")
+                if self.has_classes
+                else ("labels, not numbers", "classification")
+            )
+            raise UserError(f"{task} has {kinds}, to be predicted; set task: {right}")
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
@@ -87,10 +103,8 @@ class TextTask(Task):
         is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
         submitted = None if is_dev else self._submitted(rows)
         words = self.words(predictions, submitted is not None)
-        lines = [f"{i}\t{word}\n" for i, word in enumerate(words)]
-        write_text(folder / f"{submitted or name}.tsv", "index\tprediction\n" + "".join(lines))
+        write_text(folder / f"{submitted or name}.tsv", indexed(words))
 
-    @abstractmethod
     def prepare(self, rows: LabelledTexts) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 

@@ -17,8 +17,10 @@ _SPLITS = ("train", "dev", "test")
 def glue_task(data: TextData) -> str:
     """The GLUE task of the data, or "".
 
-    >>> glue_task(TextData(path="glue/RTE", format="rte")), glue_task(TextData(".", format="tsv"))
-    ('rte', '')
+    >>> glue_task(TextData(path="glue/RTE", format="rte"))
+    'rte'
+    >>> glue_task(TextData(path=".", format="tsv"))
+    ''
     """
     if data.format in GLUE:
         return data.format
@@ -117,10 +119,8 @@ def _read_table(
 ) -> LabelledTexts:
     file_format = _format_of(path, data)
     label = (data.label_column,)
-    if needs_labels:
-        rows = list(tables.read_table(path, file_format, (*texts, *label)))
-    else:
-        rows = list(tables.read_table(path, file_format, texts, optional=label))
+    needed = (*texts, *label) if needs_labels else texts
+    rows = list(tables.read_table(path, file_format, needed, optional=label))
     has_labels = bool(rows) and data.label_column in rows[0][1]
     for line, row in rows:
         if (data.label_column in row) != has_labels:
@@ -146,8 +146,8 @@ def _format_of(path: Path, data: TextData) -> str:
 
 
 def _tfds_splits(data: TextData, split: str) -> dict[str, str]:
-    task = glue_task(data)
+    task, name = glue_task(data), tfds_rows.SPLITS[split]
     if task and split != "train":
-        return dict(GLUE[task].tfds_dev if split == "dev" else GLUE[task].tfds_test)
+        return GLUE[task].named(name)
     # Few other sets have a test split without labels.
-    return {} if split == "test" else {"": tfds_rows.SPLITS[split]}
+    return {} if split == "test" else {"": name}
