@@ -201,7 +201,11 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
     if cls is Encoder and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no sizes of an encoder")
-    _check_arguments(cls, node["config"])
+    own: dict[str, Any] = {"trainable": bool, "name": str}
+    if registry.family_of(cls.__name__) is not None:
+        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
+    if wrong := wrong_argument(cls, node["config"], **own):
+        raise _Damage(wrong)
     return cls
 
 
@@ -227,16 +231,6 @@ def _check_policy(path: Path, value: Any) -> None:
         name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
     if name not in _POLICIES:
         raise _Damage(f"{repr(name)[:_SHOWN]} is no dtype")
-
-
-def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
-    """Raises an error if an argument is not of the type that the constructor has for it."""
-    own: dict[str, Any] = {"trainable": bool, "name": str}
-    if registry.family_of(cls.__name__) is not None:
-        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
-    wrong = wrong_argument(cls, fields, **own)
-    if wrong:
-        raise _Damage(wrong)
 
 
 def _check_compiled(path: Path, config: Any) -> None:

@@ -306,8 +306,7 @@ def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike
     for name in fields:
         if name not in known:
             raise UserError(f"{path}: {cls.__name__} has no argument {name!r}")
-    wrong = keras_files.wrong_argument(cls, fields, num_classes=int | None)
-    if wrong:
+    if wrong := keras_files.wrong_argument(cls, fields, num_classes=int | None):
         raise UserError(f"{path} is damaged ({wrong}); copy it again")
     return dict(fields)
 

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, each_answer, rows_of
 from bert_tf.asking.texts import Text, plain
-from bert_tf.data.batching import TrainingRows
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors
@@ -22,6 +21,7 @@ from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multiple_choice.data import Choices
 from bert_tf.tasks.task_model import TaskModel, losses_of_classes
+from bert_tf.tasks.texts.model import EncodedTexts
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
@@ -36,42 +36,36 @@ _SPECS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedChoices(TrainingRows):
+class EncodedChoices(EncodedTexts):
     """Contexts with choices, ready for the model.
 
+    >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> rows = EncodedChoices(encoded, choices=2, labels=np.array([1]))
+    >>> rows = EncodedChoices(encoded, np.array([1]), choices=2)
     >>> inputs, labels = rows.take(np.array([0]))
     >>> inputs["input_word_ids"].tolist(), labels.tolist()
     ([[[2, 5, 3], [2, 3, 0]]], [1])
 
     Attributes:
         encoded: the packed pairs of context and choice, those of a row one after the other.
+        targets, weights: as of `EncodedTexts`.
         choices: how many a row has.
-        labels: int32 [rows].
-        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
-    choices: int
-    labels: np.ndarray
-    weights: np.ndarray | None = None
+    choices: int = dataclasses.field(kw_only=True)
 
     @property
     def lengths(self) -> np.ndarray:
         """int64 [rows]: tokens of each row's longest choice."""
         return self.encoded.lengths.reshape(-1, self.choices).max(axis=1)
 
-    def take(self, rows: np.ndarray) -> tuple:
-        """The model's inputs [batch, choices, seq_len], labels [batch], and weights where there
-        are.
-        """
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The inputs of all choices, [batch, choices, seq_len]."""
         pairs = rows[:, None] * self.choices + np.arange(self.choices)
-        inputs = {
+        return {
             name: values.reshape(len(rows), self.choices, -1)
             for name, values in self.encoded.take(pairs.ravel()).items()
         }
-        weights = None if self.weights is None else self.weights[rows]
-        return keras.utils.pack_x_y_sample_weight(inputs, self.labels[rows], weights)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -178,7 +172,8 @@ class MultipleChoice(TaskModel):
         contexts = [row.context for row in rows for _ in range(number)]
         choices = [choice for row in rows for choice in row.choices]
         labels = np.array([row.label for row in rows], np.int32)
-        return EncodedChoices(self.encoded((contexts, choices)), number, labels, weights)
+        encoded = self.encoded((contexts, choices))
+        return EncodedChoices(encoded, labels, weights, choices=number)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`."""

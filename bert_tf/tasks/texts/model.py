@@ -32,6 +32,7 @@ _EXAMPLES = {
 class EncodedTexts(TrainingRows):
     """Texts ready for the model.
 
+    >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
     >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
     >>> inputs["input_word_ids"].tolist(), targets.tolist()
@@ -47,11 +48,13 @@ class EncodedTexts(TrainingRows):
     weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], targets [batch], and weights if there are any."""
+        """The model's inputs, targets [batch], and weights if there are any."""
         weights = None if self.weights is None else self.weights[rows]
-        return keras.utils.pack_x_y_sample_weight(
-            self.encoded.take(rows), self.targets[rows], weights
-        )
+        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets[rows], weights)
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, seq_len]."""
+        return self.encoded.take(rows)
 
 
 class TextModel(TaskModel):

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
@@ -14,7 +12,7 @@ from bert_tf.tasks.task import Task, indexed
 from bert_tf.tasks.texts import text_files
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.labelled_texts import Texts
 from bert_tf.tasks.texts.model import TextModel
 
 
@@ -60,7 +58,7 @@ class TextTask(Task):
         task = text_files.glue_task(self.data)
         return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
 
-    def training_rows(self) -> LabelledTexts:
+    def training_rows(self) -> Texts:
         """See `Task`."""
         (path,) = self.files("train").values()
         rows = self._read(path)
@@ -72,16 +70,14 @@ class TextTask(Task):
         pair = len(text_files.text_columns(self.data)) == 2
         return {"pair": pair, "max_length": self.config.train.max_length}
 
-    def read(self, path: Path) -> LabelledTexts:
+    def read(self, path: Path) -> Texts:
         """See `Task`."""
         rows = self._read(path)
-        if rows.labels is not None:
+        if rows.labels is not None or self.needs_labels(path):
             self.check(rows)
         return rows
 
-    def score(
-        self, model: TextModel, predictions: np.ndarray, rows: LabelledTexts
-    ) -> dict[str, float]:
+    def score(self, model: TextModel, predictions: Any, rows: Texts) -> dict[str, float]:
         """The metrics of predictions, for a task of GLUE its own; none without labels."""
         metrics = model.official_metrics(predictions, rows)
         if not rows.benchmark or not metrics:
@@ -89,12 +85,7 @@ class TextTask(Task):
         return {name: metrics[name] for name in (*GLUE[rows.benchmark].metrics, "loss")}
 
     def write_predictions(
-        self,
-        model: TextModel,
-        predictions: np.ndarray,
-        rows: LabelledTexts,
-        folder: Path,
-        name: str,
+        self, model: TextModel, predictions: Any, rows: Texts, folder: Path, name: str
     ) -> None:
         """Writes a TSV file with index and prediction, the form of GLUE's submissions.
 
@@ -105,21 +96,21 @@ class TextTask(Task):
         words = self.words(predictions, submitted is not None)
         write_text(folder / f"{submitted or name}.tsv", indexed(words))
 
-    def prepare(self, rows: LabelledTexts) -> None:
+    def prepare(self, rows: Any) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 
     @abstractmethod
-    def check(self, rows: LabelledTexts) -> None:
+    def check(self, rows: Any) -> None:
         """Raises UserError if a row has a label that the model cannot predict."""
 
     @abstractmethod
-    def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
+    def words(self, predictions: Any, submitted: bool) -> list[str]:
         """Predictions as a file has them; `submitted` ones are for GLUE's server."""
 
-    def _read(self, path: Path) -> LabelledTexts:
+    def _read(self, path: Path) -> Texts:
         return text_files.read(path, self.data, self.needs_labels(path))
 
-    def _submitted(self, rows: LabelledTexts) -> str | None:
+    def _submitted(self, rows: Texts) -> str | None:
         """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
 
         The predictions for the run's own test files are not to be replaced by those for others.
