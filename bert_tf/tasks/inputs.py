@@ -263,7 +263,15 @@ def texts_of(values: Sequence, name: str) -> list[Text]:
     """
     for row, value in enumerate(values):
         if not isinstance(value, str | bytes):
-            raise UserError(_not_a_string(f"{name} {row}", value))
+            what = f"{name} {row} is {_quoted(value)}, not a string"
+            if isinstance(value, tuple | list):
+                what += (
+                    "; give pairs as two columns, (first_texts, second_texts), not as a list of "
+                    "pairs"
+                )
+            if value is None or isinstance(value, float) and value != value:
+                what = f"{name} {row} is missing ({value}); give a string"
+            raise UserError(what)
     return list(values)
 
 
@@ -378,17 +386,6 @@ def check_class_names(names: Sequence[str]) -> None:
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:
         raise UserError(f"the label {name!r} is there {times} times; give each class its own")
-
-
-def _not_a_string(what: str, value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return (
-            f"{what} is {_quoted(value)}, not a string; give pairs as two columns, "
-            "(first_texts, second_texts), not as a list of pairs"
-        )
-    if value is None or isinstance(value, float) and value != value:
-        return f"{what} is missing ({value}); give a string"
-    return f"{what} is {_quoted(value)}, not a string"
 
 
 def _quoted(value: Any) -> str:

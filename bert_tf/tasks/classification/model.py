@@ -76,16 +76,8 @@ class TextClassifier(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_classifier")
-        super().__init__(
-            encoder,
-            tokenizer,
-            None,
-            {"num_classes": None},
-            pair=pair,
-            max_length=max_length,
-            dropout=dropout,
-            **kwargs,
-        )
+        head = {"num_classes": None}
+        super().__init__(encoder, tokenizer, None, head, pair, max_length, dropout, **kwargs)
         if labels is not None and len(labels):
             self.name_classes(labels)
 

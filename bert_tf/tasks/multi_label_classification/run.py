@@ -9,6 +9,7 @@ from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts, read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier, Predictions
 from bert_tf.tasks.texts.run import TextTask
+from bert_tf.tasks.texts.text_files import format_of
 from bert_tf.text import Tokenizer
 
 
@@ -50,6 +51,4 @@ class MultiLabelClassification(TextTask):
         return joined
 
     def _read(self, path: Path) -> MultiLabelTexts:
-        own = [each for split in ("train", "dev", "test") for each in self.files(split).values()]
-        file_format = tables.format_of(path, self.data.format, own)
-        return read(path, file_format, self.data, self.needs_labels(path))
+        return read(path, format_of(path, self.data), self.data, self.needs_labels(path))

@@ -107,7 +107,7 @@ class MultipleChoice(TaskModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "multiple_choice")
-        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length=max_length, **kwargs)
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         if tokenizer is not None:
             self.preprocessor()
         self.dropout = self.make_dropout(dropout)

@@ -57,16 +57,7 @@ class TextRegressor(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_regressor")
-        super().__init__(
-            encoder,
-            tokenizer,
-            1,
-            {},
-            pair=pair,
-            max_length=max_length,
-            dropout=dropout,
-            **kwargs,
-        )
+        super().__init__(encoder, tokenizer, 1, {}, pair, max_length, dropout, **kwargs)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """Maps the encoder's inputs to float32 [batch]."""

@@ -88,9 +88,7 @@ class TextModel(TaskModel):
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            encoder, tokenizer, {"dropout": dropout} | head, max_length=max_length, **kwargs
-        )
+        super().__init__(encoder, tokenizer, {"dropout": dropout} | head, max_length, **kwargs)
         if tokenizer is not None:
             self.preprocessor()
         self.pair = pair

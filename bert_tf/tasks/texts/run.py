@@ -9,7 +9,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task, indexed
-from bert_tf.tasks.texts import text_files
+from bert_tf.tasks.texts import mrpc, text_files
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import Texts
@@ -46,8 +46,10 @@ class TextTask(Task):
 
     def sources(self, split: str) -> list[Path]:
         """See `Task`; MRPC's may be made of Microsoft's files."""
-        made_of = (text_files.made_of(path, self.data) for path in super().sources(split))
-        return [source for sources in made_of for source in sources]
+        paths = super().sources(split)
+        if self.data.format != "mrpc":
+            return paths
+        return [source for path in paths for source in mrpc.made_of(path)]
 
     def test_files(self) -> dict[str, Path]:
         """See `Task`."""
