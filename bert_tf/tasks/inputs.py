@@ -350,15 +350,12 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
             raise UserError(
                 f"{name} {row} is the boolean {value}; give the name of a class, or 0 and 1"
             )
-        if isinstance(value, str):
-            kinds.setdefault(str, row)
-        elif isinstance(value, int | np.integer):
-            kinds.setdefault(int, row)
-        else:
+        if not isinstance(value, str | int | np.integer):
             raise UserError(
                 f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "
                 "TextRegressor to predict numbers"
             )
+        kinds.setdefault(str if isinstance(value, str) else int, row)
         texts.append(str(value))
     if len(kinds) > 1:
         raise UserError(

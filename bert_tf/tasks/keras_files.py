@@ -32,15 +32,15 @@ FORMAT = 1
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
-# Bytes of everything but the weights, far more than it has.
+# Most bytes of everything but the weights.
 _LONGEST = 2**24
-# How much more an entry may be than what is stored of it; Keras stores all as it is.
+# Most times that an entry is larger than its compressed form; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
-# What an encoder's layer has at least.
+# Least weights of a layer of an encoder.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# What a model may have been compiled with.
+# Modules of the optimizers, losses and metrics of a compiled model, and our own of these.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
 _OURS = ("AdamW", "LAMB", "WarmupLinearDecay", "WeightedCrossEntropy")
 # Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.

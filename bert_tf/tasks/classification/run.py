@@ -16,7 +16,7 @@ from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
-# What data sets have in the place of labels that are kept secret.
+# The label of rows whose labels are kept secret.
 _SECRET = "-1"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.console import logger
 
-# What a label that never occurs is given with.
+# The threshold of a label that never occurs.
 DEFAULT_THRESHOLD = 0.5
 
 

@@ -94,8 +94,7 @@ class MultiLabelClassifier(TextClassifier):
             raise UserError(
                 "the checkpoint gives any number of labels to a text; leave out multi_label=False"
             )
-        self._finds_thresholds = thresholds is None
-        # As they were given, until the labels are known.
+        # As they were given; None lets each `fit` find them.
         self._given_thresholds = thresholds
         # In the order of the labels.
         self.thresholds: tuple[float, ...] | None = None
@@ -117,7 +116,7 @@ class MultiLabelClassifier(TextClassifier):
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """See `TaskModel.fit`."""
-        if self._finds_thresholds:
+        if self._given_thresholds is None:
             self.thresholds = None
         return super().fit(*args, **kwargs)
 
@@ -207,7 +206,7 @@ class MultiLabelClassifier(TextClassifier):
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps the thresholds found on dev data, unless some were given."""
         found = [metrics.get(_THRESHOLD + name) for name in self.labels]
-        if self._finds_thresholds and None not in found:
+        if self._given_thresholds is None and None not in found:
             self.thresholds = tuple(each for each in found if each is not None)
 
     def _known_thresholds(self) -> tuple[float, ...]:
