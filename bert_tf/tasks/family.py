@@ -1,7 +1,7 @@
 """The record of a kind of task, through which everything else in bert_tf finds the task's parts."""
 
 import dataclasses
-import importlib
+import pkgutil
 import re
 import typing
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,7 @@ class TaskFamily:
         if isinstance(value, type):
             return value
         try:
-            found = _imported(value)
+            found = pkgutil.resolve_name(value)
         except (ImportError, AttributeError) as error:
             raise UserError(
                 f"the {part} of the task family {self.name!r}, {value}, cannot be imported: {error}"
@@ -139,7 +139,7 @@ class TaskFamily:
 
     def _check_class(self, part: str, found: Any) -> None:
         """Raises UserError if a part has another base than it needs, or lacks a method."""
-        base = _imported(_BASES[part])
+        base = pkgutil.resolve_name(_BASES[part])
         if not (isinstance(found, type) and issubclass(found, base)):
             raise UserError(
                 f"the {part} of the task family {self.name!r} does not extend {base.__name__}"
@@ -156,9 +156,3 @@ class TaskFamily:
                 f"the {part} of the task family {self.name!r}, {found.__name__}, lacks "
                 f"{', '.join(abstract)}"
             )
-
-
-def _imported(place: str) -> Any:
-    """What "module:Name" names."""
-    module, name = place.split(":")
-    return getattr(importlib.import_module(module), name)

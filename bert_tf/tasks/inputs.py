@@ -141,9 +141,12 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
     parts = [element if isinstance(element, tuple) else (element,) for element in dataset]
     if not parts:
         raise UserError(f"{what} has no rows")
-    x = _joined([part[0] for part in parts])
-    y = _joined([part[1] for part in parts]) if len(parts[0]) > 1 else None
-    return x, y
+
+    def joined(*batches: Any) -> list:
+        return [row for batch in batches for row in as_list(batch, "a batch")]
+
+    columns: tuple = tf.nest.map_structure(joined, *parts)
+    return columns[0], columns[1] if len(columns) > 1 else None
 
 
 def check_batched(dataset: tf.data.Dataset, what: str) -> None:
@@ -169,13 +172,10 @@ def as_batch(x: Any) -> tuple[Any, bool]:
     >>> as_batch(["a text", "another"])
     (['a text', 'another'], False)
     """
-    if isinstance(x, Mapping):
-        single = all(map(is_text, x.values()))
-        return ({name: [value] for name, value in x.items()} if single else x), single
-    if isinstance(x, tuple):
-        single = bool(x) and all(map(is_text, x))
-        return (tuple([value] for value in x) if single else x), single
-    return ([x], True) if is_text(x) else (x, False)
+    columns = [*x.values()] if isinstance(x, Mapping) else x if isinstance(x, tuple) else (x,)
+    if columns and all(map(is_text, columns)):
+        return tf.nest.map_structure(lambda text: [text], x), True
+    return x, False
 
 
 def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
@@ -263,7 +263,15 @@ def texts_of(values: Sequence, name: str) -> list[Text]:
     """
     for row, value in enumerate(values):
         if not isinstance(value, str | bytes):
-            raise UserError(_not_a_string(f"{name} {row}", value))
+            what = f"{name} {row} is {_quoted(value)}, not a string"
+            if isinstance(value, tuple | list):
+                what += (
+                    "; give pairs as two columns, (first_texts, second_texts), not as a list of "
+                    "pairs"
+                )
+            if value is None or isinstance(value, float) and value != value:
+                what = f"{name} {row} is missing ({value}); give a string"
+            raise UserError(what)
     return list(values)
 
 
@@ -342,15 +350,12 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
             raise UserError(
                 f"{name} {row} is the boolean {value}; give the name of a class, or 0 and 1"
             )
-        if isinstance(value, str):
-            kinds.setdefault(str, row)
-        elif isinstance(value, int | np.integer):
-            kinds.setdefault(int, row)
-        else:
+        if not isinstance(value, str | int | np.integer):
             raise UserError(
                 f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "
                 "TextRegressor to predict numbers"
             )
+        kinds.setdefault(str if isinstance(value, str) else int, row)
         texts.append(str(value))
     if len(kinds) > 1:
         raise UserError(
@@ -378,26 +383,6 @@ def check_class_names(names: Sequence[str]) -> None:
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:
         raise UserError(f"the label {name!r} is there {times} times; give each class its own")
-
-
-def _joined(parts: list) -> Any:
-    """The batches of one structure of tensors laid end to end, as lists by name or place."""
-    if isinstance(parts[0], Mapping):
-        return {name: _joined([part[name] for part in parts]) for name in parts[0]}
-    if isinstance(parts[0], tuple):
-        return tuple(_joined([part[i] for part in parts]) for i in range(len(parts[0])))
-    return [row for part in parts for row in as_list(part, "a batch")]
-
-
-def _not_a_string(what: str, value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return (
-            f"{what} is {_quoted(value)}, not a string; give pairs as two columns, "
-            "(first_texts, second_texts), not as a list of pairs"
-        )
-    if value is None or isinstance(value, float) and value != value:
-        return f"{what} is missing ({value}); give a string"
-    return f"{what} is {_quoted(value)}, not a string"
 
 
 def _quoted(value: Any) -> str:

@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+import typing
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +25,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import registry
-from bert_tf.tasks.arguments import wrong_argument
 
 SUFFIX = ".keras"
 # The version of what `get_config` of a task model returns.
@@ -32,15 +32,15 @@ FORMAT = 1
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
-# Bytes of everything but the weights, far more than it has.
+# Most bytes of everything but the weights.
 _LONGEST = 2**24
-# How much more an entry may be than what is stored of it; Keras stores all as it is.
+# Most times that an entry is larger than its compressed form; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
-# What an encoder's layer has at least.
+# Least weights of a layer of an encoder.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# What a model may have been compiled with.
+# Modules of the optimizers, losses and metrics of a compiled model, and our own of these.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
 _OURS = ("AdamW", "LAMB", "WarmupLinearDecay", "WeightedCrossEntropy")
 # Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
@@ -49,6 +49,7 @@ _MOST_PARTS = 1000
 # Regular expressions that take exponential time have a repeated group, others many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
 _SHOWN = 60
+_PLAIN = {bool, int, float, str, type(None)}
 
 
 class _Damage(Exception):
@@ -88,6 +89,29 @@ def read(path: Path) -> keras.Model:
     if not getattr(model, "has_tokenizer", True):
         raise UserError(f"{path} is damaged (it holds no vocabulary); save or copy it again")
     return model
+
+
+def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -> str | None:
+    """Names a field that is not of the constructor's type; None if all fields are.
+
+    >>> class Model:
+    ...     def __init__(self, max_length: int | None, dropout: float | None): ...
+    >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
+    >>> wrong_argument(Model, {"max_length": "128"})
+    "max_length is '128', not what it should be"
+
+    Args:
+        cls: the class.
+        fields: arguments by name; only arguments of plain types are checked.
+        **hints: the types of further fields.
+    """
+    known = typing.get_type_hints(cls.__init__) | hints
+    for name, value in fields.items():
+        kinds = typing.get_args(known.get(name)) or (known.get(name),)
+        is_one = type(value) in kinds or type(value) is int and float in kinds
+        if {*kinds} <= _PLAIN and not is_one:
+            return f"{name} is {repr(value)[:_SHOWN]}, not what it should be"
+    return None
 
 
 def _checked(path: Path) -> dict[str, Any]:
@@ -169,11 +193,19 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise _Damage(f"{key} is no list of texts")
-        elif isinstance(value, dict) or isinstance(value, list) and not all(map(_is_plain, value)):
+        elif (
+            isinstance(value, dict)
+            or isinstance(value, list)
+            and not all(isinstance(each, str | int | float) for each in value)
+        ):
             raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
     if cls is Encoder and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no sizes of an encoder")
-    _check_arguments(cls, node["config"])
+    own: dict[str, Any] = {"trainable": bool, "name": str}
+    if registry.family_of(cls.__name__) is not None:
+        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
+    if wrong := wrong_argument(cls, node["config"], **own):
+        raise _Damage(wrong)
     return cls
 
 
@@ -188,10 +220,6 @@ def _class_of(node: Mapping[str, Any]) -> type | None:
     return cls if isinstance(cls, type) and issubclass(cls, (EncoderModel, Encoder)) else None
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float)
-
-
 def _check_policy(path: Path, value: Any) -> None:
     """Raises an error if a value is not a dtype policy."""
     name = value
@@ -203,16 +231,6 @@ def _check_policy(path: Path, value: Any) -> None:
         name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
     if name not in _POLICIES:
         raise _Damage(f"{repr(name)[:_SHOWN]} is no dtype")
-
-
-def _check_arguments(cls: type, fields: Mapping[str, Any]) -> None:
-    """Raises an error if an argument is not of the type that the constructor has for it."""
-    own: dict[str, Any] = {"trainable": bool, "name": str}
-    if registry.family_of(cls.__name__) is not None:
-        own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
-    wrong = wrong_argument(cls, fields, **own)
-    if wrong:
-        raise _Damage(wrong)
 
 
 def _check_compiled(path: Path, config: Any) -> None:
@@ -293,17 +311,18 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
         raise _Damage("its weights are larger than the file")
     layers, held = config.num_hidden_layers, sum(size for size, _ in sizes)
     # The pooler may be missing.
-    least, width = -(config.output_size**2 + config.output_size), config.output_size
-    least += sum(map(math.prod, encoder_shapes(config, 0).values()))
-    of_one = sum(map(math.prod, encoder_shapes(config, 1).values()))
-    least += layers * (of_one - sum(map(math.prod, encoder_shapes(config, 0).values())))
-    least += len(fields.get("labels", ())) * width if fields.get("features") is None else 0
-    if fields.get("features") is not None:
+    width, labels = config.output_size, len(fields.get("labels", ()))
+    around, with_one = (
+        sum(map(math.prod, encoder_shapes(config, layers).values())) for layers in (0, 1)
+    )
+    least = around + layers * (with_one - around) - (width**2 + width)
+    if fields.get("features") is None:
+        least += labels * width
+    else:
         units = fields.get("lstm_units", 0)
         if type(units) is not int or units < 1:
             raise _Damage(f"lstm_units is {repr(units)[:_SHOWN]}, not what it should be")
-        least += 8 * units * (width + units) + 8 * units * 3 * units
-        least += len(fields.get("labels", ())) * 2 * units
+        least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
         raise _Damage(f"its sizes need more than the {held} weights that it holds")
 

@@ -22,7 +22,6 @@ from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
-from bert_tf.tasks.arguments import wrong_argument
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.text import Tokenizer
@@ -81,23 +80,23 @@ def load(
                 f"{path} is a SavedModel, whose settings are fixed; give the path alone"
             )
         return ServedTask.load(path)
-    return load_model(path, labels=labels, dtype=dtype, layout=layout, **settings)
+    return load_model(path, labels, settings, dtype=dtype, layout=layout)
 
 
 def load_model(
     path: str | os.PathLike,
-    *,
     labels: Sequence[str | int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
-    **settings: Any,
 ) -> "TaskModel":
     """Like `load`, but without SavedModels."""
     check_no_pair(path)
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
     if _is_keras_file(path) and is_whole:
         model = keras_files.read(Path(path))
-        if _has_tokenizer(model):
+        if getattr(model, "has_tokenizer", False):
             # As it was saved, the compiled optimizer and frozen layers included.
             model.origin = Origin(source=str(path))
             return model
@@ -105,8 +104,9 @@ def load_model(
     family = family_at(checkpoint)
     if family is None:
         kind = checkpoint.description.model
+        article = "an" if kind[0] in "AEIOU" else "a"
         raise UserError(
-            f"{path} has no head of a task (it is a checkpoint of {_article(kind)}); load it as "
+            f"{path} has no head of a task (it is a checkpoint of {article} {kind}); load it as "
             "the start of a training, for example with TextClassifier.from_checkpoint"
         )
     classes = checkpoint.description.head.get("num_classes")
@@ -115,17 +115,9 @@ def load_model(
             f"{len(labels)} labels for {path}, a model of {classes} classes; give one for each "
             "class, in the order of the logits, or none"
         )
-    tokenizer = Tokenizer.from_checkpoint(checkpoint)
-    model = built(
-        family.model_class(),
-        checkpoint,
-        path,
-        labels,
-        settings,
-        tokenizer,
-        dtype=dtype,
-        layout=layout,
-    )
+    cls, tokenizer = family.model_class(), Tokenizer.from_checkpoint(checkpoint)
+    options = {"dtype": dtype, "layout": layout}
+    model = built(cls, checkpoint, path, labels, settings or {}, tokenizer, **options)
     check_head(checkpoint.fill(model, model.labels), model, path)
     model.settle()
     model.origin = origin_of(checkpoint, path)
@@ -137,16 +129,14 @@ def load_model(
 def from_checkpoint(
     cls: type[Model],
     path: str | os.PathLike,
-    *,
     labels: Sequence[str | int] | None,
-    dtype: str | keras.DTypePolicy | None,
-    layout: str,
     settings: Mapping[str, Any],
+    **encoder_options: Any,
 ) -> Model:
     """See `TaskModel.from_checkpoint`."""
     checkpoint = find(path)
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
-    model = built(cls, checkpoint, path, labels, settings, tokenizer, dtype=dtype, layout=layout)
+    model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
     logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")
     if registry.family_of(type(model).__name__) is family_at(checkpoint):
         model.origin = origin_of(checkpoint, path)
@@ -180,7 +170,8 @@ def find(path: str | os.PathLike) -> Checkpoint:
         _check_known_model(checkpoint, path)
         return checkpoint
     model = keras_files.read(Path(path))
-    tokenizer = model.tokenizer if _has_tokenizer(model) else None
+    # An encoder and a pre-trainer read no strings.
+    tokenizer = model.tokenizer if getattr(model, "has_tokenizer", False) else None
     arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
     return Checkpoint(
         Path(path),
@@ -260,8 +251,7 @@ def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
     Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
     """
     model = checkpoint.description.model
-    known = model in (ENCODER, PreTrainer.__name__) or registry.family_of(model) is not None
-    if not known:
+    if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
         raise UserError(
             f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf, "
             "or of a package that is not installed; Encoder.from_checkpoint reads its encoder alone"
@@ -283,7 +273,12 @@ def built(
     if family is not None and issubclass(family.model_class(), cls):
         cls = family.model_class()
     cls = cls.class_for(settings)
-    _check_known(cls, settings)
+    arguments = _arguments(cls)
+    for name in settings:
+        if name not in arguments:
+            raise UserError(
+                f"a {cls.__name__} has no setting {name!r}; it has {', '.join(arguments)}"
+            )
     known: dict[str, Any] = {}
     # A classifier of one label may also be opened as one of several.
     if family is not None and issubclass(cls, family.model_class()):
@@ -311,27 +306,14 @@ def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike
     for name in fields:
         if name not in known:
             raise UserError(f"{path}: {cls.__name__} has no argument {name!r}")
-    wrong = wrong_argument(cls, fields, num_classes=int | None)
-    if wrong:
+    if wrong := keras_files.wrong_argument(cls, fields, num_classes=int | None):
         raise UserError(f"{path} is damaged ({wrong}); copy it again")
     return dict(fields)
-
-
-def _check_known(cls: type[object], settings: Mapping[str, Any]) -> None:
-    known = _arguments(cls)
-    for name in settings:
-        if name not in known:
-            raise UserError(f"a {cls.__name__} has no setting {name!r}; it has {', '.join(known)}")
 
 
 def _arguments(cls: type[object]) -> list[str]:
     parameters = inspect.signature(cls.__init__).parameters
     return [name for name in parameters if name not in _NO_SETTINGS]
-
-
-def _has_tokenizer(model: keras.Model) -> bool:
-    """Whether a model reads strings: an encoder and a pre-trainer do not."""
-    return getattr(model, "has_tokenizer", False)
 
 
 def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
@@ -358,7 +340,3 @@ def trained_with(run: Path) -> RunConfig:
 
 def _is_keras_file(path: str | os.PathLike) -> bool:
     return Path(path).suffix == keras_files.SUFFIX
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "AEIOU" else f"a {kind}"

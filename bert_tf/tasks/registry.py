@@ -11,7 +11,6 @@ If the package is not installed, `bert_tf.register(FAMILY)` does the same.
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Iterable
 
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -45,7 +44,17 @@ def register(family: TaskFamily) -> None:
     Raises:
         UserError: it is not a `TaskFamily`, or its name or its model's class name is taken.
     """
-    _add(family, known=own_families())
+    if not isinstance(family, TaskFamily):
+        raise UserError(f"{family!r} cannot be registered; give a bert_tf.TaskFamily")
+    others = (*own_families(), *_registered.values())
+    if family.name in (*_TAKEN, *(each.name for each in others)):
+        raise UserError(f"the task {family.name!r} is registered already; choose another name")
+    if family.class_name in (each.class_name for each in others):
+        raise UserError(
+            f"the model of the task {family.name!r} is called {family.class_name}, as that of "
+            "another task; choose another name"
+        )
+    _registered[family.name] = family
 
 
 def families() -> tuple[TaskFamily, ...]:
@@ -86,20 +95,6 @@ def family_of(class_name: str) -> TaskFamily | None:
     return next((each for each in families() if each.class_name == class_name), None)
 
 
-def _add(family: TaskFamily, known: Iterable[TaskFamily]) -> None:
-    if not isinstance(family, TaskFamily):
-        raise UserError(f"{family!r} cannot be registered; give a bert_tf.TaskFamily")
-    others = (*known, *_registered.values())
-    if family.name in (*_TAKEN, *(each.name for each in others)):
-        raise UserError(f"the task {family.name!r} is registered already; choose another name")
-    if family.class_name in (each.class_name for each in others):
-        raise UserError(
-            f"the model of the task {family.name!r} is called {family.class_name}, as that of "
-            "another task; choose another name"
-        )
-    _registered[family.name] = family
-
-
 @functools.cache
 def _read_entry_points() -> None:
     """Registers the families of installed packages. A warning names those that cannot be used.
@@ -111,7 +106,7 @@ def _read_entry_points() -> None:
         try:
             family = entry.load()
             if not any(each is family for each in _registered.values()):
-                _add(family, known=own_families())
+                register(family)
         # Whatever the code of another package may raise.
         except Exception as error:
             logger.warning(f"the task {entry.name} of the package {package} is left out: {error}")

@@ -12,7 +12,6 @@ from bert_tf.tasks import inputs, registry
 
 # The folders of an export of kind hub.
 _PAIR = ("preprocessor", "encoder")
-_DEFAULT = "serving_default"
 
 
 def check_no_pair(path: str | os.PathLike) -> None:
@@ -54,7 +53,7 @@ class ServedTask(SavedModel):
         Raises:
             UserError: the model does not take such inputs, or is of no task.
         """
-        outputs = set(self._loaded.signatures[_DEFAULT].structured_outputs)
+        outputs = set(self._loaded.signatures["serving_default"].structured_outputs)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
         # The second column may also follow by its name: predict(questions, context=contexts).

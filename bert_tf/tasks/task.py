@@ -5,7 +5,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,8 +15,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
-
-Metrics = Mapping[str, float]
 
 
 class Task(ABC):
@@ -131,3 +129,12 @@ class Task(ABC):
         self, model: TaskModel, predictions: Any, rows: Any, folder: Path, name: str
     ) -> None:
         """Writes predictions in the benchmark's own format, as `folder`/`name` with its ending."""
+
+
+def indexed(predictions: Iterable[object]) -> str:
+    r"""Predictions as a TSV file numbers them, the form of GLUE's submissions.
+
+    >>> indexed(["good", "bad"])
+    'index\tprediction\n0\tgood\n1\tbad\n'
+    """
+    return "index\tprediction\n" + "".join(f"{i}\t{each}\n" for i, each in enumerate(predictions))

@@ -14,9 +14,7 @@ Weights = Annotated[dict[str, Positive], Field(min_length=1)]
 class ClassificationData(TextData):
     """Texts as `TextData` has them, and what each class counts."""
 
-    class_weights: (
-        Literal["balanced"] | Annotated[dict[str, Positive], Field(min_length=1)] | None
-    ) = None
+    class_weights: Literal["balanced"] | Weights | None = None
     """How much rows of a class count in the loss: balanced gives each class the same weight,
     however many rows it has; or a weight for some labels, where others have 1. Only their
     proportions matter: rows weigh 1 on average.

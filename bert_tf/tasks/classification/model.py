@@ -76,16 +76,8 @@ class TextClassifier(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_classifier")
-        super().__init__(
-            encoder,
-            tokenizer,
-            None,
-            {"num_classes": None},
-            pair=pair,
-            max_length=max_length,
-            dropout=dropout,
-            **kwargs,
-        )
+        head = {"num_classes": None}
+        super().__init__(encoder, tokenizer, None, head, pair, max_length, dropout, **kwargs)
         if labels is not None and len(labels):
             self.name_classes(labels)
 
@@ -108,10 +100,8 @@ class TextClassifier(TextModel):
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`; whole numbers sort as numbers, all else as text."""
-        if targets is None:
-            return None, ()
         labels, are_numbers = inputs.label_texts(targets)
         found = sorted(set(labels), key=int if are_numbers else None)
         return labels, tuple(found) if len(found) > 1 else ()

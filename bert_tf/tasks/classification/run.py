@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
 
-# What data sets have in the place of labels that are kept secret.
+# The label of rows whose labels are kept secret.
 _SECRET = "-1"
 
 
@@ -27,14 +26,7 @@ class Classification(TextTask):
     best_metric = "accuracy"
     data: ClassificationData
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        task = glue_task(self.data)
-        if task and not GLUE[task].classes:
-            raise UserError(
-                f"{task} has numbers, not labels, to be predicted; set task: regression"
-            )
-        self._weights: tuple[float, ...] | None = None
+    _weights: tuple[float, ...] | None = None
 
     def prepare(self, rows: LabelledTexts) -> None:
         """Finds the labels, and their weights."""
@@ -50,10 +42,9 @@ class Classification(TextTask):
 
     def compile(self, model: TextClassifier, **options: Any) -> None:
         """Compiles `model` with cross-entropy, where classes may have weights."""
-        own = model.own_losses()
         if self._weights is not None:
-            own["loss"] = WeightedCrossEntropy(self._weights)
-        model.compile(**own, **options)
+            options |= model.own_losses() | {"loss": WeightedCrossEntropy(self._weights)}
+        model.compile(**options)
 
     def check(self, rows: LabelledTexts) -> None:
         """See `TextTask`."""
@@ -67,7 +58,7 @@ class Classification(TextTask):
             names = task.classes
         return [names[label] for label in predictions.argmax(axis=1)]
 
-    def _read(self, path: Path) -> LabelledTexts:
+    def _read(self, path: Path) -> Texts:
         rows = super()._read(path)
         if self.needs_labels(path) or _SECRET in self.labels or {*(rows.labels or ())} != {_SECRET}:
             return rows

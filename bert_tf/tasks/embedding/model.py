@@ -12,7 +12,8 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
@@ -117,7 +118,7 @@ class TextEmbedder(TaskModel):
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """`text` -> `embedding` float32 [batch, hidden]."""
-        network = self._network(network)
+        network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:

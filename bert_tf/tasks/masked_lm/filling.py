@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.export.service import Tensors
-from bert_tf.tasks.task_model import Network
+from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.parts import map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of

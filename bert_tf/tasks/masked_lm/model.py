@@ -21,9 +21,11 @@ from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
+from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.masked_lm.filling import GapFiller
-from bert_tf.tasks.task_model import Network, TaskModel, random_seed
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
 
 # Texts that are tokenized at a time.
@@ -293,7 +295,7 @@ class MaskedLM(TaskModel, WeightedModel):
         The most probable piece comes first. Texts with fewer gaps than others are padded with ""
         and 0.
         """
-        filler = GapFiller(self._network(network), self.tokenizer, self.max_length, self.top_k)
+        filler = GapFiller(network or self, self.tokenizer, self.max_length, self.top_k)
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
 
     def _check_top_k(self, top_k: int) -> None:

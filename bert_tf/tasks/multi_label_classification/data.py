@@ -1,8 +1,9 @@
 """Texts, or pairs of texts, with any number of labels for each."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,9 @@ from bert_tf.tasks.texts.labelled_texts import Texts, class_order
 
 # How a column of a table says that a row has its label, or has not.
 _YES, _NO = ("1", "true", "True"), ("0", "false", "False")
-# Labels that a message lists.
-_LISTED = 20
 
-# A row: the number of its line, its texts, and its labels, or None if it has no place for them.
-_Row = tuple[int, list[str], tuple[str, ...] | None]
+# The labels of a row; None if it has no place for them.
+_Labels = tuple[str, ...] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +62,7 @@ class MultiLabelTexts(Texts[tuple[str, ...]]):
         found = np.zeros((len(self), len(classes)), np.float32)
         for row, names in enumerate(self.known_labels()):
             for name in names:
-                if name not in index:
-                    known = ", ".join(classes[:_LISTED]) + ", …" * (len(classes) > _LISTED)
-                    raise UserError(
-                        f"{self.where(row)}: label {name!r} is unknown; there are {known}"
-                    )
-                found[row, index[name]] = 1.0
+                found[row, self.class_at(row, name, index)] = 1.0
         return found
 
 
@@ -90,83 +84,84 @@ def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool)
         UserError: the file cannot be used; the message names the mistake and its place.
     """
     texts = data.text_columns or ("text",)
-    if data.label_columns is not None:
-        rows = list(_of_columns(path, file_format, texts, data.label_columns, needs_labels))
-    elif file_format == "jsonl":
-        rows = list(_of_lists(path, texts, data.label_column, needs_labels))
-    else:
-        rows = list(_of_joined(path, file_format, texts, data, needs_labels))
-    labels = [names for _, _, names in rows if names is not None]
+    columns = data.label_columns or (data.label_column,)
+    needed = (*texts, *columns) if needs_labels else texts
+    has_lists = file_format == "jsonl" and data.label_columns is None
+    rows, found = [], []
+    for line, row in (
+        _read_json(path, needed, texts)
+        if has_lists
+        else tables.read_table(path, file_format, needed, columns)
+    ):
+        place = f"{path}, line {line}"
+        if data.label_columns is not None:
+            names = _of_columns(row, columns, place)
+        elif has_lists:
+            names = _of_list(row.get(data.label_column), place, data.label_column)
+        else:
+            names = _of_joined(row.get(data.label_column), place, data.label_separator)
+        rows.append((line, row))
+        found.append(names)
+    labels = [names for names in found if names is not None]
     if labels and len(labels) < len(rows):
-        line = next(line for line, _, names in rows if names is None)
+        line, _ = rows[found.index(None)]
         raise UserError(f"{path}, line {line}: no labels, unlike other rows; label all or none")
     return MultiLabelTexts(
         source=str(path),
-        columns=tuple([row[i] for _, row, _ in rows] for i in range(len(texts))),
+        columns=tuple([row[column] for _, row in rows] for column in texts),
         labels=labels or None,
-        places=[line for line, _, _ in rows],
+        places=[line for line, _ in rows],
         classes=data.label_columns or (),
         path=path,
     )
 
 
-def _of_columns(
-    path: Path, file_format: str, texts: Sequence[str], labels: Sequence[str], needs_labels: bool
-) -> Iterator[_Row]:
-    """Rows that have a column of 0 and 1 for each label."""
-    needed, optional = ((*texts, *labels), ()) if needs_labels else (texts, labels)
-    for line, row in tables.read_table(path, file_format, needed, optional):
-        there = [name for name in labels if name in row]
-        if there and len(there) < len(labels):
-            missing = next(name for name in labels if name not in row)
-            raise UserError(f"{path}, line {line}: no column {missing!r}")
-        for name in there:
-            if row[name] not in (*_YES, *_NO):
-                raise UserError(
-                    f"{path}, line {line}: {row[name]!r} in the column {name}; write 0 or 1"
-                )
-        names = tuple(name for name in labels if row.get(name) in _YES)
-        yield line, [row[name] for name in texts], names if there else None
-
-
-def _of_joined(
-    path: Path, file_format: str, texts: Sequence[str], data: MultiLabelData, needs_labels: bool
-) -> Iterator[_Row]:
-    """Rows whose labels are one text; an empty text means no label."""
-    label = (data.label_column,)
-    needed, optional = ((*texts, *label), ()) if needs_labels else (texts, label)
-    for line, row in tables.read_table(path, file_format, needed, optional):
-        joined = row.get(data.label_column)
-        names = None
-        if joined is not None:
-            parts = joined.split(data.label_separator) if joined.strip() else []
-            names = _distinct((part.strip() for part in parts), f"{path}, line {line}")
-        yield line, [row[name] for name in texts], names
-
-
-def _of_lists(path: Path, texts: Sequence[str], label: str, needs_labels: bool) -> Iterator[_Row]:
-    """Objects whose labels are a list."""
+def _read_json(
+    path: Path, needed: Sequence[str], texts: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects with texts, and whatever their labels are."""
     for line, row in read_json_lines(path):
         place = f"{path}, line {line}"
-        for name in (*texts, *((label,) if needs_labels else ())):
+        for name in needed:
             if name not in row:
                 raise UserError(f"{place}: no {name!r}; there are {', '.join(map(repr, row))}")
-        values = row.get(label)
-        if values is not None and not isinstance(values, list):
-            raise UserError(f"{place}: {label} is no list of labels; write [] where there is none")
-        names = None
-        if values is not None:
-            names = _distinct((tables.as_text(each, f"{place}, {label}") for each in values), place)
-        yield line, [tables.as_text(row[name], f"{place}, {name}") for name in texts], names
+        yield line, row | {name: tables.as_text(row[name], f"{place}, {name}") for name in texts}
 
 
-def _distinct(names: Iterator[str], place: str) -> tuple[str, ...]:
+def _of_columns(row: Mapping[str, str], labels: Sequence[str], place: str) -> _Labels:
+    """The labels of a row that has a column of 0 and 1 for each label."""
+    there = [name for name in labels if name in row]
+    if there and len(there) < len(labels):
+        missing = next(name for name in labels if name not in row)
+        raise UserError(f"{place}: no column {missing!r}")
+    for name in there:
+        if row[name] not in (*_YES, *_NO):
+            raise UserError(f"{place}: {row[name]!r} in the column {name}; write 0 or 1")
+    return tuple(name for name in there if row[name] in _YES) if there else None
+
+
+def _of_joined(joined: str | None, place: str, separator: str) -> _Labels:
+    """The labels in one text; an empty text means no label."""
+    if joined is None:
+        return None
+    parts = joined.split(separator) if joined.strip() else []
+    return _distinct([part.strip() for part in parts], place)
+
+
+def _of_list(values: Any, place: str, column: str) -> _Labels:
+    """The labels in a list of JSON."""
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise UserError(f"{place}: {column} is no list of labels; write [] where there is none")
+    return _distinct([tables.as_text(each, f"{place}, {column}") for each in values], place)
+
+
+def _distinct(names: Sequence[str], place: str) -> tuple[str, ...]:
     """The labels of a row. Raises UserError if one is empty, or there twice."""
-    found: list[str] = []
-    for name in names:
+    for number, name in enumerate(names):
         if not name:
             raise UserError(f"{place}: one of the labels is empty; remove it")
-        if name in found:
+        if name in names[:number]:
             raise UserError(f"{place}: the label {name!r} is there twice; remove one")
-        found.append(name)
-    return tuple(found)
+    return tuple(names)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.console import logger
 
-# What a label that never occurs is given with.
+# The threshold of a label that never occurs.
 DEFAULT_THRESHOLD = 0.5
 
 
@@ -91,8 +91,10 @@ def best_thresholds(logits: np.ndarray, given: np.ndarray) -> tuple[float, ...]:
         precision, recall, candidates = metrics.precision_recall_curve(truth, scores)
         f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
         # The last entry of both is no threshold.
-        best = int(np.argmax(f1[:-1]))
-        thresholds.append(float(_middle(scores, candidates[best])))
+        reached = candidates[int(np.argmax(f1[:-1]))]
+        # Halfway to the next lower score, so that rounding moves no score across it.
+        lower = scores[scores < reached].max(initial=0)
+        thresholds.append(float((reached + lower) / 2))
     return tuple(thresholds)
 
 
@@ -103,12 +105,3 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     [0.12, 0.5, 0.88]
     """
     return (0.5 * (1 + np.tanh(0.5 * logits.astype(np.float64)))).astype(np.float32)
-
-
-def _middle(scores: np.ndarray, threshold: float) -> float:
-    """Between the least score that reaches a threshold and the next lower one.
-
-    So rounding moves no score across it.
-    """
-    lower = scores[scores < threshold]
-    return (threshold + lower.max()) / 2 if len(lower) else threshold / 2

@@ -94,10 +94,10 @@ class MultiLabelClassifier(TextClassifier):
             raise UserError(
                 "the checkpoint gives any number of labels to a text; leave out multi_label=False"
             )
-        self._finds_thresholds = thresholds is None
-        # As they were given, until the labels are known.
+        # As they were given; None lets each `fit` find them.
         self._given_thresholds = thresholds
-        self._thresholds: tuple[float, ...] | None = None
+        # In the order of the labels.
+        self.thresholds: tuple[float, ...] | None = None
         kwargs.setdefault("name", "multi_label_classifier")
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
@@ -105,12 +105,7 @@ class MultiLabelClassifier(TextClassifier):
         """See `TaskModel`."""
         super().set_labels(labels)
         if self._given_thresholds is not None:
-            self._thresholds = _in_order(self._given_thresholds, labels)
-
-    @property
-    def thresholds(self) -> tuple[float, ...] | None:
-        """The thresholds in the order of the labels; None before they are known."""
-        return self._thresholds
+            self.thresholds = _in_order(self._given_thresholds, labels)
 
     def own_losses(self) -> dict[str, Any]:
         """Binary cross-entropy of each label, and the share of decisions that are right."""
@@ -121,16 +116,30 @@ class MultiLabelClassifier(TextClassifier):
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """See `TaskModel.fit`."""
-        if self._finds_thresholds:
-            self._set_thresholds(None)
+        if self._given_thresholds is None:
+            self.thresholds = None
         return super().fit(*args, **kwargs)
 
     # A label of a row is a tuple of names.
     def labels_of(  # type: ignore[override]
-        self, targets: list | None
-    ) -> tuple[list[tuple[str, ...]] | None, tuple[str, ...]]:
+        self, targets: list
+    ) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
         """See `TextModel`; whole numbers sort as numbers, all else as text."""
-        return (None, ()) if targets is None else _label_lists(targets)
+        rows, found, are_numbers = [], set(), True
+        for row, value in enumerate(targets):
+            if value is None or isinstance(value, str | bytes | int | float):
+                raise UserError(
+                    f"labels {row} is {value!r}; give a list of labels, which may be empty"
+                )
+            labels = inputs.as_list(value, f"labels {row}")
+            names, numbers = inputs.label_texts(labels, f"labels {row},")
+            names = [name for name in names if name]  # "" pads the rows of a dataset
+            if len({*names}) < len(names):
+                raise UserError(f"labels {row} has a label twice; remove one")
+            are_numbers &= numbers or not names
+            rows.append(tuple(names))
+            found |= {*names}
+        return rows, tuple(sorted(found, key=int if are_numbers else None))
 
     # As `labels_of`.
     def targets(self, rows: MultiLabelTexts) -> np.ndarray:  # type: ignore[override]
@@ -175,7 +184,7 @@ class MultiLabelClassifier(TextClassifier):
     ) -> Predictions:
         """The logits; thresholds that are not known yet are those that are best on `rows`."""
         logits = super().infer(rows, batch_size, verbose)
-        if self._thresholds is None and rows.labels is not None:
+        if self.thresholds is None and rows.labels is not None:
             return Predictions(logits, best_thresholds(logits, self.targets(rows)))
         return Predictions(logits, self._known_thresholds())
 
@@ -197,15 +206,11 @@ class MultiLabelClassifier(TextClassifier):
     def remember(self, metrics: Mapping[str, float]) -> None:
         """Keeps the thresholds found on dev data, unless some were given."""
         found = [metrics.get(_THRESHOLD + name) for name in self.labels]
-        if self._finds_thresholds and None not in found:
-            self._set_thresholds(tuple(each for each in found if each is not None))
-
-    def _set_thresholds(self, thresholds: tuple[float, ...] | None) -> None:
-        self._thresholds = thresholds
-        self._functions.clear()
+        if self._given_thresholds is None and None not in found:
+            self.thresholds = tuple(each for each in found if each is not None)
 
     def _known_thresholds(self) -> tuple[float, ...]:
-        return self._thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)
+        return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)
 
     @staticmethod
     def answer(outputs: Outputs, place: int) -> dict[str, Any]:
@@ -236,21 +241,3 @@ def _in_order(
         if isinstance(value, bool | str) or not 0 <= value <= 1:
             raise UserError(f"the threshold for {name!r} is {value!r}; it must be from 0 to 1")
     return tuple(map(float, given))
-
-
-def _label_lists(targets: list) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """The labels of each row as text, and all of them in their order."""
-    rows, found, are_numbers = [], set(), True
-    for row, value in enumerate(targets):
-        if value is None or isinstance(value, str | bytes | int | float):
-            raise UserError(f"labels {row} is {value!r}; give a list of labels, which may be empty")
-        names, numbers = inputs.label_texts(
-            inputs.as_list(value, f"labels {row}"), f"labels {row},"
-        )
-        names = [name for name in names if name]  # "" pads the rows of a dataset
-        if len({*names}) < len(names):
-            raise UserError(f"labels {row} has a label twice; remove one")
-        are_numbers &= numbers or not names
-        rows.append(tuple(names))
-        found |= {*names}
-    return rows, tuple(sorted(found, key=int if are_numbers else None))

@@ -18,7 +18,7 @@ FORMATS = ("swag", "codah", "jsonl")
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.
 _CONTEXT, _FIRST_ENDING, _ANSWER = 1, 2, 6
-# What stands for a label where there is none.
+# The labels of rows that have none.
 _NO_LABEL = (None, "", "-1", -1)
 # JSON keys of the choices.
 _CHOICES = ("choices", "endings")

@@ -1,15 +1,14 @@
 """Which of several continuations fits (SWAG; paper, section 4.4)."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Text, batches, each_answer, encoded, plain
-from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.asking import Answers, Text, each_answer, plain, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors
@@ -18,13 +17,13 @@ from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multiple_choice.data import Choices
-from bert_tf.tasks.task_model import Network, TaskModel, losses_of_classes
+from bert_tf.tasks.task_model import TaskModel, losses_of_classes
+from bert_tf.tasks.texts.model import EncodedTexts
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
-# Rows that are tokenized at a time.
-_CHUNK = 256
 _EXAMPLE = {
     "context": ["The kettle whistles."],
     "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
@@ -36,42 +35,36 @@ _SPECS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedChoices(TrainingRows):
+class EncodedChoices(EncodedTexts):
     """Contexts with choices, ready for the model.
 
+    >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> rows = EncodedChoices(encoded, choices=2, labels=np.array([1]))
+    >>> rows = EncodedChoices(encoded, np.array([1]), choices=2)
     >>> inputs, labels = rows.take(np.array([0]))
     >>> inputs["input_word_ids"].tolist(), labels.tolist()
     ([[[2, 5, 3], [2, 3, 0]]], [1])
 
     Attributes:
         encoded: the packed pairs of context and choice, those of a row one after the other.
+        targets, weights: as of `EncodedTexts`.
         choices: how many a row has.
-        labels: int32 [rows].
-        weights: float32 [rows], the weight of each row; None if all count equally.
     """
 
-    choices: int
-    labels: np.ndarray
-    weights: np.ndarray | None = None
+    choices: int = dataclasses.field(kw_only=True)
 
     @property
     def lengths(self) -> np.ndarray:
         """int64 [rows]: tokens of each row's longest choice."""
         return self.encoded.lengths.reshape(-1, self.choices).max(axis=1)
 
-    def take(self, rows: np.ndarray) -> tuple:
-        """The model's inputs [batch, choices, seq_len], labels [batch], and weights where there
-        are.
-        """
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The inputs of all choices, [batch, choices, seq_len]."""
         pairs = rows[:, None] * self.choices + np.arange(self.choices)
-        inputs = {
+        return {
             name: values.reshape(len(rows), self.choices, -1)
             for name, values in self.encoded.take(pairs.ravel()).items()
         }
-        weights = () if self.weights is None else (self.weights[rows],)
-        return inputs, self.labels[rows], *weights
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -113,7 +106,7 @@ class MultipleChoice(TaskModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "multiple_choice")
-        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length=max_length, **kwargs)
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
         if tokenizer is not None:
             self.preprocessor()
         self.dropout = self.make_dropout(dropout)
@@ -174,44 +167,33 @@ class MultipleChoice(TaskModel):
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedChoices:
         """See `TaskModel`."""
-        preprocess = self.preprocessor()
         number = len(rows[0].choices)
-
-        def packed() -> Iterator[dict[str, tf.Tensor]]:
-            for start in range(0, len(rows), _CHUNK):
-                chunk = rows[start : start + _CHUNK]
-                contexts = [encoded(row.context) for row in chunk for _ in range(number)]
-                choices = [encoded(choice) for row in chunk for choice in row.choices]
-                yield preprocess((tf.constant(contexts), tf.constant(choices)))
-
+        contexts = [row.context for row in rows for _ in range(number)]
+        choices = [choice for row in rows for choice in row.choices]
         labels = np.array([row.label for row in rows], np.int32)
-        return EncodedChoices(EncodedRows.gather(packed()), number, labels, weights)
+        encoded = self.encoded((contexts, choices))
+        return EncodedChoices(encoded, labels, weights, choices=number)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`."""
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.input_names)
-        contexts, choices = x
-        shape = tf.shape(choices)
-        contexts = tf.tile(contexts[:, tf.newaxis], [1, shape[1]])
-        preprocess = self.preprocessor()
-        pairs = preprocess((tf.reshape(contexts, [-1]), tf.reshape(choices, [-1])))
+        shape = tf.shape(x[1])
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in pairs.items()
+            for name, each in self.preprocessor()(_pairs(*x)).items()
         }
-        more = () if weights is None else (weights,)
-        return features, tf.cast(y, tf.int32), *more
+        return keras.utils.pack_x_y_sample_weight(features, tf.cast(y, tf.int32), weights)
 
     def infer(
         self, rows: Sequence[Choices], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
         asked = [{"context": row.context, "choices": row.choices} for row in rows]
-        scores = np.zeros((len(rows), len(rows[0].choices)), np.float32)
-        for chosen, answered in batches(self, "scores", asked, batch_size, verbose):
-            scores[chosen] = answered["scores"]
-        return scores
+        scores = each_answer(
+            self, "scores", asked, lambda outputs, i, _: outputs["scores"][i], batch_size, verbose
+        )
+        return np.stack(scores)
 
     def official_metrics(
         self, predictions: np.ndarray, rows: Sequence[Choices]
@@ -225,29 +207,28 @@ class MultipleChoice(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(None)
         return {
             "scores": Signature(
-                _SPECS, lambda given: {"scores": self._scores(given, network)}, _EXAMPLE
+                _SPECS, lambda given: {"scores": self._scores(given, self)}, _EXAMPLE
             )
         }
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(network)
+        network = network or self
         answer = Signature(_SPECS, lambda given: self._answer(given, network), _EXAMPLE)
         return {"serving_default": answer}
 
     def _scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
         """float32 [batch, choices]: the score of each choice, that of padding included."""
-        choices = given["choices"]
-        shape = tf.shape(choices)
-        contexts = tf.tile(given["context"][:, tf.newaxis], [1, shape[1]])
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        features = preprocess([tf.reshape(each, [-1]) for each in (contexts, choices)])
-        # A choice's score does not depend on the others, so that each can be a row by itself.
-        scores = map_in_chunks(lambda rows: network(_alone(rows)), features)
-        return tf.reshape(scores, shape)
+        features = preprocess([*_pairs(given["context"], given["choices"])])
+
+        def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
+            # A choice's score does not depend on the others: each can be a row by itself.
+            return network({name: values[:, tf.newaxis, :] for name, values in rows.items()})
+
+        return tf.reshape(map_in_chunks(score, features), tf.shape(given["choices"]))
 
     def _answer(self, given: Mapping[str, tf.Tensor], network: Network) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
@@ -289,11 +270,8 @@ class MultipleChoice(TaskModel):
         Raises:
             UserError: something is not a string, or a context has fewer than two choices.
         """
-        if choices is None and inputs.is_for_keras(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        if isinstance(x, tf.data.Dataset):
-            x, _ = inputs.from_dataset(x, steps, "x")
-        return self.answers(self, x if choices is None else (x, choices), batch_size, verbose)
+        x = x if choices is None else (x, choices)
+        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(
@@ -309,10 +287,7 @@ class MultipleChoice(TaskModel):
         answers = each_answer(
             model,
             "serving_default",
-            [
-                {"context": context, "choices": choices}
-                for context, choices in zip(contexts, lists, strict=True)
-            ],
+            rows_of((contexts, lists), cls.input_names),
             lambda outputs, place, row: {
                 "choice": as_json(outputs["choice"][place]),
                 "probabilities": as_json(outputs["probabilities"][place][: len(lists[row])]),
@@ -336,6 +311,7 @@ def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]
     return contexts, lists
 
 
-def _alone(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Reshapes inputs [rows, seq_len] to [rows, 1, seq_len]."""
-    return {name: values[:, tf.newaxis, :] for name, values in rows.items()}
+def _pairs(contexts: tf.Tensor, choices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Each choice [batch, choices] with its context [batch], both flat."""
+    contexts = tf.repeat(contexts, tf.shape(choices)[1])
+    return contexts, tf.reshape(choices, [-1])

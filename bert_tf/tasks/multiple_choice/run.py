@@ -10,7 +10,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.tasks.multiple_choice.config import MultipleChoiceData
 from bert_tf.tasks.multiple_choice.data import FORMATS, Choices, read_choices
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Task, indexed
 from bert_tf.text import Tokenizer
 
 _SUFFIXES = {"swag": "csv", "codah": "tsv", "jsonl": "jsonl"}
@@ -67,8 +67,9 @@ class MultipleChoiceTask(Task):
         For SWAG as its own script does, a CSV file with the row and `pred`; for others a TSV file
         with index and prediction.
         """
-        separator, header, ending = "\t", "index\tprediction", "tsv"
+        best = predictions.argmax(axis=1)
         if self.data.format == "swag":
-            separator, header, ending = ",", ",pred", "csv"
-        lines = [f"{i}{separator}{best}\n" for i, best in enumerate(predictions.argmax(axis=1))]
-        write_text(folder / f"{name}.{ending}", f"{header}\n" + "".join(lines))
+            lines = [f"{i},{choice}\n" for i, choice in enumerate(best)]
+            write_text(folder / f"{name}.csv", ",pred\n" + "".join(lines))
+        else:
+            write_text(folder / f"{name}.tsv", indexed(best))

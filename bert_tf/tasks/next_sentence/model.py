@@ -75,10 +75,8 @@ class NextSentence(TextModel):
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`."""
-        if targets is None:
-            return None, ()
         for row, value in enumerate(targets):
             if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
                 raise UserError(

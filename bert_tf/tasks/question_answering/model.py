@@ -17,6 +17,7 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,
@@ -25,7 +26,7 @@ from bert_tf.tasks.question_answering.metrics import (
 from bert_tf.tasks.question_answering.spans import Answers, SpanRules, decode
 from bert_tf.tasks.question_answering.squad import Answer, Question
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.answers import find_answers
 from bert_tf.text.parts import map_in_chunks
@@ -375,7 +376,7 @@ class QuestionAnswerer(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(None)
+        network = self
         return {
             "answers": Signature(
                 strings(*_EXAMPLE), lambda given: self.find(given, network)._asdict(), _EXAMPLE
@@ -388,7 +389,7 @@ class QuestionAnswerer(TaskModel):
 
         See `bert_tf.tasks.question_answering.spans.Answers`.
         """
-        network = self._network(network)
+        network = network or self
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             found = self.find(given, network)._asdict()

@@ -57,16 +57,7 @@ class TextRegressor(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_regressor")
-        super().__init__(
-            encoder,
-            tokenizer,
-            1,
-            {},
-            pair=pair,
-            max_length=max_length,
-            dropout=dropout,
-            **kwargs,
-        )
+        super().__init__(encoder, tokenizer, 1, {}, pair, max_length, dropout, **kwargs)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """Maps the encoder's inputs to float32 [batch]."""
@@ -76,10 +67,8 @@ class TextRegressor(TextModel):
         """The mean squared error."""
         return {"loss": keras.losses.MeanSquaredError()}
 
-    def labels_of(self, targets: list | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`; numbers as text, as files have them."""
-        if targets is None:
-            return None, ()
         for row, value in enumerate(targets):
             if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
                 raise UserError(f"label {row} is {value!r}, not a number")

@@ -7,15 +7,15 @@ from bert_tf.console import logger
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import mrpc
-from bert_tf.tasks.texts.glue_tasks import DIAGNOSTIC, GLUE
+from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 # CoLA's training and dev files have no header.
 _COLA = ["source", "label", "judgement", "sentence"]
 # The labelled diagnostic set has other names for the columns of MNLI.
 _DIAGNOSTIC_NAMES = {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}
-# The diagnostic set as the benchmark ships it; its own script gives it the name in `GLUE`.
-_SHIPPED_DIAGNOSTIC = "AX.tsv"
+# The diagnostic set as the benchmark's own script names it, and as the benchmark ships it.
+_DIAGNOSTIC = ("diagnostic.tsv", "AX.tsv")
 # The label of pairs on which the people who labelled MultiNLI did not agree.
 _NO_AGREEMENT = "-"
 
@@ -31,7 +31,6 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     Raises:
         UserError: there is no training data, since the task is the diagnostic set.
     """
-    task = GLUE[name]
     if name == "ax":
         raise UserError(
             "the diagnostic set is not trained on; fine-tune with data.format mnli, and then "
@@ -39,20 +38,19 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
         )
     if split == "train":
         return {"": folder / "train.tsv"}
+    files = {suffix: folder / f"{part}.tsv" for suffix, part in GLUE[name].named(split).items()}
     if split == "dev":
-        return {ending: folder / file for ending, file in task.dev.items()}
-    found = {ending: [folder / file] for ending, file in task.test.items()}
+        return files
+    places = {suffix: [path] for suffix, path in files.items()}
     if name == "mrpc":
-        found[""].append(folder / mrpc.TEST)
+        places[""].append(folder / mrpc.TEST)
     if name == "mnli":
-        # The second folder is where the benchmark's own script puts it.
+        # The diagnostic set is for models of MNLI. The benchmark's own script puts it into the
+        # second folder.
         folders = (folder, folder.parent / "diagnostic")
-        names = (task.test[DIAGNOSTIC], _SHIPPED_DIAGNOSTIC)
-        found[DIAGNOSTIC] = [each / name for each in folders for name in names]
-    there = {
-        ending: [each for each in places if each.is_file()] for ending, places in found.items()
-    }
-    return {ending: places[0] for ending, places in there.items() if places}
+        places["_diagnostic"] = [each / file for each in folders for file in _DIAGNOSTIC]
+    found = {suffix: [*filter(Path.is_file, paths)] for suffix, paths in places.items()}
+    return {suffix: paths[0] for suffix, paths in found.items() if paths}
 
 
 def read_glue(path: Path, name: str) -> LabelledTexts:
@@ -92,13 +90,13 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
     for column in task.texts:
         if column not in header:
             raise UserError(f"{path}: no column {column!r}; there are {', '.join(header)}")
-    _tell_left_out(path, short, "fields are missing")
+    _warn_of_rows(path, short, "fields are missing")
     labels = None
     if task.label in header:
         place = header.index(task.label)
         if name in ("mnli", "ax"):
             disputed = [line for line, fields in rows if fields[place] == _NO_AGREEMENT]
-            _tell_left_out(path, disputed, "no label was agreed on")
+            _warn_of_rows(path, disputed, "no label was agreed on")
             rows = [row for row in rows if row[1][place] != _NO_AGREEMENT]
         labels = [fields[place] for _, fields in rows]
     return LabelledTexts(
@@ -111,7 +109,7 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
     )
 
 
-def _tell_left_out(path: Path, lines: Sequence[int], why: str) -> None:
+def _warn_of_rows(path: Path, lines: Sequence[int], why: str) -> None:
     if lines:
         logger.warning(
             f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}"

@@ -7,9 +7,6 @@ names of files and of predictions are those of the benchmark's distribution and 
 import dataclasses
 from collections.abc import Mapping
 
-# What the names of the metrics of MNLI's files end in.
-MATCHED, MISMATCHED, DIAGNOSTIC = "", "_mismatched", "_diagnostic"
-
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
@@ -25,10 +22,8 @@ class GlueTask:
         metrics: GLUE's metrics; of several runs the one with the highest first one is best.
         submissions: name of a test file, or of a split of TFDS, without its ending -> name of its
             predictions for GLUE's server.
-        dev: suffix of the names of a dev file's metrics -> the file.
-        test: the same of the test files.
+        parts: endings of the names of the dev and test files, and of TFDS's splits.
         tfds_texts: names of the texts in TFDS.
-        tfds_dev, tfds_test: as `dev` and `test`, with TFDS's splits.
     """
 
     texts: tuple[str, ...]
@@ -36,11 +31,16 @@ class GlueTask:
     classes: tuple[str, ...]
     metrics: tuple[str, ...]
     submissions: Mapping[str, str]
-    dev: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "dev.tsv"})
-    test: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "test.tsv"})
+    parts: tuple[str, ...] = ("",)
     tfds_texts: tuple[str, ...] = ("sentence1", "sentence2")
-    tfds_dev: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "validation"})
-    tfds_test: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"": "test"})
+
+    def named(self, split: str) -> dict[str, str]:
+        """The names of the parts of a split, by the suffix of their metrics' names.
+
+        >>> GLUE["mnli"].named("dev")
+        {'': 'dev_matched', '_mismatched': 'dev_mismatched'}
+        """
+        return {part.removeprefix("_matched"): split + part for part in self.parts}
 
 
 _NO_YES = ("0", "1")
@@ -73,16 +73,8 @@ GLUE = {
         _ENTAILED_OR_WHAT,
         ("accuracy",),
         {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm", "diagnostic": "AX", "AX": "AX"},
-        dev={MATCHED: "dev_matched.tsv", MISMATCHED: "dev_mismatched.tsv"},
-        # The diagnostic set is for models of MNLI.
-        test={
-            MATCHED: "test_matched.tsv",
-            MISMATCHED: "test_mismatched.tsv",
-            DIAGNOSTIC: "diagnostic.tsv",
-        },
+        parts=("_matched", "_mismatched"),
         tfds_texts=("premise", "hypothesis"),
-        tfds_dev={MATCHED: "validation_matched", MISMATCHED: "validation_mismatched"},
-        tfds_test={MATCHED: "test_matched", MISMATCHED: "test_mismatched"},
     ),
     "qnli": GlueTask(
         ("question", "sentence"),

@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.errors import UserError
 
@@ -76,6 +75,13 @@ class Texts(Generic[Label]):
             raise UserError(f"{self.source} has no labels")
         return self.labels
 
+    def class_at(self, row: int, name: str, classes: Mapping[str, int]) -> int:
+        """The number of a class that the row has. Raises UserError if it is unknown."""
+        if name not in classes:
+            known = ", ".join([*classes][:_LISTED]) + ", …" * (len(classes) > _LISTED)
+            raise UserError(f"{self.where(row)}: label {name!r} is unknown; there are {known}")
+        return classes[name]
+
 
 def class_order(names: set[str]) -> tuple[str, ...]:
     """Names of classes in their order: whole numbers as numbers, everything else as text.
@@ -96,9 +102,6 @@ class LabelledTexts(Texts[str]):
     >>> rows = LabelledTexts("train.tsv", (["a film", "a play"],), ["good", "bad"], places=[2, 3])
     >>> rows.all_classes(), rows.class_ids().tolist()
     (('bad', 'good'), [1, 0])
-    >>> dataset = rows.dataset(rows.class_ids())
-    >>> [(text, int(label)) for text, label in dataset.as_numpy_iterator()]
-    [(b'a film', 1), (b'a play', 0)]
     """
 
     def all_classes(self) -> tuple[str, ...]:
@@ -135,9 +138,7 @@ class LabelledTexts(Texts[str]):
         for row, name in enumerate(self.known_labels()):
             if name not in index:
                 self._check_not_empty(row, name)
-                known = ", ".join(classes[:_LISTED]) + ", …" * (len(classes) > _LISTED)
-                raise UserError(f"{self.where(row)}: label {name!r} is unknown; there are {known}")
-            ids[row] = index[name]
+            ids[row] = self.class_at(row, name, index)
         return ids
 
     def numbers(self) -> np.ndarray:
@@ -156,17 +157,6 @@ class LabelledTexts(Texts[str]):
                 raise UserError(f"{self.where(row)}: label {text!r} is not a finite number")
             values[row] = value
         return values
-
-    def dataset(self, targets: np.ndarray) -> tf.data.Dataset:
-        """The rows as (text, target) or ((text_a, text_b), target).
-
-        Args:
-            targets: [rows], from `class_ids` or `numbers`.
-        """
-        texts = tuple(tf.constant(column) for column in self.columns)
-        return tf.data.Dataset.from_tensor_slices(
-            (texts if len(texts) == 2 else texts[0], tf.constant(targets))
-        )
 
     def _check_not_empty(self, row: int, label: str) -> None:
         if not label.strip():

@@ -1,27 +1,26 @@
 """The common base of models with one prediction for a text or a pair of texts."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Text, batches, each_answer, encoded, rows_of
-from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.asking import Answers, Outputs, each_answer, rows_of
+from bert_tf.data.batching import TrainingRows
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
-# Texts that are tokenized at a time.
-_CHUNK = 1024
 _ONE, _PAIR = ("text",), ("text_a", "text_b")
 _EXAMPLES = {
     _ONE: {"text": ["What a lovely film."]},
@@ -33,6 +32,7 @@ _EXAMPLES = {
 class EncodedTexts(TrainingRows):
     """Texts ready for the model.
 
+    >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
     >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
     >>> inputs["input_word_ids"].tolist(), targets.tolist()
@@ -48,9 +48,13 @@ class EncodedTexts(TrainingRows):
     weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], targets [batch], and weights if there are any."""
-        weights = () if self.weights is None else (self.weights[rows],)
-        return self.encoded.take(rows), self.targets[rows], *weights
+        """The model's inputs, targets [batch], and weights if there are any."""
+        weights = None if self.weights is None else self.weights[rows]
+        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets[rows], weights)
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, seq_len]."""
+        return self.encoded.take(rows)
 
 
 class TextModel(TaskModel):
@@ -84,13 +88,11 @@ class TextModel(TaskModel):
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            encoder, tokenizer, {"dropout": dropout} | head, max_length=max_length, **kwargs
-        )
+        super().__init__(encoder, tokenizer, {"dropout": dropout} | head, max_length, **kwargs)
         if tokenizer is not None:
             self.preprocessor()
         self.pair = pair
-        self.classifier: Linear | None = None
+        self.classifier: Any = None
         self.dropout = self.make_dropout(dropout)
         if outputs is not None:
             self.classifier = self.make_linear(outputs, self.head_name)
@@ -105,8 +107,7 @@ class TextModel(TaskModel):
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """Maps the encoder's inputs to float32 [batch, outputs]."""
-        if self.classifier is None:
-            raise self._without_labels()
+        self._check_ready()
         pooled = self.encoder.pooled(inputs, training=training)
         return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
 
@@ -130,12 +131,12 @@ class TextModel(TaskModel):
         columns = tuple(
             inputs.texts_of(column, name) for column, name in zip(given.columns, names, strict=True)
         )
-        labels, classes = self.labels_of(given.targets)
+        labels, classes = (None, ()) if given.targets is None else self.labels_of(given.targets)
         return self.texts_type(
             "the data", columns, labels, range(len(given)), place="row", classes=classes
         )
 
-    def labels_of(self, targets: list | None) -> tuple[list[Any] | None, tuple[str, ...]]:
+    def labels_of(self, targets: list) -> tuple[list[Any], tuple[str, ...]]:
         """The targets as labels of `texts_type`, and all classes in their order; () for numbers."""
         raise NotImplementedError
 
@@ -150,17 +151,11 @@ class TextModel(TaskModel):
     def learn_from(self, rows: Any) -> None:
         """See `TaskModel`."""
         if self.pair is None:
-            self.decide_pair(len(rows.columns) == 2)
+            self.pair = len(rows.columns) == 2
 
     def settle(self) -> None:
         """See `TaskModel`; texts are single if the checkpoint does not say."""
-        if self.pair is None:
-            self.decide_pair(False)
-
-    def decide_pair(self, pair: bool) -> None:
-        """Sets whether a row is two texts."""
-        self.pair = pair
-        self._functions.clear()
+        self.pair = bool(self.pair)
 
     def examples(
         self,
@@ -175,30 +170,16 @@ class TextModel(TaskModel):
             weights = of_rows if weights is None else weights * of_rows
         return EncodedTexts(self.encoded(rows.columns), targets, weights)
 
-    def encoded(self, columns: Sequence[Sequence[Text]]) -> EncodedRows:
-        """Texts as ids, without padding."""
-        preprocess = self.preprocessor()
-
-        def packed() -> Iterator[dict[str, tf.Tensor]]:
-            for start in range(0, len(columns[0]), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                texts = [list(map(encoded, column[part])) for column in columns]
-                yield preprocess(tuple(tf.constant(each, tf.string) for each in texts))
-
-        return EncodedRows.gather(packed())
-
     def check_targets(self, rows: Texts) -> None:
         """See `TaskModel`."""
         self.targets(rows)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`."""
-        preprocess = self.preprocessor()
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.names_of(x))
-        features = preprocess(x)
-        more = () if weights is None else (weights,)
-        return features, self.encode_targets(y), *more
+        features = self.preprocessor()(x)
+        return keras.utils.pack_x_y_sample_weight(features, self.encode_targets(y), weights)
 
     def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
         """Targets of a batch of a dataset in a graph."""
@@ -213,21 +194,17 @@ class TextModel(TaskModel):
             raise UserError(
                 f"the model takes {' and '.join(names)}, but the dataset has {columns} columns"
             )
-        if self.pair is None:
-            self.decide_pair(names == _PAIR)
+        self.pair = names == _PAIR
 
     def infer(
         self, rows: Texts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, outputs]: the logits, or [rows]: the numbers."""
         asked = rows_of(rows.columns, self.input_names)
-        found: np.ndarray = np.zeros(0, np.float32)
-        for chosen, answered in batches(self, "logits", asked, batch_size, verbose):
-            logits = answered["logits"]
-            if not len(found):
-                found = np.zeros((len(asked), *logits.shape[1:]), np.float32)
-            found[chosen] = logits
-        return found
+        logits = each_answer(
+            self, "logits", asked, lambda outputs, i, _: outputs["logits"][i], batch_size, verbose
+        )
+        return np.stack(logits)
 
     def logits(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
         """The model's output for strings, in bounded memory however large the batch."""
@@ -237,12 +214,11 @@ class TextModel(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(None)
-        return {"logits": self._of(lambda given: {"logits": self.logits(given, network)})}
+        return {"logits": self._of(lambda given: {"logits": self.logits(given, self)})}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self._network(network)
+        network = network or self
         return {"serving_default": self._of(lambda given: self.decode(self.logits(given, network)))}
 
     def decode(self, logits: tf.Tensor) -> Tensors:

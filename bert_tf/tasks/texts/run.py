@@ -1,17 +1,18 @@
 """The common base of runs on texts: files to read, and predictions to write."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from bert_tf.config.run import FinetuningRun
+from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.task import Task
-from bert_tf.tasks.texts import text_files
+from bert_tf.tasks.task import Task, indexed
+from bert_tf.tasks.texts import mrpc, text_files
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+from bert_tf.tasks.texts.labelled_texts import Texts
 from bert_tf.tasks.texts.model import TextModel
 
 
@@ -19,6 +20,19 @@ class TextTask(Task):
     """A task on one text or two: see `bert_tf.tasks.texts.text_files` for what can be read."""
 
     data: TextData
+    # Whether a row has the name of a class, or a number.
+    has_classes = True
+
+    def __init__(self, config: FinetuningRun, labels: Sequence[str] | None = None):
+        super().__init__(config, labels)
+        task = text_files.glue_task(self.data)
+        if task and bool(GLUE[task].classes) != self.has_classes:
+            kinds, right = (
+                ("numbers, not labels", "regression")
+                if self.has_classes
+                else ("labels, not numbers", "classification")
+            )
+            raise UserError(f"{task} has {kinds}, to be predicted; set task: {right}")
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:
@@ -32,8 +46,10 @@ class TextTask(Task):
 
     def sources(self, split: str) -> list[Path]:
         """See `Task`; MRPC's may be made of Microsoft's files."""
-        made_of = (text_files.made_of(path, self.data) for path in super().sources(split))
-        return [source for sources in made_of for source in sources]
+        paths = super().sources(split)
+        if self.data.format != "mrpc":
+            return paths
+        return [source for path in paths for source in mrpc.made_of(path)]
 
     def test_files(self) -> dict[str, Path]:
         """See `Task`."""
@@ -44,7 +60,7 @@ class TextTask(Task):
         task = text_files.glue_task(self.data)
         return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
 
-    def training_rows(self) -> LabelledTexts:
+    def training_rows(self) -> Texts:
         """See `Task`."""
         (path,) = self.files("train").values()
         rows = self._read(path)
@@ -56,16 +72,14 @@ class TextTask(Task):
         pair = len(text_files.text_columns(self.data)) == 2
         return {"pair": pair, "max_length": self.config.train.max_length}
 
-    def read(self, path: Path) -> LabelledTexts:
+    def read(self, path: Path) -> Texts:
         """See `Task`."""
         rows = self._read(path)
-        if rows.labels is not None:
+        if rows.labels is not None or self.needs_labels(path):
             self.check(rows)
         return rows
 
-    def score(
-        self, model: TextModel, predictions: np.ndarray, rows: LabelledTexts
-    ) -> dict[str, float]:
+    def score(self, model: TextModel, predictions: Any, rows: Texts) -> dict[str, float]:
         """The metrics of predictions, for a task of GLUE its own; none without labels."""
         metrics = model.official_metrics(predictions, rows)
         if not rows.benchmark or not metrics:
@@ -73,12 +87,7 @@ class TextTask(Task):
         return {name: metrics[name] for name in (*GLUE[rows.benchmark].metrics, "loss")}
 
     def write_predictions(
-        self,
-        model: TextModel,
-        predictions: np.ndarray,
-        rows: LabelledTexts,
-        folder: Path,
-        name: str,
+        self, model: TextModel, predictions: Any, rows: Texts, folder: Path, name: str
     ) -> None:
         """Writes a TSV file with index and prediction, the form of GLUE's submissions.
 
@@ -87,25 +96,23 @@ class TextTask(Task):
         is_dev = name in {f"dev{ending}" for ending in self.files("dev")}
         submitted = None if is_dev else self._submitted(rows)
         words = self.words(predictions, submitted is not None)
-        lines = [f"{i}\t{word}\n" for i, word in enumerate(words)]
-        write_text(folder / f"{submitted or name}.tsv", "index\tprediction\n" + "".join(lines))
+        write_text(folder / f"{submitted or name}.tsv", indexed(words))
 
-    @abstractmethod
-    def prepare(self, rows: LabelledTexts) -> None:
+    def prepare(self, rows: Any) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 
     @abstractmethod
-    def check(self, rows: LabelledTexts) -> None:
+    def check(self, rows: Any) -> None:
         """Raises UserError if a row has a label that the model cannot predict."""
 
     @abstractmethod
-    def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
+    def words(self, predictions: Any, submitted: bool) -> list[str]:
         """Predictions as a file has them; `submitted` ones are for GLUE's server."""
 
-    def _read(self, path: Path) -> LabelledTexts:
+    def _read(self, path: Path) -> Texts:
         return text_files.read(path, self.data, self.needs_labels(path))
 
-    def _submitted(self, rows: LabelledTexts) -> str | None:
+    def _submitted(self, rows: Texts) -> str | None:
         """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
 
         The predictions for the run's own test files are not to be replaced by those for others.

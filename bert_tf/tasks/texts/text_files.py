@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bert_tf.data import tables
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts import glue, mrpc, tfds_rows
+from bert_tf.tasks.texts import glue, tfds_rows
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
@@ -17,8 +17,10 @@ _SPLITS = ("train", "dev", "test")
 def glue_task(data: TextData) -> str:
     """The GLUE task of the data, or "".
 
-    >>> glue_task(TextData(path="glue/RTE", format="rte")), glue_task(TextData(path=".", format="tsv"))
-    ('rte', '')
+    >>> glue_task(TextData(path="glue/RTE", format="rte"))
+    'rte'
+    >>> glue_task(TextData(path=".", format="tsv"))
+    ''
     """
     if data.format in GLUE:
         return data.format
@@ -71,15 +73,6 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     return {"": path} if split != "test" or path.is_file() else {}
 
 
-def made_of(path: Path, data: TextData) -> list[Path]:
-    """The files that `read` reads for one of `find_files`: the file itself, or for MRPC other ones.
-
-    >>> [path.name for path in made_of(Path("train.csv"), TextData(path=".", format="csv"))]
-    ['train.csv']
-    """
-    return mrpc.made_of(path) if data.format == "mrpc" else [path]
-
-
 def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledTexts:
     r"""The rows of a file, or of a split of TFDS if no file has such a name.
 
@@ -115,12 +108,10 @@ def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledText
 def _read_table(
     path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool
 ) -> LabelledTexts:
-    file_format = _format_of(path, data)
+    file_format = format_of(path, data)
     label = (data.label_column,)
-    if needs_labels:
-        rows = list(tables.read_table(path, file_format, (*texts, *label)))
-    else:
-        rows = list(tables.read_table(path, file_format, texts, optional=label))
+    needed = (*texts, *label) if needs_labels else texts
+    rows = list(tables.read_table(path, file_format, needed, optional=label))
     has_labels = bool(rows) and data.label_column in rows[0][1]
     for line, row in rows:
         if (data.label_column in row) != has_labels:
@@ -136,8 +127,15 @@ def _read_table(
     )
 
 
-def _format_of(path: Path, data: TextData) -> str:
-    """How a table is written; see `tables.format_of`."""
+def format_of(path: Path, data: TextData) -> str:
+    """How a table is written; see `tables.format_of`.
+
+    >>> format_of(Path("other.csv"), TextData(path=".", format="tsv"))
+    'csv'
+
+    Raises:
+        UserError: the data are of TFDS, and the file has no ending that names a format.
+    """
     own = [each for split in _SPLITS for each in find_files(data, split).values()]
     file_format = tables.format_of(path, data.format, own)
     if file_format == "tfds":  # a run on TFDS has no format of files
@@ -146,8 +144,8 @@ def _format_of(path: Path, data: TextData) -> str:
 
 
 def _tfds_splits(data: TextData, split: str) -> dict[str, str]:
-    task = glue_task(data)
+    task, name = glue_task(data), tfds_rows.SPLITS[split]
     if task and split != "train":
-        return dict(GLUE[task].tfds_dev if split == "dev" else GLUE[task].tfds_test)
+        return GLUE[task].named(name)
     # Few other sets have a test split without labels.
-    return {} if split == "test" else {"": tfds_rows.SPLITS[split]}
+    return {} if split == "test" else {"": name}

@@ -14,7 +14,7 @@ from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 # What most data sets call the splits that are "train", "dev" and "test" here.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
-# What stands for a label where there is none.
+# The label of a row that has none.
 _NO_LABEL = -1
 # The feature of GLUE's sets that gives the place of a row in the official file. The rows themselves
 # are stored in another order.

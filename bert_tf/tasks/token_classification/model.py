@@ -24,7 +24,8 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -395,7 +396,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return signatures
 
     def _tagger(self, network: Network | None) -> WordTagger:
-        return WordTagger(self._network(network), self.windows())
+        return WordTagger(network or self, self.windows())
 
     def _tag_text(self, texts: tf.Tensor, tag: Callable) -> Tensors:
         """Cuts `texts`, string [batch], into words and labels these."""

@@ -14,7 +14,8 @@ from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.task_model import Network, TaskModel
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text.parts import map_in_chunks
 from star_ratings.reviews import Reviews
 
@@ -134,7 +135,7 @@ class StarRater(TaskModel):
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """`review` -> `stars` int32 [batch], `at_least` float32 [batch, steps]."""
-        network = self._network(network)
+        network = network or self
         preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:

@@ -81,14 +81,3 @@ def test_the_first_rows_are_all_of_the_first_rows():
         [2, 3],
     )
     assert len(texts("a", "b").first(None)) == 2
-
-
-def test_as_a_dataset():
-    rows = texts("a", "b")
-    assert [(t.numpy(), y.numpy()) for t, y in rows.dataset(rows.class_ids())] == [
-        (b"text 0", 0),
-        (b"text 1", 1),
-    ]
-    pairs = LabelledTexts("a.tsv", (["a"], ["b"]), ["0.5"], [2])
-    ((both, score),) = pairs.dataset(pairs.numbers())
-    assert ([each.numpy() for each in both], score.numpy()) == ([b"a", b"b"], 0.5)

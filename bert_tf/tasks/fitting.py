@@ -1,0 +1,423 @@
+"""Training and evaluation on strings: Keras's `fit` and `evaluate`, and what they prepare."""
+
+import random
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.train import FinetuningTrain
+from bert_tf.data.batching import TrainingRows, training_batches
+from bert_tf.errors import UserError
+from bert_tf.optimization import make_optimizer
+from bert_tf.tasks import inputs
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import TaskInterface
+
+# Rows in one step of a fine-tuning, as in its configuration.
+_BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
+# The seed that TensorFlow reports where none was set.
+_NO_SEED = 87654321
+
+
+class StringTraining(TaskInterface):
+    """A task model that is trained and evaluated on strings."""
+
+    # Keras's.
+    optimizer: Any
+    _compiled_by_fit = False
+    _epochs_drawn = 0
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
+
+        A compiled model is trained as it was compiled. Otherwise `fit` compiles it.
+        """
+        if len(args) < 2 and kwargs.get("loss") is None:
+            own = self.own_losses()
+            kwargs = own | {name: value for name, value in kwargs.items() if value is not None}
+        super().compile(*args, **kwargs)
+        self._compiled_by_fit = False
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """Keras's configuration; None if `fit` compiled the model."""
+        return None if self._compiled_by_fit else super().get_compile_config()
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: int | str = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int | Collection[int] = 1,
+        *,
+        learning_rate: float | None = None,
+        seed: int | None = None,
+    ) -> keras.callbacks.History:
+        """Keras's `fit`, on strings or on ids.
+
+        A model that was not compiled is compiled in each call with the paper's recipe: AdamW,
+        10 % warm-up, linear decay over all steps, clipping at norm 1, weight decay 0.01.
+
+        Strings in memory are tokenized once. Rows of similar length share a batch; rows that fill
+        no batch at the end of an epoch are left for the next one. A dataset of strings is tokenized
+        in its pipeline, and keeps its own batches. The logs carry the official metrics of the
+        validation data as `val_…`.
+
+        Args:
+            x: the inputs, see the class; or a batched dataset of (x, y).
+            y: the targets, see the class.
+            batch_size: rows of a batch (32).
+            class_weight: weights by the class's number or name.
+            learning_rate: the highest learning rate, if the model is not compiled (5e-5).
+            seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
+            epochs: as in Keras, and so are all parameters that are not named here.
+
+        Returns:
+            Keras's history.
+
+        Raises:
+            UserError: inputs or targets that do not fit the model or each other; one sentence with
+                the position.
+        """
+        options: dict[str, Any] = {
+            "epochs": epochs,
+            "verbose": verbose,
+            "initial_epoch": initial_epoch,
+            "validation_freq": validation_freq,
+        }
+        if inputs.is_for_keras(x):
+            return super().fit(
+                x,
+                y,
+                batch_size,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                class_weight=class_weight,
+                sample_weight=sample_weight,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_batch_size=validation_batch_size,
+                **options,
+            )
+        if learning_rate is not None and self.compiled and not self._compiled_by_fit:
+            raise UserError(
+                "learning_rate is for a model that is not compiled; give it to the optimizer in "
+                "compile, or leave it out"
+            )
+        if isinstance(x, tf.data.Dataset):
+            if y is not None or sample_weight is not None or validation_split:
+                raise UserError(
+                    "a dataset holds its targets and weights itself; leave out y, sample_weight "
+                    "and validation_split"
+                )
+            self._learn_from_dataset(x, steps_per_epoch)
+            if class_weight is not None and len(x.element_spec) > 2:
+                raise UserError(
+                    "the dataset has weights of its own, which Keras does not combine with "
+                    "class_weight; multiply them in the dataset"
+                )
+            class_weight = self._weights_by_number(class_weight)
+            batches, steps = self._encoded_dataset(x), steps_per_epoch or _steps_of(x)
+        else:
+            given = self.given(x, y, sample_weight)
+            if validation_split and validation_data is None:
+                given, validation_data = given.split(validation_split)
+            rows = self.rows(given)
+            self.learn_from(rows)
+            examples = self.examples(rows, given.weights, self._weights_by_number(class_weight))
+            batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
+            steps = steps_per_epoch or len(examples.lengths) // batch_size
+            first = (self._epochs_drawn + initial_epoch) * steps
+            batches = self._batches(examples, batch_size, seed, first, shuffle)
+            self._epochs_drawn += epochs - initial_epoch
+            class_weight, steps_per_epoch = None, steps
+        options |= {"class_weight": class_weight, "steps_per_epoch": steps_per_epoch}
+        validation_batch_size = validation_batch_size or batch_size
+        is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
+        if inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
+            options |= {
+                "validation_data": validation_data,
+                "validation_steps": validation_steps,
+                "validation_batch_size": validation_batch_size,
+            }
+        else:
+            if not isinstance(validation_data, Given):
+                validation_data = self._given_from(validation_data, validation_steps)
+            validated = self.rows(validation_data)
+            # What is wrong with them shows before the training.
+            self.check_targets(validated)
+            validation = _Validation(
+                self, validated, validation_batch_size, verbose, validation_freq
+            )
+            callbacks = _first(validation, callbacks)
+        if not self.compiled or self._compiled_by_fit:
+            self._compile_for(steps * epochs, learning_rate)
+        try:
+            return super().fit(batches, callbacks=callbacks, shuffle=False, **options)
+        except tf.errors.InvalidArgumentError as error:
+            raise _explained(error) from None
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """The official metrics on strings; on ids, Keras's `evaluate`.
+
+        Args:
+            x: as for `fit`.
+            y: as for `fit`.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            steps: batches to take of a dataset.
+            sample_weight: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
+            return_dict: as in Keras, for ids.
+            **kwargs: Keras's own.
+
+        Returns:
+            On strings a dict of metrics, the same that `bert-tf evaluate` prints.
+
+        Raises:
+            UserError: as `fit`.
+        """
+        if inputs.is_for_keras(x):
+            return super().evaluate(
+                x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
+            )
+        if sample_weight is not None:
+            raise UserError("the official metrics count all rows alike; leave out sample_weight")
+        self._check_ready()
+        return self.score(self.rows(self._given_of(x, y, steps)), batch_size, verbose)
+
+    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
+        """The arguments of `fit` or `evaluate` as lists.
+
+        Raises:
+            UserError: a target for each row is missing, or columns of different lengths.
+        """
+        columns = inputs.columns_of(x, self.names_of(x))
+        if self.has_targets and y is None:
+            raise UserError(
+                "the labels are missing; give them as the second argument, after "
+                f"{' and '.join(self.input_names)}"
+            )
+        if not self.has_targets and y is not None:
+            raise UserError(f"a {type(self).__name__} learns from texts alone; leave out y")
+        targets = None if y is None else inputs.as_list(y, "labels")
+        inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
+        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+
+    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Given:
+        """As `given`; `x` may also be a dataset of (x, y)."""
+        if isinstance(x, tf.data.Dataset):
+            x, y = inputs.from_dataset(x, steps, what)
+        return self.given(x, y)
+
+    def _given_from(self, data: Any, steps: int | None) -> Given:
+        """The validation data as lists."""
+        if isinstance(data, tf.data.Dataset):
+            return self._given_of(data, None, steps, "validation_data")
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise UserError("validation_data must be two entries, (inputs, labels)")
+        return self._given_of(data[0], data[1], steps, "validation_data")
+
+    def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
+        """The official metrics of the model on rows."""
+        return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
+
+    def _weights_by_number(
+        self, class_weight: Mapping[Any, float] | None
+    ) -> dict[int, float] | None:
+        """Weights by class number, from weights by number or by name.
+
+        Raises:
+            UserError: a weight of an unknown class.
+        """
+        if class_weight is None:
+            return None
+        if not self.has_labels:
+            raise UserError(f"class_weight is for classes, which a {type(self).__name__} has not")
+        numbers, weights = {name: i for i, name in enumerate(self.labels)}, {}
+        for key, weight in class_weight.items():
+            number = numbers.get(str(key), key)
+            if not isinstance(number, int | np.integer) or not 0 <= number < len(self.labels):
+                raise UserError(
+                    f"class_weight has {key!r}, which is no label; there are "
+                    f"{', '.join(self.labels)}"
+                )
+            weights[int(number)] = float(weight)
+        return weights
+
+    def _batches(
+        self,
+        examples: TrainingRows,
+        batch_size: int,
+        seed: int | None,
+        first: int,
+        shuffle: bool,
+    ) -> tf.data.Dataset:
+        is_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
+        return training_batches(
+            examples,
+            batch_size,
+            random_seed() if seed is None else seed,
+            first,
+            length=self.max_length if is_tpu else None,
+            shuffle=shuffle,
+        )
+
+    def _compile_for(self, steps: int, learning_rate: float | None) -> None:
+        """Compiles with the paper's recipe for so many steps."""
+        steps = max(steps, 1)
+        recipe = FinetuningTrain(steps=steps)
+        if learning_rate is not None:
+            recipe = recipe.model_copy(update={"learning_rate": learning_rate})
+        with self._scope():
+            self.compile(optimizer=make_optimizer(recipe, steps))
+        self._compiled_by_fit = True
+
+    def _scope(self) -> Any:
+        """The scope in which this model's variables are made."""
+        return (self.distribute_strategy or tf.distribute.get_strategy()).scope()
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        """Checks a dataset of strings, and sets what it decides."""
+        inputs.check_batched(dataset, "x")
+        element = dataset.element_spec
+        if not isinstance(element, tuple) or len(element) < 2:
+            raise UserError("the dataset has no labels; its elements must be (x, y)")
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
+            raise UserError("the dataset is endless; give steps_per_epoch")
+        if self.has_labels and not self.labels:
+            raise UserError(
+                "the classes of a dataset are not known beforehand; give labels= when the model is "
+                "made, as in from_checkpoint(…, labels=['bad', 'good'])"
+            )
+
+    def class_of(self, names: tf.Tensor) -> tf.Tensor:
+        """The number of each class in a graph: string [...] -> int32 [...]."""
+        matches = names[..., tf.newaxis] == tf.constant(self.labels)
+        is_known = tf.reduce_any(matches, axis=-1)
+        unknown = tf.boolean_mask(names, ~is_known)
+        said = tf.strings.join(
+            [
+                "in the dataset, the label '",
+                tf.concat([unknown, [""]], axis=0)[0],
+                f"' is unknown; there are {', '.join(self.labels)}",
+            ]
+        )
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
+            return tf.argmax(matches, axis=-1, output_type=tf.int32)
+
+    def _encoded_dataset(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """A dataset of strings as one of ids, tokenized in the pipeline."""
+        mapped = dataset.map(
+            lambda *batch: self.encode(*batch), num_parallel_calls=tf.data.AUTOTUNE
+        )
+        return mapped.prefetch(tf.data.AUTOTUNE)
+
+    def _check_ready(self) -> None:
+        """Raises UserError if the model has no head yet."""
+        if self.has_labels and not self.labels:
+            raise self._without_labels()
+
+    def _without_labels(self) -> UserError:
+        """The error message for a model that has no head yet."""
+        return UserError(
+            f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
+            "checkpoint with its head"
+        )
+
+
+class _Validation(keras.callbacks.Callback):
+    """Adds the official metrics of the validation data to the logs of an epoch, as `val_…`.
+
+    It comes before all other callbacks, which find them there.
+    """
+
+    def __init__(
+        self,
+        owner: StringTraining,
+        rows: Any,
+        batch_size: int | None,
+        verbose: int | str,
+        every: int | Collection[int],
+    ):
+        super().__init__()
+        self._owner, self._rows, self._batch_size = owner, rows, batch_size
+        # With 2, Keras writes a line for each epoch and nothing else.
+        self._verbose, self._every = 0 if verbose == 2 else verbose, every
+        self.metrics: dict[str, float] = {}
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Evaluates if this epoch is one to validate."""
+        every = self._every
+        due = (epoch + 1) % every == 0 if isinstance(every, int) else epoch + 1 in every
+        if due:
+            self.metrics = self._owner.score(self._rows, self._batch_size, self._verbose)
+            if logs is not None:
+                logs.update({f"val_{name}": value for name, value in self.metrics.items()})
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Lets the model keep what was found on the validation data."""
+        if self.metrics:
+            self._owner.remember(self.metrics)
+
+
+def _first(validation: _Validation, callbacks: Any) -> Any:
+    """All callbacks, the validation before the user's."""
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        validation.set_model(callbacks.model)
+        callbacks.callbacks.insert(0, validation)
+        return callbacks
+    return [validation, *tf.nest.flatten(callbacks or [])]
+
+
+def random_seed() -> int:
+    """The seed that `keras.utils.set_random_seed` has set, or a random one.
+
+    >>> keras.utils.set_random_seed(7)
+    >>> random_seed()
+    7
+    """
+    # Keras sets TensorFlow's seed too, which is the one that can be read.
+    seed, _ = tf.compat.v1.get_seed(1)
+    return random.randrange(2**31) if seed in (None, _NO_SEED) else int(seed)
+
+
+def _steps_of(dataset: tf.data.Dataset) -> int:
+    """The batches of a finite dataset, counted where their number is not known."""
+    known = int(dataset.cardinality())
+    return known if known >= 0 else int(dataset.reduce(0, lambda count, *_: count + 1))
+
+
+def _explained(error: tf.errors.InvalidArgumentError) -> Exception:
+    """A mistake in the rows of a dataset as a UserError; other errors as they are."""
+    found = re.search(r"assertion failed: \[(in the dataset, [^\]]*)\]", str(error))
+    # TensorFlow escapes quotation marks.
+    return UserError(found[1].replace("\\'", "'")) if found else error
