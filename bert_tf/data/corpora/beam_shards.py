@@ -31,7 +31,6 @@ from bert_tf.data.corpora.shard_writing import (
     SHARD_TOKENS,
     check_out,
     dev_limit,
-    ids_type,
     shard_name,
     write_manifest,
     write_shard,
@@ -119,7 +118,7 @@ def run(
             documents
             | "Assign" >> beam.FlatMap(_assign, beam.pvalue.AsSingleton(layout))
             | "GroupByShard" >> beam.GroupByKey()
-            | "Write" >> beam.Map(_write, str(folder), tokenizer.vocab_size)
+            | "Write" >> beam.Map(_write, str(folder))
             | "GatherShards" >> beam.combiners.ToList()
             | "Finish" >> beam.Map(_finish, str(folder), vocabulary, dev_fraction)
         )
@@ -213,10 +212,7 @@ def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[Batch]
 
 
 def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], bool]) -> Batch:
-    tokenizer = _tokenizer(*vocabulary)
-    kind = ids_type(tokenizer.vocab_size)
-    documents = tokenized(batch.documents, tokenizer)
-    return batch._replace(documents=[d._replace(ids=d.ids.astype(kind)) for d in documents])
+    return batch._replace(documents=list(tokenized(batch.documents, _tokenizer(*vocabulary))))
 
 
 @functools.lru_cache(maxsize=1)
@@ -241,15 +237,13 @@ def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[tuple[str, int], Bat
         yield shard, batch._replace(documents=documents)
 
 
-def _write(
-    shard: tuple[tuple[str, int], Iterable[Batch]], folder: str, vocab_size: int
-) -> tuple[str, int, Shard]:
+def _write(shard: tuple[tuple[str, int], Iterable[Batch]], folder: str) -> tuple[str, int, Shard]:
     (part, number), found = shard
     ordered = sorted(found, key=lambda batch: (batch.part, batch.number))
     documents = [document for batch in ordered for document in batch.documents]
     # Runners may do the same work twice, even at once; each writes in its own place first.
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        written = write_shard(Path(own), shard_name(part, number), documents, vocab_size)
+        written = write_shard(Path(own), shard_name(part, number), documents)
         for array in written.files:
             os.replace(Path(own) / written.file(array), Path(folder) / written.file(array))
     return part, number, written

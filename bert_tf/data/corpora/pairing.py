@@ -54,6 +54,49 @@ class Documents:
         return len(self.documents) - 1
 
 
+def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
+    """Where runs of these lengths start, and where the last one ends.
+
+    >>> starts([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def join(
+    tokens: np.ndarray, documents: Documents, separator: int, rng: np.random.Generator
+) -> tuple[np.ndarray, Documents]:
+    """Copies documents in random order, each with a separator as the end of its last sentence.
+
+    So rows can be filled to full length, across the ends of documents.
+
+    >>> documents = Documents(sentences=np.array([0, 2, 3]), documents=np.array([0, 2]))
+    >>> tokens, documents = join(np.array([7, 8, 9]), documents, 3, np.random.default_rng(0))
+    >>> tokens.tolist(), documents.sentences.tolist()
+    ([7, 8, 9, 3], [0, 2, 4])
+
+    Args:
+        tokens: [tokens], any integer.
+        documents: where sentences and documents start in it.
+        separator: id of [SEP].
+        rng: the order comes from here.
+
+    Returns:
+        The new tokens, and where sentences and documents start in them.
+    """
+    order = rng.permutation(len(documents)).tolist()
+    bounds = documents.sentences[documents.documents].tolist()
+    end = np.array([separator], tokens.dtype)
+    pieces = [piece for d in order for piece in (tokens[bounds[d] : bounds[d + 1]], end)]
+
+    lengths = np.diff(documents.sentences)
+    lengths[documents.documents[1:] - 1] += 1
+    firsts = documents.documents.tolist()
+    sentences = np.concatenate([lengths[firsts[d] : firsts[d + 1]] for d in order])
+    counts = np.diff(documents.documents)[order]
+    return np.concatenate(pieces), Documents(starts(sentences), starts(counts))
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """Examples as token ranges, each field int64 or bool [examples]; ends are exclusive.
@@ -89,7 +132,7 @@ class ExampleRule:
         cut to a random shorter length, so that the model sees short inputs too (the reference's
         short_seq_prob).
     next_sentence: pairs with a true or random next segment; otherwise single segments.
-    joined: the documents are joined, see `joining`, and a segment goes on across their ends.
+    joined: the documents are joined, see `join`, and a segment goes on across their ends.
     """
 
     max_length: int
@@ -173,8 +216,9 @@ def _pairs(
         b_end = np.where(is_random_next, random_end, b_end)
 
     a_length, b_length = _truncated(a_end - a_start, b_end - b_start, longest)
-    a_start = a_start + _cut_from_front(a_end - a_start - a_length, rng)
-    b_start = b_start + _cut_from_front(b_end - b_start - b_length, rng)
+    # Each token that is cut goes at the front or the back at random.
+    a_start = a_start + rng.binomial(a_end - a_start - a_length, 0.5)
+    b_start = b_start + rng.binomial(b_end - b_start - b_length, 0.5)
     return Plan(a_start, a_start + a_length, b_start, b_start + b_length, is_random_next)
 
 
@@ -182,10 +226,10 @@ def _cut_long_sentences(documents: Documents, longest: int) -> Documents:
     """The same, but sentences of more than twice `longest` tokens in pieces of half of it."""
     lengths, piece = np.diff(documents.sentences), (longest + 1) // 2
     pieces = np.where(lengths > 2 * longest, -(-lengths // piece), 1)
-    firsts = np.cumsum([0, *pieces])
+    firsts = starts(pieces)
     place = np.arange(firsts[-1]) - np.repeat(firsts[:-1], pieces)
-    starts = np.repeat(documents.sentences[:-1], pieces) + place * piece
-    return Documents(np.append(starts, documents.sentences[-1]), firsts[documents.documents])
+    sentences = np.repeat(documents.sentences[:-1], pieces) + place * piece
+    return Documents(np.append(sentences, documents.sentences[-1]), firsts[documents.documents])
 
 
 def _chunks(
@@ -257,11 +301,6 @@ def _truncated(
     a_kept = np.minimum(a_length, np.maximum(a_half, longest - b_length))
     b_kept = np.minimum(b_length, np.maximum(b_half, longest - a_length))
     return a_kept, b_kept
-
-
-def _cut_from_front(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How many of `cut` tokens go at the front, if each goes at the front or the back at random."""
-    return rng.binomial(cut, 0.5)
 
 
 def _spans(

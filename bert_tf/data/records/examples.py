@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.data.corpora.corpus import first_of
 from bert_tf.data.corpora.order import Order, Part, PoolCache, random_generator
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RecordFormat
@@ -55,7 +56,7 @@ class RecordExamples:
 
     def __init__(self, files: list[Path], vocab_size: int, seed: int):
         self._files = [file for file in map(RecordFile, files) if len(file)]
-        self.name = f"{files[0]}" + f" and {len(files) - 1} more" * (len(files) > 1)
+        self.name = first_of(files)
         if not self._files:
             raise UserError(f"no examples in {self.name}; check data.path")
         self.format = RecordFormat.of(self._files[0])
