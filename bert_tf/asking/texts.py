@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bert_tf.data.tables.json_lines import whole_text
+from bert_tf.data.tables.json_files import whole_text
 
 Text = str | bytes
 

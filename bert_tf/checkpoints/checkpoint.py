@@ -198,7 +198,7 @@ class Checkpoint:
                 continue
             shape = tuple(variable.shape)
             by_label = _layer(name) in _CLASSIFIERS
-            if in_head and why and (by_label or self._shape(row) != shape):
+            if in_head and why and (by_label or getattr(self._read(row), "shape", None) != shape):
                 resized.add(_layer(name))
                 continue
             array = self._array(row, shape)
@@ -258,13 +258,8 @@ class Checkpoint:
                 f"configuration make {row.ours} {list(shape)}; copy both anew from where they came"
             )
 
-    def _shape(self, row: Row) -> tuple[int, ...] | None:
-        """The shape of one weight of ours; None where their tensors do not make one."""
-        array = self._read(row)
-        return None if array is None else array.shape
-
     def _read(self, row: Row) -> np.ndarray | None:
-        """The array of one weight of ours, of any shape and type; None likewise."""
+        """The array of one weight of ours, of any shape; None if theirs do not make one."""
         try:
             return row.read(self.tensors.read)
         except UserError:

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import plain_json
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import CLS, MASK, PAD, SEP, UNK, check_vocabulary
+from bert_tf.io.vocabulary import (
+    CLS,
+    MASK,
+    PAD,
+    SEP,
+    UNK,
+    check_vocabulary,
+    read_beside,
+    write_beside,
+)
 
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"

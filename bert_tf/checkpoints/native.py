@@ -16,8 +16,8 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import Table
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_beside, write_beside
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"

@@ -71,9 +71,8 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
 
 def is_stream(path: str | os.PathLike) -> bool:
     """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
-    if Path(path).absolute().parent == _DEVICES:
-        return os.path.exists(path)
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+    is_plain = os.path.isfile(path) or os.path.isdir(path)
+    return os.path.exists(path) and (Path(path).absolute().parent == _DEVICES or not is_plain)
 
 
 def remove_folder(path: str | os.PathLike) -> None:

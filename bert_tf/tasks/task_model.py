@@ -20,7 +20,6 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Outputs, Row, tensors_of
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.encoder.dropout import Dropout
@@ -32,6 +31,7 @@ from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs, loading

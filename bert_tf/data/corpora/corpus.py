@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.data.corpora.sentences import split_sentences
-from bert_tf.data.tables.json_lines import whole_text
+from bert_tf.data.tables.json_files import whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
 

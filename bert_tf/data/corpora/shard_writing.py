@@ -1,7 +1,6 @@
 """Writing token shards: in one process here, and the parts that other ways are made of."""
 
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from bert_tf.data.corpora.token_shards import (
     FORMAT,
     MANIFEST,
     TRAIN,
-    VOCABULARY,
     Shard,
     TokenShards,
     array_file,
@@ -25,7 +23,7 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import checksum, read_text
 from bert_tf.io.refusals import explained
-from bert_tf.io.vocabulary import file_text
+from bert_tf.io.vocabulary import VOCABULARY_FILE, write_beside
 from bert_tf.text import Tokenizer
 
 SHARD_TOKENS = 1_000_000
@@ -205,12 +203,11 @@ def write_manifest(
     """
     if not any(shards.values()):
         raise UserError("no document of the corpus has a token; check data.path and data.format")
-    vocabulary = file_text(tokenizer.vocabulary).encode()
-    (folder / VOCABULARY).write_bytes(vocabulary)
+    write_beside(folder, tokenizer.vocabulary)
     manifest = {
         "format": FORMAT,
         "vocab_size": tokenizer.vocab_size,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
+        "vocab_sha256": checksum(folder / VOCABULARY_FILE),
         "lower_case": tokenizer.lower_case,
         "dev_fraction": dev_fraction,
     } | {part: [dataclasses.asdict(shard) for shard in shards[part]] for part in (TRAIN, DEV)}

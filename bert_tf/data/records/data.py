@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
 from bert_tf.data.corpora.steps import Elements, StepData
-from bert_tf.data.corpora.token_shards import MANIFEST, VOCABULARY
+from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.examples import RecordExamples
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
@@ -158,7 +158,7 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
             f"{folder / MANIFEST} is damaged (it has no lower_case); make the TFRecords "
             "again with `bert-tf pretrain-data`"
         )
-    if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:
+    if read_vocabulary(folder / VOCABULARY_FILE) != tokenizer.vocabulary:
         raise UserError(
             f"the examples in {folder} were made with another vocabulary than the run's"
         )
