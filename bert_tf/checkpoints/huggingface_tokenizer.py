@@ -11,11 +11,7 @@ from typing import Any
 from bert_tf.checkpoints import plain_json
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import (
-    CLS,
-    MASK,
-    PAD,
-    SEP,
-    UNK,
+    SPECIAL_TOKENS,
     check_vocabulary,
     read_beside,
     write_beside,
@@ -102,12 +98,8 @@ def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_leng
         "model_max_length": max_length,
         "tokenize_chinese_chars": True,
         "strip_accents": None,
-        "unk_token": UNK,
-        "sep_token": SEP,
-        "pad_token": PAD,
-        "cls_token": CLS,
-        "mask_token": MASK,
     }
+    fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
     plain_json.write_object(folder / CONFIG_FILE, fields)

@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.data.corpora.order import Order, Part, PoolCache, random_generator
+from bert_tf.data.corpora.order import Part, PooledExamples
 from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, join, plan, usual_pass
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
 
 # Enough tokens to estimate how many examples a token gives.
 _SAMPLE_TOKENS = 4_000_000
-
-_PLAN = 2  # the first number of keys; `order` has 0 and 1
 
 
 class PackedRows(NamedTuple):
@@ -37,7 +35,7 @@ class PackedRows(NamedTuple):
     next_sentence_labels: np.ndarray
 
 
-class Examples:
+class Examples(PooledExamples):
     """The examples that `shards` give under `rule`, numbered from 0 without end.
 
     >>> from bert_tf.data.corpora.shard_writing import write_token_shards
@@ -50,7 +48,6 @@ class Examples:
     [[2, 5, 6, 7, 5, 6, 3, 0]]
 
     Attributes:
-        seed: as given.
         per_epoch: number of examples after which every shard has had its turn.
         random_next: the approximate share of examples with a random next segment.
 
@@ -61,32 +58,23 @@ class Examples:
     def __init__(
         self, folder: TokenShards, shards: tuple[Shard, ...], rule: ExampleRule, seed: int
     ):
-        self._folder, self._shards, self._rule, self.seed = folder, shards, rule, seed
+        self._folder, self._shards, self._rule = folder, shards, rule
         self._special = [folder.vocabulary.index(token) for token in ("[CLS]", "[SEP]", "[PAD]")]
         rate, self.random_next = self._measured()
-        counts = np.array([math.ceil(shard.tokens * rate) for shard in shards])
-        self._order = Order(counts, seed)
-        self.per_epoch = self._order.per_epoch
-        self._pools = PoolCache(self._plan)
+        super().__init__(np.array([math.ceil(shard.tokens * rate) for shard in shards]), seed)
 
     def rows(self, start: int, stop: int, step: int = 1) -> PackedRows:
         """Examples start, start + step, … below stop."""
-        numbers = np.arange(start, stop, step)
-        ids = np.empty((len(numbers), self._rule.max_length), np.int32)
-        packed = PackedRows(ids, *np.empty((3, len(numbers)), np.int32))
-        for part in self._order.find(numbers):
-            tokens, planned = self._pools.get(part)
-            here = planned.take(part.places)
-            found = pack(tokens, here, self._rule.max_length, *self._special)
-            for column, values in zip(packed, found, strict=True):
-                column[part.rows] = values
-        return packed
+        return PackedRows(*super().rows(start, stop, step))
 
-    def _plan(self, part: Part) -> tuple[np.ndarray, Plan]:
+    def _make(self, part: Part, rng: np.random.Generator) -> tuple[np.ndarray, Plan]:
         """The tokens of a pool, and the plan of its examples."""
-        rng = random_generator(self.seed, _PLAN, *part.pool)
         tokens, documents = self._load(part.units, rng)
         return tokens, plan(documents, part.size, self._rule, rng)
+
+    def _take(self, made: tuple[np.ndarray, Plan], places: np.ndarray) -> PackedRows:
+        tokens, planned = made
+        return pack(tokens, planned.take(places), self._rule.max_length, *self._special)
 
     def _load(self, members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Documents]:
         """The shards as one: all tokens, and where sentences and documents start in them."""

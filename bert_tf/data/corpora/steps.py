@@ -2,12 +2,13 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.corpora.order import PooledExamples
 from bert_tf.data.until_exit import map_until_exit
 from bert_tf.errors import UserError
 
@@ -17,15 +18,6 @@ _STRETCH_ROWS = 512
 
 Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 """Inputs and targets, each [rows, …]."""
-
-
-class NumberedExamples(Protocol):
-    """Examples numbered from 0 without end, of which `per_epoch` make an epoch."""
-
-    per_epoch: int
-
-    def rows(self, start: int, stop: int, step: int) -> Sequence[np.ndarray]:
-        """Columns, each [rows, …], of the examples start, start + step, … below stop."""
 
 
 class StepData(ABC):
@@ -56,7 +48,7 @@ class StepData(ABC):
         UserError: a batch is larger than the data.
     """
 
-    def __init__(self, train: NumberedExamples, batch_size: int, size: str):
+    def __init__(self, train: PooledExamples, batch_size: int, size: str):
         if batch_size > train.per_epoch:
             raise UserError(f"a batch of {batch_size} is larger than the data: {size}")
         self.steps_per_epoch = train.per_epoch // batch_size
@@ -65,7 +57,7 @@ class StepData(ABC):
         self._failure: str | None = None
 
     @abstractmethod
-    def _held_out(self) -> NumberedExamples | None:
+    def _held_out(self) -> PooledExamples | None:
         """The examples that are never trained on; None if there are none."""
 
     @abstractmethod
@@ -126,7 +118,7 @@ class StepData(ABC):
         return examples and self._batches(examples, 0, steps, worker, workers)
 
     def _batches(
-        self, examples: NumberedExamples, first: int, steps: int | None, worker: int, workers: int
+        self, examples: PooledExamples, first: int, steps: int | None, worker: int, workers: int
     ) -> tf.data.Dataset:
         """The batches from step `first` on; without end if `steps` is None."""
         size, mine = self._batch_size, self._batch_size // workers
