@@ -5,7 +5,7 @@ encoder's where there is a head. A torch `Linear` keeps its weight as [output, i
 config.json that transformers does not know is carried along and never looked at.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +227,8 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     architectures = fields.get("architectures") or [""]
     model = _CLASSES.get(str(architectures[0])) if isinstance(architectures, list) else None
     # Nameless, a class that is not of transformers, or one whose head is not among the weights.
-    if model is None or not _has_head(model, shapes):
+    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
+    if model is None or (model != ENCODER and mark not in shapes):
         model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
         if model == "TextClassifier" and _POOLER_BIAS not in shapes:
             model = "TokenClassifier"
@@ -245,12 +246,6 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
         "MultipleChoice": {"dropout": dropout},
     }
     return model, heads[model]
-
-
-def _has_head(model: str, names: Collection[str]) -> bool:
-    """Whether the tensors of these names have the head of our class `model`, if that has one."""
-    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
-    return model == ENCODER or mark in names
 
 
 def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, ...]:

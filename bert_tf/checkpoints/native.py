@@ -69,11 +69,6 @@ def read_description(folder: Path) -> Description:
     return Description.from_dict(fields, path)
 
 
-def read_weights(folder: Path) -> Mapping[str, np.ndarray]:
-    """The tensors under our names. Raises UserError when the file is missing or damaged."""
-    return tensors.load(folder / WEIGHTS_FILE)
-
-
 def open_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`.
 

@@ -1,8 +1,17 @@
-"""NumPy values as JSON data."""
+"""Values of JSON: their kinds in words, and those that NumPy's become."""
 
 from typing import Any
 
 import numpy as np
+
+KINDS: dict[object, str] = {
+    list: "a list",
+    dict: "an object",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
 def as_json(value: Any) -> Any:

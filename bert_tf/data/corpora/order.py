@@ -10,7 +10,6 @@ units, if n divides the number of lanes. Lanes have slightly different lengths: 
 the longer ones is shuffled and ends the epoch, for all workers.
 """
 
-import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
@@ -84,10 +83,10 @@ class Order:
 
         For each lane the parts come in the order of its pools.
         """
-        epochs, places = np.divmod(numbers, self.per_epoch)
+        epochs, place_of = np.divmod(numbers, self.per_epoch)
         for epoch in np.unique(epochs).tolist():
             rows = np.flatnonzero(epochs == epoch)
-            lane, place = self._epoch(epoch).locate(places[rows])
+            lane, place = self._epoch(epoch).locate(place_of[rows])
             for one in np.unique(lane).tolist():
                 mine = lane == one
                 pools = self._epoch(epoch).lanes[one]
@@ -95,14 +94,8 @@ class Order:
                 for n in np.unique(number).tolist():
                     here = number == n
                     units, count = pools.units[n], int(self._counts[pools.units[n]].sum())
-                    first = int(pools.ends[n]) - count
-                    yield Part(
-                        Pool(epoch, one, n),
-                        units,
-                        count,
-                        rows[mine][here],
-                        place[mine][here] - first,
-                    )
+                    places = place[mine][here] - (int(pools.ends[n]) - count)
+                    yield Part(Pool(epoch, one, n), units, count, rows[mine][here], places)
 
     def _draw(self, epoch: int) -> "_Epoch":
         order = random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
@@ -206,16 +199,14 @@ def random_generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Lane:
+class _Lane(NamedTuple):
     """The units of each of a lane's pools, and where the pools' examples end among the lane's."""
 
     units: list[np.ndarray]
     ends: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class _Epoch:
+class _Epoch(NamedTuple):
     """The lanes, how many examples they take turns with, and lane and place of each one after."""
 
     lanes: list[_Lane]

@@ -23,7 +23,8 @@ DOC-SENTENCES of RoBERTa, arXiv 1907.11692, section 4.2).
 
 import dataclasses
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -160,11 +161,10 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
         rule: the rule that makes examples.
         rng: all randomness comes from here.
     """
-    one_pass = _pairs if rule.next_sentence else _spans
     passes: list[Plan] = []
     missing = count
     while missing:
-        made = one_pass(documents, missing if passes else None, rule, rng)
+        made = _pass(documents, missing if passes else None, rule, rng)
         passes.append(made.take(rng.permutation(len(made))[:missing]))
         missing -= len(passes[-1])
     columns = zip(*(dataclasses.astuple(each) for each in passes), strict=True)
@@ -182,9 +182,15 @@ def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
     >>> len(usual_pass(documents, ExampleRule(9, short_probability=0.0, next_sentence=False)))
     2
     """
-    one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)
-    return max((one_pass(documents, None, rule, rng) for _ in range(2)), key=len)
+    return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
+
+
+def _pass(
+    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
+) -> Plan:
+    """One pass over the documents, cut short once there are `enough` examples."""
+    return (_pairs if rule.next_sentence else _spans)(documents, enough, rule, rng)
 
 
 def _targets(
@@ -249,17 +255,13 @@ def _chunks(
     firsts = documents.documents.tolist()
     target_of = targets.tolist()
     chunks: list[tuple[int, int, int, int, bool]] = []
-    draws: Iterator[list[float]] = iter(())
+    draws = _endless(lambda: rng.random((4096, 2)))
     for document in order.tolist():
         start, last = firsts[document], firsts[document + 1]
         target = target_of[document]
         while start < last:
             stop = bisect_left(sentences, sentences[start] + target, start + 1, last)
-            try:
-                where, whether = next(draws)
-            except StopIteration:
-                draws = iter(rng.random((4096, 2)).tolist())
-                where, whether = next(draws)
+            where, whether = next(draws)
             size = stop - start
             a_stop = start + 1 + (int(where * (size - 1)) if size > 1 else 0)
             is_random_next = size == 1 or whether < 0.5
@@ -318,7 +320,7 @@ def _spans(
     separators: set[int] = set()
     if rule.joined:
         stretches, separators = bounds[None, [0, -1]], set((bounds[1:] - 1).tolist())
-    targets = _endless_targets(longest, rule.short_probability, rng)
+    targets = _endless(lambda: _targets(4096, longest, rule.short_probability, rng))
     spans: list[tuple[int, int]] = []
     for start, last in stretches.tolist():
         while start < last:
@@ -338,8 +340,7 @@ def _spans(
     return Plan(start, end, end, end, np.zeros(len(start), bool))
 
 
-def _endless_targets(
-    longest: int, short_probability: float, rng: np.random.Generator
-) -> Iterator[int]:
+def _endless(draw: Callable[[], np.ndarray]) -> Iterator[Any]:
+    """What `draw` draws, one by one."""
     while True:
-        yield from _targets(4096, longest, short_probability, rng).tolist()
+        yield from draw().tolist()

@@ -16,7 +16,6 @@ from bert_tf.data.corpora.token_shards import (
     TRAIN,
     Shard,
     TokenShards,
-    array_file,
 )
 from bert_tf.data.corpora.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
@@ -159,18 +158,13 @@ def write_shard(folder: Path, name: str, documents: Sequence[TokenizedDocument])
         "sentences": starts(np.concatenate(lengths)).astype(np.int32),
         "documents": starts(list(map(len, lengths))).astype(np.int32),
     }
-    files: dict[str, dict[str, int | str]] = {}
+    sentences, tokens = len(arrays["sentences"]) - 1, len(arrays["tokens"])
+    shard = Shard(name, len(documents), sentences, tokens, files={})
     for array, values in arrays.items():
-        path = folder / array_file(name, array)
+        path = folder / shard.file(array)
         np.save(path, values)
-        files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
-    return Shard(
-        name=name,
-        documents=len(documents),
-        sentences=len(arrays["sentences"]) - 1,
-        tokens=len(arrays["tokens"]),
-        files=files,
-    )
+        shard.files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
+    return shard
 
 
 def shard_name(part: str, number: int) -> str:

@@ -69,7 +69,7 @@ class Shard:
 
     def file(self, array: str) -> str:
         """The name of the file that holds `array`."""
-        return array_file(self.name, array)
+        return f"{self.name}.{array}.npy"
 
 
 class TokenShards:
@@ -179,15 +179,6 @@ class TokenShards:
         if hashlib.sha256(text.encode()).hexdigest() != sha256:
             raise _changed(path, "its SHA-256 differs")
         return read_vocabulary(path)
-
-
-def array_file(shard: str, array: str) -> str:
-    """The name of the file that holds an array of the shard of this name.
-
-    >>> array_file("train-00000", "tokens")
-    'train-00000.tokens.npy'
-    """
-    return f"{shard}.{array}.npy"
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.json_values import KINDS
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
@@ -179,7 +180,7 @@ def as_text(value: Any, place: str) -> str:
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):
-        found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
+        found = "null" if value is None else KINDS[type(value)]
         raise UserError(f"{place}: expected a text or a number, got {found}")
     # Pandas writes the same labels as 1.0 where others are missing, and as 1 where none is.
     if isinstance(value, float) and value.is_integer():

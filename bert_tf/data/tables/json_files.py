@@ -7,14 +7,7 @@ from typing import Any
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-
-_KINDS = {
-    list: "a list",
-    dict: "an object",
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
-}
+from bert_tf.io.json_values import KINDS
 
 
 def read_json(path: Path) -> Any:
@@ -101,7 +94,7 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     if key not in holder:
         raise UserError(f"{path}: {name} has no key {key!r}")
     if type(holder[key]) is not kind:
-        raise UserError(f"{path}: {f'{place}.{key}'.lstrip('.')} must be {_KINDS[kind]}")
+        raise UserError(f"{path}: {f'{place}.{key}'.lstrip('.')} must be {KINDS[kind]}")
     return holder[key]
 
 
