@@ -202,10 +202,8 @@ class Checkpoint:
                 resized.add(_layer(name))
                 continue
             array = self._array(row, shape)
-            weights[name], used[name] = (
-                array[..., order] if by_label and order else array,
-                row.theirs,
-            )
+            weights[name] = array[..., order] if by_label and order else array
+            used[name] = row.theirs
         weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
             raise UserError(f"{self.folder} holds no weight of a BERT encoder")

@@ -2,7 +2,7 @@
 
 A format is a `Table` of `Row`s. A row works both ways: it reads their tensors into our weight and
 cuts our weight into their tensors. What a format has no place for is kept in it all the same,
-under our own name behind "bert_tf/", where the format's own reader does not look.
+under our own name with the prefix "bert_tf/", where the format's own reader does not look.
 """
 
 import dataclasses
@@ -137,7 +137,7 @@ class Table:
     def write(
         self, weights: Mapping[str, np.ndarray], description: Description
     ) -> dict[str, np.ndarray]:
-        """Our weights under their names, and behind "bert_tf/" those that have no place."""
+        """Our weights under their names; those without a row keep ours, with the prefix."""
         sizes = description.encoder
         rows = self.rows(description.model, sizes.num_hidden_layers)
         theirs: dict[str, np.ndarray] = {}

@@ -192,7 +192,7 @@ def write_weights(
 
 
 def _weights(folder: Path) -> Tensors:
-    """The tensors of the folder under today's names, and our own behind "bert_tf/"."""
+    """The tensors of the folder under today's names, and our own with the prefix "bert_tf/"."""
     found = weight_files.open_folder(folder)
     names = {}
     for original in found.shapes:

@@ -85,7 +85,7 @@ TABLE = Table(
     },
 )
 
-# A variable's own name ends in one of these, behind the names of what held it.
+# A variable's own name ends in one of these; the names of its owners stand before it.
 _NAME = re.compile(
     rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"

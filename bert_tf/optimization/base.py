@@ -127,7 +127,7 @@ class BertOptimizer(UpdatesTogether):
         Args:
             w: the weight before the update.
             m: its first moment, the new gradient included.
-            v: its second moment, likewise.
+            v: its second moment, the new gradient included.
             decay: its decay rate; None if the weight does not decay.
         """
         raise NotImplementedError
@@ -140,7 +140,7 @@ class BertOptimizer(UpdatesTogether):
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
         def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
-            # Of a gradient that is to be skipped all elements are NaN.
+            # All elements of a gradient that is to be skipped are NaN.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
         momentum.assign(
@@ -173,7 +173,7 @@ class BertOptimizer(UpdatesTogether):
         finite = tf.math.is_finite(norm)
         self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
-            # Of a norm that is not finite all elements become NaN.
+            # If the norm is not finite, all elements become NaN.
             grads, _ = tf.clip_by_global_norm(grads, self.clip_norm, norm)
         elif self.skip_nonfinite:
             nothing = tf.where(finite, 0.0, math.nan)

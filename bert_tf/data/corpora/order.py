@@ -183,7 +183,7 @@ class PooledExamples(ABC):
         pool, made = self._pools.get(part.pool.lane, (None, None))
         if pool != part.pool:
             made = self._make(part, random_generator(self.seed, self._KEY, *part.pool))
-            # Workers have other lanes in every epoch; those of the last one are let go.
+            # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
             kept = {n: held for n, held in self._pools.items() if held[0].epoch == part.pool.epoch}
             self._pools = kept | {part.pool.lane: (part.pool, made)}
         return made

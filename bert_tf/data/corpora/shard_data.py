@@ -17,7 +17,7 @@ from bert_tf.data.corpora.steps import Elements, StepData
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 
-# A share of random next sentences of which there is hardly anything to learn.
+# A model can hardly learn anything from a larger share of random next sentences.
 _MOSTLY = 0.9
 
 # Held-out batches are the same for every seed of training, so that their losses compare.

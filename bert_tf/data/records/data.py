@@ -47,8 +47,8 @@ class RecordData(StepData):
     [[2, 5, 5, 3], [2, 6, 6, 3]]
 
     Args:
-        path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
-            or a list of these.
+        path: a file, a glob, a folder, or a list of these. A folder gives the files with "tfrecord"
+            in their names.
         batch_size: rows of the global batch.
         max_length: tokens of a row, which must be the records' own.
         tokenizer: whose ids the examples hold.
