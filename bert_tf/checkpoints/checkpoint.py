@@ -198,14 +198,12 @@ class Checkpoint:
                 continue
             shape = tuple(variable.shape)
             by_label = _layer(name) in _CLASSIFIERS
-            if in_head and why and (by_label or self._shape(row) != shape):
+            if in_head and why and (by_label or getattr(self._read(row), "shape", None) != shape):
                 resized.add(_layer(name))
                 continue
             array = self._array(row, shape)
-            weights[name], used[name] = (
-                array[..., order] if by_label and order else array,
-                row.theirs,
-            )
+            weights[name] = array[..., order] if by_label and order else array
+            used[name] = row.theirs
         weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
             raise UserError(f"{self.folder} holds no weight of a BERT encoder")
@@ -258,13 +256,8 @@ class Checkpoint:
                 f"configuration make {row.ours} {list(shape)}; copy both anew from where they came"
             )
 
-    def _shape(self, row: Row) -> tuple[int, ...] | None:
-        """The shape of one weight of ours; None where their tensors do not make one."""
-        array = self._read(row)
-        return None if array is None else array.shape
-
     def _read(self, row: Row) -> np.ndarray | None:
-        """The array of one weight of ours, of any shape and type; None likewise."""
+        """The array of one weight of ours, of any shape; None if theirs do not make one."""
         try:
             return row.read(self.tensors.read)
         except UserError:

@@ -13,10 +13,10 @@ from bert_tf.checkpoints import google, huggingface, model_garden, native, plain
 from bert_tf.checkpoints.checkpoint import Checkpoint, listed
 from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import is_lower_case
 from bert_tf.text import Tokenizer
 
 _FORMATS: dict[str, ModuleType] = {

@@ -2,7 +2,7 @@
 
 A format is a `Table` of `Row`s. A row works both ways: it reads their tensors into our weight and
 cuts our weight into their tensors. What a format has no place for is kept in it all the same,
-under our own name behind "bert_tf/", where the format's own reader does not look.
+under our own name with the prefix "bert_tf/", where the format's own reader does not look.
 """
 
 import dataclasses
@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+
+from bert_tf.checkpoints.description import Description
 
 UNMAPPED = "bert_tf/"
 
@@ -79,17 +81,36 @@ class Row:
         return dict(zip(self.theirs, arrays, strict=True))
 
 
-def linear(ours: str, *theirs: str, kernel: Layout = SAME, weight: str = "kernel") -> list[Row]:
-    """The rows of a kernel, which they call `weight`, and of its bias."""
-    return [
-        Row(f"{ours}/kernel", tuple(name + weight for name in theirs), kernel),
-        Row(f"{ours}/bias", tuple(f"{name}bias" for name in theirs)),
-    ]
+def rows_of(
+    layers: Mapping[str, str | tuple[str, ...]],
+    kernel: Layout = SAME,
+    names: Mapping[str, str] = {},
+) -> tuple[Row, ...]:
+    """The rows of layers: gamma and beta of a layer normalization, kernel and bias of any other.
+
+    >>> for row in rows_of({"encoder/pooler": "pooler."}, names={"kernel": "weight"}):
+    ...     print(row.ours, row.theirs)
+    encoder/pooler/kernel ('pooler.weight',)
+    encoder/pooler/bias ('pooler.bias',)
+
+    Args:
+        layers: our name of each -> what stands before their names of its weights.
+        kernel: how their kernels are arranged.
+        names: our names of the weights in a layer -> theirs, where they differ.
+    """
+    rows = []
+    for ours, theirs in layers.items():
+        parts = ("gamma", "beta") if ours.endswith("layer_norm") else ("kernel", "bias")
+        for part in parts:
+            prefixes = (theirs,) if isinstance(theirs, str) else theirs
+            found = tuple(prefix + names.get(part, part) for prefix in prefixes)
+            rows.append(Row(f"{ours}/{part}", found, kernel if part == "kernel" else SAME))
+    return tuple(rows)
 
 
-def layer_norm(ours: str, theirs: str, gamma: str = "gamma", beta: str = "beta") -> list[Row]:
-    """The rows of a layer normalization."""
-    return [Row(f"{ours}/gamma", (theirs + gamma,)), Row(f"{ours}/beta", (theirs + beta,))]
+def text_heads(rows: tuple[Row, ...]) -> dict[str, tuple[Row, ...]]:
+    """The same rows for each of the models that classify or rate whole texts."""
+    return dict.fromkeys(("TextClassifier", "MultiLabelClassifier", "TextRegressor"), rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +135,15 @@ class Table:
         return {row.ours: row for row in (*rows, *self.heads.get(model, ()))}
 
     def write(
-        self, weights: Mapping[str, np.ndarray], model: str, layers: int, heads: int
+        self, weights: Mapping[str, np.ndarray], description: Description
     ) -> dict[str, np.ndarray]:
-        """Our weights under their names, and behind "bert_tf/" those that have no place."""
-        rows = self.rows(model, layers)
+        """Our weights under their names; those without a row keep ours, with the prefix."""
+        sizes = description.encoder
+        rows = self.rows(description.model, sizes.num_hidden_layers)
         theirs: dict[str, np.ndarray] = {}
         for name, array in weights.items():
-            theirs |= rows.get(name, self.without_row(name)).write(array, heads)
+            row = rows.get(name, self.without_row(name))
+            theirs |= row.write(array, sizes.num_attention_heads)
         return theirs
 
     def without_row(self, ours: str) -> Row:

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from bert_tf.checkpoints.plain_json import EXTRA_KEY
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
@@ -56,9 +57,13 @@ class Description:
         wrong = _wrong_field(fields)
         if wrong:
             raise UserError(f"checkpoint description is damaged: {path} ({wrong})")
-        wrong = _wrong_labels(fields["head"], fields["labels"])
-        if wrong:
-            raise UserError(f"{path}: {wrong}; copy the checkpoint again")
+        count = len(fields["labels"])
+        classes = fields["head"].get("num_classes", count)
+        if count not in (0, classes):
+            raise UserError(
+                f"{path}: the number of labels is {count}, but num_classes is {classes!r}; copy "
+                "the checkpoint again"
+            )
         encoder = encoder_config(fields["encoder"], path)
         return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
@@ -82,12 +87,15 @@ class Description:
         }
         return fields | ({"encoder": encoder} if encoder else {})
 
-    def supplemented(self, differing: Any, path: Path) -> "Description":
-        """This one with the fields that `differing` made put back.
+    def supplemented(self, config: Mapping[str, Any], path: Path) -> "Description":
+        """This one with the fields put back that `differing` found, if the configuration has them.
 
         Raises:
-            UserError: `differing`, which stood in the file `path`, is not what `differing` makes.
+            UserError: what `config`, the content of `path`, has under `EXTRA_KEY` is damaged.
         """
+        if EXTRA_KEY not in config:
+            return self
+        differing = config[EXTRA_KEY]
         if not isinstance(differing, dict) or not isinstance(differing.get("encoder", {}), dict):
             raise UserError(
                 f"{path}: the key bert_tf is damaged; remove it, or copy the file again"
@@ -135,14 +143,6 @@ def classifier_or_regressor(
 def vocabulary_hash(vocabulary: Sequence[str]) -> str:
     """SHA-256 of the pieces, one a line."""
     return hashlib.sha256("\n".join(vocabulary).encode()).hexdigest()
-
-
-def _wrong_labels(head: Mapping[str, Any], labels: Sequence[str]) -> str | None:
-    """What is wrong with the number of labels; None if nothing is, or there are none."""
-    classes = head.get("num_classes", len(labels))
-    if not labels or len(labels) == classes:
-        return None
-    return f"the number of labels is {len(labels)}, but num_classes is {classes!r}"
 
 
 def _wrong_field(fields: Mapping[str, Any]) -> str | None:

@@ -29,7 +29,7 @@ def is_address(path: str | os.PathLike) -> bool:
 
 
 def is_name(name: str) -> bool:
-    """Whether `name`, of which there is no file or folder, could be a checkpoint on the Hub."""
+    """Whether `name`, which is no file or folder here, could be a checkpoint on the Hub."""
     return bool(re.fullmatch(_NAME, name)) and not name.startswith((".", "-"))
 
 

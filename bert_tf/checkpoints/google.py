@@ -13,63 +13,62 @@ import numpy as np
 
 from bert_tf.checkpoints import plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.correspondence import TRANSPOSED, Row, Table, rows_of, text_heads
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_beside, write_beside
 
 CONFIG_FILE = "bert_config.json"
 PREFIX = "bert_model.ckpt"
 READER = "google-research/bert"
 
 _LAYER = "bert/encoder/layer_{n}/"
-_TRANSFORM = "cls/predictions/transform/"
+_MASKED_LM = (
+    *rows_of(
+        {
+            "masked_lm/transform": "cls/predictions/transform/dense/",
+            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+        }
+    ),
+    Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
+)
 
 
 def _head(ours: str, theirs: str) -> tuple[Row, ...]:
-    return (
-        Row(f"{ours}/kernel", (f"{theirs}output_weights",), TRANSPOSED),
-        Row(f"{ours}/bias", (f"{theirs}output_bias",)),
-    )
+    return rows_of({ours: theirs}, TRANSPOSED, {"kernel": "output_weights", "bias": "output_bias"})
 
 
-_MASKED_LM = (
-    *linear("masked_lm/transform", f"{_TRANSFORM}dense/"),
-    *layer_norm("masked_lm/layer_norm", f"{_TRANSFORM}LayerNorm/"),
-    Row("masked_lm/output_bias", ("cls/predictions/output_bias",)),
-)
-_NEXT_SENTENCE = tuple(_head("next_sentence", "cls/seq_relationship/"))
+_NEXT_SENTENCE = _head("next_sentence", "cls/seq_relationship/")
 TABLE = Table(
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("bert/embeddings/word_embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("bert/embeddings/position_embeddings",)),
         Row("encoder/embeddings/token_type_embeddings", ("bert/embeddings/token_type_embeddings",)),
-        *layer_norm("encoder/embeddings/layer_norm", "bert/embeddings/LayerNorm/"),
-        *linear(
-            "encoder/layer_{n}/attention/query_key_value",
-            f"{_LAYER}attention/self/query/",
-            f"{_LAYER}attention/self/key/",
-            f"{_LAYER}attention/self/value/",
+        *rows_of(
+            {
+                "encoder/embeddings/layer_norm": "bert/embeddings/LayerNorm/",
+                "encoder/layer_{n}/attention/query_key_value": (
+                    f"{_LAYER}attention/self/query/",
+                    f"{_LAYER}attention/self/key/",
+                    f"{_LAYER}attention/self/value/",
+                ),
+                "encoder/layer_{n}/attention/output": f"{_LAYER}attention/output/dense/",
+                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention/output/LayerNorm/",
+                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/dense/",
+                "encoder/layer_{n}/output": f"{_LAYER}output/dense/",
+                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output/LayerNorm/",
+                "encoder/pooler": "bert/pooler/dense/",
+            }
         ),
-        *linear("encoder/layer_{n}/attention/output", f"{_LAYER}attention/output/dense/"),
-        *layer_norm(
-            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}attention/output/LayerNorm/"
-        ),
-        *linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate/dense/"),
-        *linear("encoder/layer_{n}/output", f"{_LAYER}output/dense/"),
-        *layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output/LayerNorm/"),
-        *linear("encoder/pooler", "bert/pooler/dense/"),
     ),
     heads={
         "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
         "MaskedLM": _MASKED_LM,
         "NextSentence": _NEXT_SENTENCE,
-        "TextClassifier": _head("classifier", ""),
-        "MultiLabelClassifier": _head("classifier", ""),
-        "TextRegressor": _head("classifier", ""),
         "QuestionAnswerer": _head("span", "cls/squad/"),
+        **text_heads(_head("classifier", "")),
         # google-research has no such tasks; repositories built on it call their heads this.
         "TokenClassifier": _head("classifier", ""),
         "MultipleChoice": _head("choice", ""),
@@ -113,15 +112,13 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
         )
     fields = plain_json.read_object(path, "model configuration")
     slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
-    weights = [n for n in tensors.shapes if not n.endswith(_SLOTS) and n not in _COUNTERS]
+    weights = {name: name for name in tensors.shapes if name not in (*slots, *_COUNTERS)}
     model, head = _model(tensors)
     description = Description(model, head, encoder_config(sizes(fields), path))
-    if plain_json.EXTRA_KEY in fields:
-        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
     return Checkpoint(
         prefix.parent,
-        description,
-        tensors.renamed({name: name for name in weights}),
+        description.supplemented(fields, path),
+        tensors.renamed(weights),
         TABLE,
         lambda: read_beside(prefix.parent),
         (f"{len(slots)} slots of the optimizer left out",) if slots else (),
@@ -144,11 +141,7 @@ def write_weights(
     vocabulary: tuple[str, ...] | None,
 ) -> None:
     """Writes the checkpoint into the existing `folder`."""
-    config = description.encoder
-    named = TABLE.write(
-        weights, description.model, config.num_hidden_layers, config.num_attention_heads
-    )
-    tf_files.write_named(folder / PREFIX, named)
+    tf_files.write_named(folder / PREFIX, TABLE.write(weights, description))
     write_config(folder, description, vocabulary)
 
 

@@ -5,7 +5,7 @@ encoder's where there is a head. A torch `Linear` keeps its weight as [output, i
 config.json that transformers does not know is carried along and never looked at.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weight_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, layer_norm, linear
+from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of, text_heads
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
@@ -26,55 +26,55 @@ OWN_WEIGHTS_FILE = "bert_tf.safetensors"
 READER = "transformers"
 
 _LAYER = "encoder.layer.{n}."
+_NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
 
 
-def _linear(ours: str, *theirs: str) -> list[Row]:
-    return linear(ours, *theirs, kernel=TRANSPOSED, weight="weight")
-
-
-def _layer_norm(ours: str, theirs: str) -> list[Row]:
-    return layer_norm(ours, theirs, gamma="weight", beta="bias")
+def _rows(layers: Mapping[str, str | tuple[str, ...]]) -> tuple[Row, ...]:
+    return rows_of(layers, TRANSPOSED, _NAMES)
 
 
 _MASKED_LM = (
-    *_linear("masked_lm/transform", "cls.predictions.transform.dense."),
-    *_layer_norm("masked_lm/layer_norm", "cls.predictions.transform.LayerNorm."),
+    *_rows(
+        {
+            "masked_lm/transform": "cls.predictions.transform.dense.",
+            "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm.",
+        }
+    ),
     Row("masked_lm/output_bias", ("cls.predictions.bias",)),
 )
-_NEXT_SENTENCE = tuple(_linear("next_sentence", "cls.seq_relationship."))
+_NEXT_SENTENCE = _rows({"next_sentence": "cls.seq_relationship."})
+_CLASSIFIER = _rows({"classifier": "classifier."})
 TABLE = Table(
     encoder=(
-        Row("encoder/embeddings/word_embeddings", ("embeddings.word_embeddings.weight",)),
-        Row("encoder/embeddings/position_embeddings", ("embeddings.position_embeddings.weight",)),
-        Row(
-            "encoder/embeddings/token_type_embeddings", ("embeddings.token_type_embeddings.weight",)
+        *(
+            Row(f"encoder/embeddings/{name}", (f"embeddings.{name}.weight",))
+            for name in ("word_embeddings", "position_embeddings", "token_type_embeddings")
         ),
-        *_layer_norm("encoder/embeddings/layer_norm", "embeddings.LayerNorm."),
-        *_linear(
-            "encoder/layer_{n}/attention/query_key_value",
-            f"{_LAYER}attention.self.query.",
-            f"{_LAYER}attention.self.key.",
-            f"{_LAYER}attention.self.value.",
+        *_rows(
+            {
+                "encoder/embeddings/layer_norm": "embeddings.LayerNorm.",
+                "encoder/layer_{n}/attention/query_key_value": (
+                    f"{_LAYER}attention.self.query.",
+                    f"{_LAYER}attention.self.key.",
+                    f"{_LAYER}attention.self.value.",
+                ),
+                "encoder/layer_{n}/attention/output": f"{_LAYER}attention.output.dense.",
+                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}attention.output.LayerNorm.",
+                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate.dense.",
+                "encoder/layer_{n}/output": f"{_LAYER}output.dense.",
+                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output.LayerNorm.",
+                "encoder/pooler": "pooler.dense.",
+            }
         ),
-        *_linear("encoder/layer_{n}/attention/output", f"{_LAYER}attention.output.dense."),
-        *_layer_norm(
-            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}attention.output.LayerNorm."
-        ),
-        *_linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate.dense."),
-        *_linear("encoder/layer_{n}/output", f"{_LAYER}output.dense."),
-        *_layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output.LayerNorm."),
-        *_linear("encoder/pooler", "pooler.dense."),
     ),
     heads={
         "PreTrainer": (*_MASKED_LM, *_NEXT_SENTENCE),
         "MaskedLM": _MASKED_LM,
         "NextSentence": _NEXT_SENTENCE,
-        "TextClassifier": tuple(_linear("classifier", "classifier.")),
-        "MultiLabelClassifier": tuple(_linear("classifier", "classifier.")),
-        "TextRegressor": tuple(_linear("classifier", "classifier.")),
-        "TokenClassifier": tuple(_linear("classifier", "classifier.")),
-        "QuestionAnswerer": tuple(_linear("span", "qa_outputs.")),
-        "MultipleChoice": tuple(_linear("choice", "classifier.")),
+        **text_heads(_CLASSIFIER),
+        "TokenClassifier": _CLASSIFIER,
+        "QuestionAnswerer": _rows({"span": "qa_outputs."}),
+        "MultipleChoice": _rows({"choice": "classifier."}),
     },
 )
 
@@ -153,11 +153,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         lower_case=huggingface_tokenizer.lower_case(folder),
         labels=_labels(fields, head.get("num_classes", 0), path),
     )
-    if plain_json.EXTRA_KEY in fields:
-        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
     return Checkpoint(
         folder,
-        description,
+        description.supplemented(fields, path),
         weights,
         TABLE,
         lambda: huggingface_tokenizer.vocabulary(folder),
@@ -172,11 +170,8 @@ def write_weights(
     vocabulary: tuple[str, ...] | None,
 ) -> None:
     """Writes the checkpoint into the existing `folder`."""
-    config = description.encoder
     architecture = _architecture(description)
-    named = TABLE.write(
-        weights, description.model, config.num_hidden_layers, config.num_attention_heads
-    )
+    named = TABLE.write(weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
     if architecture in _WITHOUT_POOLER:
         for part in ("kernel", "bias"):
@@ -192,12 +187,12 @@ def write_weights(
         tensors.save(folder / OWN_WEIGHTS_FILE, own)
     plain_json.write_object(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
-        longest = config.max_position_embeddings
+        longest = description.encoder.max_position_embeddings
         huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
 
 
 def _weights(folder: Path) -> Tensors:
-    """The tensors of the folder under today's names, and our own behind "bert_tf/"."""
+    """The tensors of the folder under today's names, and our own with the prefix "bert_tf/"."""
     found = weight_files.open_folder(folder)
     names = {}
     for original in found.shapes:
@@ -232,7 +227,8 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
     architectures = fields.get("architectures") or [""]
     model = _CLASSES.get(str(architectures[0])) if isinstance(architectures, list) else None
     # Nameless, a class that is not of transformers, or one whose head is not among the weights.
-    if model is None or not _has_head(model, shapes):
+    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
+    if model is None or (model != ENCODER and mark not in shapes):
         model = next((_HEADS[name] for name in _HEADS if name in shapes), ENCODER)
         if model == "TextClassifier" and _POOLER_BIAS not in shapes:
             model = "TokenClassifier"
@@ -250,12 +246,6 @@ def _model(fields: Mapping[str, Any], weights: Tensors) -> tuple[str, dict[str, 
         "MultipleChoice": {"dropout": dropout},
     }
     return model, heads[model]
-
-
-def _has_head(model: str, names: Collection[str]) -> bool:
-    """Whether the tensors of these names have the head of our class `model`, if that has one."""
-    mark = next((name for name, head in _HEADS.items() if head == model), "classifier.bias")
-    return model == ENCODER or mark in names
 
 
 def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, ...]:

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checkpoints import plain_json
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import CLS, MASK, PAD, SEP, UNK, check_vocabulary
+from bert_tf.io.vocabulary import (
+    SPECIAL_TOKENS,
+    check_vocabulary,
+    read_beside,
+    write_beside,
+)
 
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -94,12 +98,8 @@ def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_leng
         "model_max_length": max_length,
         "tokenize_chinese_chars": True,
         "strip_accents": None,
-        "unk_token": UNK,
-        "sep_token": SEP,
-        "pad_token": PAD,
-        "cls_token": CLS,
-        "mask_token": MASK,
     }
+    fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
     plain_json.write_object(folder / CONFIG_FILE, fields)

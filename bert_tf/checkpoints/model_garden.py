@@ -22,15 +22,15 @@ from bert_tf.checkpoints.correspondence import (
     UNMAPPED,
     Row,
     Table,
-    layer_norm,
-    linear,
+    rows_of,
+    text_heads,
 )
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
 from bert_tf.checkpoints.model_garden_objects import objects
 from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
-from bert_tf.checkpoints.vocabularies import read_beside
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_beside
 
 CONFIG_FILE = google.CONFIG_FILE
 PREFIX = google.PREFIX
@@ -38,11 +38,15 @@ READER = "Model Garden"
 
 _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
-_QUERY_KEY_VALUE = ("query", "key", "value")
+_QUERY_KEY_VALUE = "encoder/layer_{n}/attention/query_key_value"
 
 _MASKED_LM = (
-    *linear("masked_lm/transform", "cls/predictions/transform/dense/"),
-    *layer_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm/"),
+    *rows_of(
+        {
+            "masked_lm/transform": "cls/predictions/transform/dense/",
+            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+        }
+    ),
     Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
 )
 TABLE = Table(
@@ -50,42 +54,38 @@ TABLE = Table(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
         Row("encoder/embeddings/token_type_embeddings", ("type_embeddings/embeddings",)),
-        *layer_norm("encoder/embeddings/layer_norm", "embeddings/layer_norm/"),
-        Row(
-            "encoder/layer_{n}/attention/query_key_value/kernel",
-            tuple(f"{_ATTENTION}{part}/kernel" for part in _QUERY_KEY_VALUE),
-            HEADS_LAST,
+        *(
+            Row(
+                f"{_QUERY_KEY_VALUE}/{part}",
+                tuple(f"{_ATTENTION}{each}/{part}" for each in ("query", "key", "value")),
+                HEADS_LAST,
+            )
+            for part in ("kernel", "bias")
         ),
-        Row(
-            "encoder/layer_{n}/attention/query_key_value/bias",
-            tuple(f"{_ATTENTION}{part}/bias" for part in _QUERY_KEY_VALUE),
-            HEADS_LAST,
+        *rows_of(
+            {"encoder/layer_{n}/attention/output": f"{_ATTENTION}attention_output/"}, HEADS_FIRST
         ),
-        *linear(
-            "encoder/layer_{n}/attention/output",
-            f"{_ATTENTION}attention_output/",
-            kernel=HEADS_FIRST,
+        *rows_of(
+            {
+                "encoder/embeddings/layer_norm": "embeddings/layer_norm/",
+                "encoder/layer_{n}/attention_layer_norm": f"{_LAYER}self_attention_layer_norm/",
+                "encoder/layer_{n}/intermediate": f"{_LAYER}intermediate/",
+                "encoder/layer_{n}/output": f"{_LAYER}output/",
+                "encoder/layer_{n}/output_layer_norm": f"{_LAYER}output_layer_norm/",
+                "encoder/pooler": "pooler_transform/",
+            }
         ),
-        *layer_norm(
-            "encoder/layer_{n}/attention_layer_norm", f"{_LAYER}self_attention_layer_norm/"
-        ),
-        *linear("encoder/layer_{n}/intermediate", f"{_LAYER}intermediate/"),
-        *linear("encoder/layer_{n}/output", f"{_LAYER}output/"),
-        *layer_norm("encoder/layer_{n}/output_layer_norm", f"{_LAYER}output_layer_norm/"),
-        *linear("encoder/pooler", "pooler_transform/"),
     ),
     heads={
-        "PreTrainer": (*_MASKED_LM, *linear("next_sentence", "next_sentence/logits/")),
+        "PreTrainer": (*_MASKED_LM, *rows_of({"next_sentence": "next_sentence/logits/"})),
         "MaskedLM": _MASKED_LM,
-        "TextClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
-        "MultiLabelClassifier": tuple(linear("classifier", "sentence_prediction/logits/")),
-        "TextRegressor": tuple(linear("classifier", "sentence_prediction/logits/")),
-        "QuestionAnswerer": tuple(linear("span", "span_labeling/logits/")),
-        "TokenClassifier": tuple(linear("classifier", "token_classifier/logits/")),
+        **text_heads(rows_of({"classifier": "sentence_prediction/logits/"})),
+        "QuestionAnswerer": rows_of({"span": "span_labeling/logits/"}),
+        "TokenClassifier": rows_of({"classifier": "token_classifier/logits/"}),
     },
 )
 
-# A variable's own name ends in one of these, behind the names of what held it.
+# A variable's own name ends in one of these; the names of its owners stand before it.
 _NAME = re.compile(
     rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
@@ -165,16 +165,15 @@ def described(
     """
     path = folder / CONFIG_FILE
     model, head = _model(tensors)
-    found = google.sizes(fields) | _sizes(folder, tensors)
-    description = Description(model, head, encoder_config(found, path))
-    for name, value in _sizes(folder, tensors).items():
+    sizes = _sizes(folder, tensors)
+    encoder = encoder_config(google.sizes(fields) | sizes, path)
+    for name, value in sizes.items():
         if fields.get(name, value) != value:
             raise UserError(
                 f"{path}: {name} is {fields[name]}, but the checkpoint next to it has {value}; "
                 "copy both anew from where they came"
             )
-    if plain_json.EXTRA_KEY in fields:
-        description = description.supplemented(fields[plain_json.EXTRA_KEY], path)
+    description = Description(model, head, encoder).supplemented(fields, path)
     return Checkpoint(folder, description, tensors, TABLE, read_vocabulary, notes).check()
 
 
@@ -189,11 +188,7 @@ def write_weights(
     It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
     pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
     """
-    config = description.encoder
-    named = TABLE.write(
-        weights, description.model, config.num_hidden_layers, config.num_attention_heads
-    )
-    root = objects(named, description)
+    root = objects(TABLE.write(weights, description), description)
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
     google.write_config(folder, description, vocabulary)
 
@@ -243,10 +238,8 @@ def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
         return "PreTrainer", {"next_sentence": "next_sentence/logits/bias" in shapes}
     if "span_labeling/logits/bias" in shapes:
         return "QuestionAnswerer", {}
-    (outputs,) = shapes.get("sentence_prediction/logits/bias", ())[:1] or (0,)
-    if outputs:
+    if outputs := sum(shapes.get("sentence_prediction/logits/bias", ())[:1]):
         return classifier_or_regressor(outputs)
-    (classes,) = shapes.get("token_classifier/logits/bias", ())[:1] or (0,)
-    if classes:
+    if classes := sum(shapes.get("token_classifier/logits/bias", ())[:1]):
         return "TokenClassifier", {"num_classes": classes, "dropout": None}
     return ENCODER, {}

@@ -16,8 +16,8 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import Table
 from bert_tf.checkpoints.description import Description
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_beside, write_beside
 
 DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -67,11 +67,6 @@ def read_description(folder: Path) -> Description:
     if written > _FORMAT:
         raise UserError(f"{path} was written by a later bert_tf; update bert_tf to read it")
     return Description.from_dict(fields, path)
-
-
-def read_weights(folder: Path) -> Mapping[str, np.ndarray]:
-    """The tensors under our names. Raises UserError when the file is missing or damaged."""
-    return tensors.load(folder / WEIGHTS_FILE)
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:

@@ -12,13 +12,8 @@ from typing import Any
 
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.json_values import KINDS
 
-_WORDS: dict[object, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    bool: "true or false",
-}
 _SHOWN = 60
 
 
@@ -37,7 +32,7 @@ def encoder_config(fields: Mapping[str, Any], path: Path) -> EncoderConfig:
             value = float(value)
         if type(value) is not field.type:
             raise UserError(
-                f"{path}: {field.name} must be {_WORDS[field.type]}, not {repr(value)[:_SHOWN]}"
+                f"{path}: {field.name} must be {KINDS[field.type]}, not {repr(value)[:_SHOWN]}"
             )
         values[field.name] = value
     try:

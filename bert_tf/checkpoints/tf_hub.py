@@ -15,9 +15,9 @@ from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.plain_json import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
-from bert_tf.checkpoints.vocabularies import read_beside
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import read_beside
 
 SAVED_MODEL_FILE = "saved_model.pb"
 

@@ -143,23 +143,25 @@ def training_batches(
     Raises:
         UserError: there are fewer than `batch_size` rows.
     """
-    if len(examples.lengths) < batch_size:
-        raise UserError(f"{len(examples.lengths)} rows are no batch of {batch_size}; lower it")
+    count = len(examples.lengths)
+    if count < batch_size:
+        raise UserError(f"{count} rows are no batch of {batch_size}; lower it")
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)
-    order: ShuffledBatches | OrderedBatches
-    if shuffle:
-        order = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
-    else:
-        order = OrderedBatches(len(examples.lengths), batch_size)
+
+    def in_order(step: int) -> np.ndarray:
+        return (step * batch_size + np.arange(batch_size)) % count
+
+    shuffled = ShuffledBatches(examples.lengths, batch_size, seed, group_by_length)
+    rows = shuffled.rows if shuffle else in_order
     mine = batch_size // parts
     form = examples.take(np.zeros(mine, np.int64))
     arrays = tf.nest.flatten(form)
     dtypes = [tf.as_dtype(each.dtype) for each in arrays]
 
     def batch(step: np.ndarray) -> list[np.ndarray]:
-        return tf.nest.flatten(examples.take(order.rows(int(step))[part::parts]))
+        return tf.nest.flatten(examples.take(rows(int(step))[part::parts]))
 
     def shaped(*arrays_now: tf.Tensor) -> tuple:
         known = [
@@ -170,26 +172,6 @@ def training_batches(
 
     steps = tf.data.Dataset.counter(start)
     return map_until_exit(steps, batch, dtypes).map(shaped).prefetch(tf.data.AUTOTUNE)
-
-
-class OrderedBatches:
-    """The rows in their order, without end: after the last row comes the first.
-
-    >>> order = OrderedBatches(count=5, batch_size=2)
-    >>> [order.rows(step).tolist() for step in range(3)]
-    [[0, 1], [2, 3], [4, 0]]
-
-    Args:
-        count: how many rows there are.
-        batch_size: rows of a batch.
-    """
-
-    def __init__(self, count: int, batch_size: int):
-        self._count, self._batch_size = count, batch_size
-
-    def rows(self, step: int) -> np.ndarray:
-        """int64 [batch]: the rows of batch `step`."""
-        return (step * self._batch_size + np.arange(self._batch_size)) % self._count
 
 
 class ShuffledBatches:
@@ -214,10 +196,8 @@ class ShuffledBatches:
     def __init__(
         self, lengths: np.ndarray, batch_size: int, seed: int, group_by_length: bool = True
     ):
-        self._lengths = lengths
-        self._group_by_length = group_by_length
-        self._batch_size = batch_size
-        self._seed = seed
+        self._lengths, self._group_by_length = lengths, group_by_length
+        self._batch_size, self._seed = batch_size, seed
         self.per_epoch = len(lengths) // batch_size
         self._epoch = functools.lru_cache(maxsize=2)(self._draw_epoch)
 

@@ -1,7 +1,7 @@
 """Python functions inside tf.data that do not block the exit of the interpreter.
 
 tf.data calls a `tf.numpy_function` from its own threads, ahead of the reader of the dataset. A
-thread that asks for the interpreter's lock while the interpreter shuts down is ended at that point,
+thread that requests the interpreter's lock while the interpreter shuts down is ended at that point,
 and the dataset's destructor waits for it for ever. So the calls have to stop before.
 """
 
@@ -53,7 +53,7 @@ def map_until_exit(
         return tf.ensure_shape(flag, [])
 
     # An exception would not do: it is one bad element, and tf.data goes on to read the next.
-    # One at a time is said, as tf.data runs a map of which nothing is said in several threads.
+    # Without a number of calls, tf.data runs a map in several threads.
     calls = dataset.map(
         lambda element: tf.numpy_function(call, [element], [tf.bool, *types], stateful=False),
         num_parallel_calls=1,
@@ -65,7 +65,7 @@ def map_until_exit(
 @atexit.register
 def _stop_calls() -> None:
     _exiting.set()
-    # A call or two may be on their way here; let them come and hear that it is over.
+    # A call or two may be about to begin; they see the flag and end.
     time.sleep(0.05)
     while _under_way:
         time.sleep(0.01)

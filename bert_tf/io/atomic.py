@@ -64,16 +64,15 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
                     os.rename(new, path)
                 else:
                     os.replace(new, path)
-                _flush_names(path.parent)
+                _flush_one(path.parent)
         finally:
             _discard(scratch, path)
 
 
 def is_stream(path: str | os.PathLike) -> bool:
     """Whether there is a device or a pipe at `path`, or what leads to one, such as /dev/stdout."""
-    if Path(path).absolute().parent == _DEVICES:
-        return os.path.exists(path)
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+    is_plain = os.path.isfile(path) or os.path.isdir(path)
+    return os.path.exists(path) and (Path(path).absolute().parent == _DEVICES or not is_plain)
 
 
 def remove_folder(path: str | os.PathLike) -> None:
@@ -168,16 +167,12 @@ def _aside(scratch: Path, path: Path) -> Path:
 def _flush(path: Path) -> None:
     """Forces a file, or a folder with all that is in it, onto the disk."""
     for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
-        if each.is_dir():
-            _flush_names(each)
-        else:
-            with open(each, "rb") as handle:
-                os.fsync(handle.fileno())
+        _flush_one(each)
 
 
-def _flush_names(folder: Path) -> None:
-    """Forces a folder's list of names onto the disk, so that a rename outlives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def _flush_one(path: Path) -> None:
+    """Forces a file onto the disk, or a folder's list of names, so that a rename is not lost."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

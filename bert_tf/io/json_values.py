@@ -1,14 +1,23 @@
-"""NumPy values as JSON data."""
+"""Values of JSON: their kinds in words, and those that NumPy's become."""
 
 from typing import Any
 
 import numpy as np
 
+KINDS: dict[object, str] = {
+    list: "a list",
+    dict: "an object",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+
 
 def as_json(value: Any) -> Any:
     """A NumPy value or array as the numbers, texts and lists of JSON; strings are UTF-8.
 
-    Of a float32 the shortest decimal number is given that means it: 0.1, not 0.10000000149.
+    A float32 becomes the shortest decimal number that means it: 0.1, not 0.10000000149.
     """
     if isinstance(value, np.ndarray):
         return [as_json(each) for each in value]

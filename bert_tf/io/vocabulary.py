@@ -5,11 +5,15 @@ lines and repeated pieces without a message. Here both are errors, because they 
 """
 
 import os
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 
+VOCABULARY_FILE = "vocab.txt"
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 # What does not count at the ends of a line. Other kinds of spaces are pieces of published
@@ -20,7 +24,6 @@ _BLANKS = " \t\r"
 def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
     """The pieces of the file at `path`, in the order of their ids.
 
-    >>> from pathlib import Path
     >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
     >>> _ = Path("vocab.txt").write_text(file_text(pieces))
     >>> read_vocabulary("vocab.txt")
@@ -47,6 +50,22 @@ def file_text(pieces: Iterable[str]) -> str:
     ['the', 'cat', '##s']
     """
     return "".join(f"{piece}\n" for piece in pieces)
+
+
+def read_beside(folder: Path) -> tuple[str, ...] | None:
+    """The pieces of `vocab.txt` in `folder`; None where there is none.
+
+    Raises:
+        UserError: it is not a vocabulary.
+    """
+    path = folder / VOCABULARY_FILE
+    return read_vocabulary(path) if path.is_file() else None
+
+
+def write_beside(folder: Path, vocabulary: Sequence[str]) -> None:
+    """Writes `vocab.txt`."""
+    path = folder / VOCABULARY_FILE
+    path.write_text(file_text(vocabulary), encoding="utf-8", newline="\n")
 
 
 def check_vocabulary(
@@ -86,3 +105,22 @@ def check_vocabulary(
             "a BERT vocabulary holds each of the five special tokens"
         )
     return pieces
+
+
+def is_lower_case(vocabulary: Sequence[str]) -> bool:
+    """Whether text was lower-cased before such pieces were learned: it would not change them.
+
+    It has neither capitals nor accents then, of any alphabet: also Hangul is taken apart, and Hindi
+    loses its vowel signs. Special tokens such as [MASK] and <S> are not looked at.
+    """
+    return all(
+        piece == _lower_cased(piece)
+        for piece in vocabulary
+        if not re.fullmatch(r"\[.*\]|<.*>", piece)
+    )
+
+
+def _lower_cased(piece: str) -> str:
+    """What BERT's lower-casing makes of a piece: without accents too."""
+    decomposed = unicodedata.normalize("NFD", piece.lower())
+    return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")

@@ -31,36 +31,28 @@ class AdamW(BertOptimizer):
         super().__init__(*arguments, **options)
         self.bias_correction = bias_correction
 
-    def update(
-        self,
-        variable: tf.Variable,
-        momentum: tf.Tensor,
-        velocity: tf.Tensor,
-        decay: float | None,
-        rate: tf.Tensor,
-    ) -> tf.Tensor:
-        """lr (m / (sqrt(v) + eps) + decay w), for the steps that are left to the formula."""
+    def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
+        """m / (sqrt(v) + eps) + decay w, for the updates that `update_step` leaves to it."""
         if self.bias_correction:
-            first, second = self._biases(variable.dtype)
-            momentum, velocity = momentum / first, velocity / second
-        step = momentum / (tf.sqrt(velocity) + self.epsilon)
-        if decay:
-            step += decay * variable
-        return rate * step
+            first, second = self._biases(w.dtype)
+            m, v = m / first, v / second
+        step = m / (tf.sqrt(v) + self.epsilon)
+        return step + decay * w if decay else step
 
     def update_step(
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Moves one variable and its moments, in one pass over them."""
-        # Left to the formula are updates that may be skipped, and bfloat16, which has no 1 - 0.999.
+        # The formula makes the updates that may be skipped, and those of bfloat16, which has no
+        # 1 - 0.999.
         if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
             return
         index = self.index_of(variable)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        if self.decay_rate and not self._no_decay[index]:
+        if self._decays[index]:
             # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
-            variable.assign_sub(rate * self.decay_rate * variable)
+            variable.assign_sub(rate * self._decays[index] * variable)
         # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are
         # so much smaller or larger then, and rate and epsilon make up for that.
         number = variable.dtype.as_numpy_dtype

@@ -80,8 +80,14 @@ class BertOptimizer(UpdatesTogether):
             name="nonfinite",
         )
         self._weight_ids = [id(variable) for variable in variables]
-        self._no_decay = [self._has_no_decay(variable) for variable in variables]
-        self._factors = [self._factor(variable) for variable in variables]
+        paths = [_path(variable) for variable in variables]
+        spared = [any(re.search(each, path) for each in self.excluded) for path in paths]
+        self._decays = [None if each else self.decay_rate for each in spared]
+        factors = self.rate_factors.items()
+        self._factors = [
+            next((factor for pattern, factor in factors if re.search(pattern, path)), 1.0)
+            for path in paths
+        ]
 
     def state(self, names: Mapping[int, str]) -> dict[str, keras.Variable]:
         """All variables of the built optimizer, by names that do not depend on their order.
@@ -115,22 +121,14 @@ class BertOptimizer(UpdatesTogether):
         paths = (f"^{re.escape(_path(variable))}$" for variable in var_list or ())
         self.excluded = (*self.excluded, *paths, *(var_names or ()))
 
-    def update(
-        self,
-        variable: tf.Variable,
-        momentum: tf.Tensor,
-        velocity: tf.Tensor,
-        decay: float | None,
-        rate: tf.Tensor,
-    ) -> tf.Tensor:
-        """What is subtracted from `variable`.
+    def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
+        """What is subtracted from a weight, times the learning rate.
 
         Args:
-            variable: the weight before the update.
-            momentum: its first moment, the new gradient included.
-            velocity: its second moment, likewise.
+            w: the weight before the update.
+            m: its first moment, the new gradient included.
+            v: its second moment, the new gradient included.
             decay: its decay rate; None if the weight does not decay.
-            rate: the learning rate, a scalar.
         """
         raise NotImplementedError
 
@@ -142,7 +140,7 @@ class BertOptimizer(UpdatesTogether):
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
         def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
-            # Of a gradient that is to be skipped all elements are NaN.
+            # All elements of a gradient that is to be skipped are NaN.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
         momentum.assign(
@@ -153,9 +151,8 @@ class BertOptimizer(UpdatesTogether):
                 self.beta_2 * velocity + (1.0 - self.beta_2) * tf.square(gradient), velocity
             )
         )
-        decay = None if self._no_decay[index] else self.decay_rate
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
-        change = self.update(variable, momentum, velocity, decay, rate)
+        change = rate * self.step(variable, momentum, velocity, self._decays[index])
         variable.assign_sub(unless_skipped(change, tf.zeros([], change.dtype)))
 
     def update_all(
@@ -176,7 +173,7 @@ class BertOptimizer(UpdatesTogether):
         finite = tf.math.is_finite(norm)
         self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
-            # Of a norm that is not finite all elements become NaN.
+            # If the norm is not finite, all elements become NaN.
             grads, _ = tf.clip_by_global_norm(grads, self.clip_norm, norm)
         elif self.skip_nonfinite:
             nothing = tf.where(finite, 0.0, math.nan)
@@ -188,15 +185,6 @@ class BertOptimizer(UpdatesTogether):
         # In float64: of 1 - 0.999 float32 keeps five digits.
         count = tf.cast(self.iterations + 1, tf.float64)
         return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
-
-    def _has_no_decay(self, variable: keras.Variable) -> bool:
-        return any(re.search(pattern, _path(variable)) for pattern in self.excluded)
-
-    def _factor(self, variable: keras.Variable) -> float:
-        for pattern, factor in self.rate_factors.items():
-            if re.search(pattern, _path(variable)):
-                return factor
-        return 1.0
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""

@@ -20,19 +20,12 @@ class LAMB(BertOptimizer):
     Args: see `BertOptimizer`.
     """
 
-    def update(
-        self,
-        variable: tf.Variable,
-        momentum: tf.Tensor,
-        velocity: tf.Tensor,
-        decay: float | None,
-        rate: tf.Tensor,
-    ) -> tf.Tensor:
-        """lr |w| / |u| u; lr r if the weight does not decay."""
-        first, second = self._biases(variable.dtype)
-        step = momentum / first / (tf.sqrt(velocity / second) + self.epsilon)
+    def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
+        """|w| / |u| u; r if the weight does not decay."""
+        first, second = self._biases(w.dtype)
+        step = m / first / (tf.sqrt(v / second) + self.epsilon)
         if decay is None:
-            return rate * step
-        step += decay * variable
-        ratio = tf.math.divide_no_nan(tf.norm(variable), tf.norm(step))
-        return rate * tf.where(ratio > 0.0, ratio, 1.0) * step
+            return step
+        step += decay * w
+        ratio = tf.math.divide_no_nan(tf.norm(w), tf.norm(step))
+        return tf.where(ratio > 0.0, ratio, 1.0) * step

@@ -13,7 +13,6 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.native import CHECKPOINTS
 from bert_tf.checkpoints.of_run import BEST_FILE, RUN_FILE, step_folders
 from bert_tf.checkpoints.of_run import METRICS_FILE as METRICS_FILE
-from bert_tf.checkpoints.vocabularies import VOCABULARY_FILE
 from bert_tf.config.changes import difference, has_moved, tell_difference
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
@@ -22,6 +21,7 @@ from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
+from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of
 from bert_tf.tasks import loading
 from bert_tf.training.distributed import Cluster

@@ -5,11 +5,10 @@ from typing import TypeVar
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.io.vocabulary import file_text
+from bert_tf.io.vocabulary import file_text, is_lower_case
 
 Kind = TypeVar("Kind", bound=RunConfig)
 # Opens the initial checkpoint of a run, if it has one.

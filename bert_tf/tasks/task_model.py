@@ -17,7 +17,6 @@ import tensorflow as tf
 from bert_tf.asking import Outputs, Row, Text, encoded, tensors_of
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
-from bert_tf.checkpoints.vocabularies import read_beside, write_beside
 from bert_tf.data.batching import EncodedRows
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
@@ -28,6 +27,7 @@ from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
+from bert_tf.io.vocabulary import read_beside, write_beside
 from bert_tf.tasks import inputs, loading
 from bert_tf.tasks.fitting import StringTraining
 from bert_tf.tasks.keras_files import FORMAT

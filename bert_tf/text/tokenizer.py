@@ -15,10 +15,9 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.vocabularies import is_lower_case
 from bert_tf.compat import wordpiece_model
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, is_lower_case, read_vocabulary
 from bert_tf.text import characters, cleaning, preparing
 from bert_tf.text.preparing import Prepared
 from bert_tf.text.rows import owners

@@ -107,7 +107,7 @@ class Checkpoints:
         state = read_state(folder)
         self._check_data(state)
         _fill(_training_variables(model), tensors.load(folder / OPTIMIZER_FILE), folder)
-        _fill(names.weight_names(model), native.read_weights(folder), folder)
+        _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
         evaluations.restore(state["evaluations"])
         return state["step"]
 
@@ -123,7 +123,7 @@ class Checkpoints:
             raise UserError(
                 f"the best checkpoint, {folder}, is damaged ({problem}); start a new run"
             )
-        _fill(names.weight_names(model), native.read_weights(folder), folder)
+        _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
 
     def _check_description(self, folder: Path) -> None:
         """Raises UserError where the outputs of the model saved there mean something else."""

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bert_tf.checkpoints.vocabularies import is_lower_case
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import is_lower_case, read_vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "<S>", "<T>"]
 

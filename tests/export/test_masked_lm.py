@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import MaskedLM
-from bert_tf.data.corpora.causal_lm import CausalLMTargets
+from bert_tf.data.corpora.masking import causal_lm_targets
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -72,7 +72,7 @@ def test_a_model_of_one_direction_fills_where_it_was_trained_to(tokenizer, atten
     found = signature_of(model, tokenizer)(text=tf.constant(TEXTS))
 
     ids = pieces(tokenizer)
-    trained = CausalLMTargets(reversed=attention == "right_to_left")(ids, np.ones_like(ids))
+    trained = causal_lm_targets(ids, np.ones_like(ids), reversed=attention == "right_to_left")
     told_there = tf.equal(trained.ids, tokenizer.mask_id)
     positions = tf.boolean_mask(trained.positions, told_there).numpy().tolist()
     assert positions == {"left_to_right": [1, 5], "right_to_left": [3, 7]}[attention]

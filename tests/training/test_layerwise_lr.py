@@ -8,7 +8,7 @@ from bert_tf import Encoder, EncoderConfig, TextClassifier
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.errors import UserError
-from bert_tf.optimization.recipe import make_optimizer
+from bert_tf.optimization import make_optimizer
 from bert_tf.training import layerwise_lr
 
 

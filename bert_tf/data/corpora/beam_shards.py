@@ -31,7 +31,6 @@ from bert_tf.data.corpora.shard_writing import (
     SHARD_TOKENS,
     check_out,
     dev_limit,
-    ids_type,
     shard_name,
     write_manifest,
     write_shard,
@@ -46,6 +45,9 @@ from bert_tf.text import Tokenizer
 
 Key = tuple[int, int, int]
 """Where a document stands: part of the corpus, batch of the part, number in the batch."""
+
+Place = tuple[str, int]
+"""Which shard: `train` or `dev`, and its number there."""
 
 
 def build(
@@ -119,7 +121,7 @@ def run(
             documents
             | "Assign" >> beam.FlatMap(_assign, beam.pvalue.AsSingleton(layout))
             | "GroupByShard" >> beam.GroupByKey()
-            | "Write" >> beam.Map(_write, str(folder), tokenizer.vocab_size)
+            | "Write" >> beam.Map(_write, str(folder))
             | "GatherShards" >> beam.combiners.ToList()
             | "Finish" >> beam.Map(_finish, str(folder), vocabulary, dev_fraction)
         )
@@ -162,8 +164,8 @@ class Layout(NamedTuple):
     limit: int
     starts: dict[str, list[Key]]
 
-    def shard(self, key: Key, hash: int) -> tuple[str, int]:
-        """Part and number of the shard that a document is in."""
+    def shard(self, key: Key, hash: int) -> Place:
+        """The shard that a document is in."""
         part = DEV if hash < self.limit else TRAIN
         return part, bisect.bisect_right(self.starts[part], key) - 1
 
@@ -213,10 +215,7 @@ def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[Batch]
 
 
 def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], bool]) -> Batch:
-    tokenizer = _tokenizer(*vocabulary)
-    kind = ids_type(tokenizer.vocab_size)
-    documents = tokenized(batch.documents, tokenizer)
-    return batch._replace(documents=[d._replace(ids=d.ids.astype(kind)) for d in documents])
+    return batch._replace(documents=list(tokenized(batch.documents, _tokenizer(*vocabulary))))
 
 
 @functools.lru_cache(maxsize=1)
@@ -231,9 +230,9 @@ def _measure(batch: Batch) -> Sizes:
     return Sizes(batch.part, batch.number, hashes, tokens)
 
 
-def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[tuple[str, int], Batch]]:
+def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[Place, Batch]]:
     """The documents of each shard that the batch has documents of."""
-    shards: dict[tuple[str, int], list[TokenizedDocument]] = {}
+    shards: dict[Place, list[TokenizedDocument]] = {}
     for n, document in enumerate(batch.documents):
         shard = layout.shard((batch.part, batch.number, n), document.hash)
         shards.setdefault(shard, []).append(document)
@@ -241,28 +240,26 @@ def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[tuple[str, int], Bat
         yield shard, batch._replace(documents=documents)
 
 
-def _write(
-    shard: tuple[tuple[str, int], Iterable[Batch]], folder: str, vocab_size: int
-) -> tuple[str, int, Shard]:
-    (part, number), found = shard
+def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Shard]:
+    place, found = shard
     ordered = sorted(found, key=lambda batch: (batch.part, batch.number))
     documents = [document for batch in ordered for document in batch.documents]
     # Runners may do the same work twice, even at once; each writes in its own place first.
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        written = write_shard(Path(own), shard_name(part, number), documents, vocab_size)
+        written = write_shard(Path(own), shard_name(*place), documents)
         for array in written.files:
             os.replace(Path(own) / written.file(array), Path(folder) / written.file(array))
-    return part, number, written
+    return place, written
 
 
 def _finish(
-    shards: list[tuple[str, int, Shard]],
+    shards: list[tuple[Place, Shard]],
     folder: str,
     vocabulary: tuple[tuple[str, ...], bool],
     dev_fraction: float,
 ) -> None:
-    ordered = sorted(shards, key=lambda shard: shard[:2])
-    parts = {part: [shard for p, _, shard in ordered if p == part] for part in (TRAIN, DEV)}
+    ordered = sorted(shards, key=lambda shard: shard[0])
+    parts = {part: [shard for (p, _), shard in ordered if p == part] for part in (TRAIN, DEV)}
     write_manifest(Path(folder), _tokenizer(*vocabulary), dev_fraction, parts)
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.data.corpora.sentences import split_sentences
-from bert_tf.data.tables.json_lines import whole_text
+from bert_tf.data.tables.json_files import whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
 
@@ -68,18 +68,16 @@ class Corpus:
     unit, unit_size = "kB", 1000
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], format: str):
-        readers = (self._sentence_per_line, self._document_per_file, self._jsonl, self._wikitext)
         if format not in FORMATS:
             known = ", ".join((*FORMATS, TFDS, TOKEN_SHARDS, TFRECORD))
             raise UserError(f"unknown data.format {format!r}; choose one of {known}")
         self._format = format
-        self._documents = dict(zip(FORMATS, readers, strict=True))[format]
+        self._documents = getattr(self, f"_{format}")
         self.parts = find_files(path)
         sizes = {file: file.stat().st_size for file in self.parts}
         empty = [file for file, size in sizes.items() if not size]
         if empty:
-            others = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
-            raise UserError(f"corpus file is empty: {empty[0]}{others}; remove it, or fill it")
+            raise UserError(f"corpus file is empty: {first_of(empty)}; remove it, or fill it")
         self.size = sum(sizes.values())
         self.position = 0
 
@@ -93,9 +91,8 @@ class Corpus:
                 yield document
             self.position = before + file.stat().st_size
         if not has_text:
-            others = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
             raise UserError(
-                f"no document with text in {self.parts[0]}{others}; "
+                f"no document with text in {first_of(self.parts)}; "
                 f"check the files and the format ({self._format})"
             )
 
@@ -194,6 +191,15 @@ def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Pa
         raise UserError(f"corpus cannot be read: {error.filename} ({error.strerror})") from None
 
 
+def first_of(files: Sequence[Path]) -> str:
+    """The name of some files in messages.
+
+    >>> first_of([Path("a.txt"), Path("b.txt"), Path("c.txt")])
+    'a.txt and 2 more'
+    """
+    return f"{files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+
+
 def _files_of(path: str) -> list[Path]:
     place = Path(path)
     if place.is_file():
@@ -203,8 +209,8 @@ def _files_of(path: str) -> list[Path]:
         if not files:
             raise UserError(f"corpus folder holds no files: {path}")
         return files
-    files = [Path(match) for match in sorted(glob.glob(path, recursive=True))]
-    files = [file for file in files if file.is_file()]
+    matches = map(Path, sorted(glob.glob(path, recursive=True)))
+    files = [file for file in matches if file.is_file()]
     if not files:
         what = "no file matches" if glob.has_magic(path) else "corpus not found:"
         raise UserError(f"{what} {path}; name files that are there")

@@ -12,24 +12,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.data.corpora.joining import join
-from bert_tf.data.corpora.order import Order, Part, PoolCache, random_generator
-from bert_tf.data.corpora.packing import PackedRows, pack
-from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, plan, usual_pass
+from bert_tf.data.corpora.order import Part, PooledExamples
+from bert_tf.data.corpora.pairing import Documents, ExampleRule, Plan, join, plan, usual_pass
 from bert_tf.data.corpora.token_shards import Shard, TokenShards
 
 # Enough tokens to estimate how many examples a token gives.
 _SAMPLE_TOKENS = 4_000_000
 
-_PLAN = 2  # the first number of keys; `order` has 0 and 1
+
+class PackedRows(NamedTuple):
+    """Rows of ids, `[CLS] A [SEP] B [SEP]` or `[CLS] A [SEP]`, with the bounds of their segments.
+
+    ids: int32 [rows, max_length], padded with the padding id.
+    first_length: int32 [rows], tokens of `[CLS] A [SEP]`, which have type 0.
+    length: int32 [rows], all tokens of the row; those after `first_length` have type 1.
+    next_sentence_labels: int32 [rows], 0 where B follows A, 1 where it is random.
+    """
+
+    ids: np.ndarray
+    first_length: np.ndarray
+    length: np.ndarray
+    next_sentence_labels: np.ndarray
 
 
-class _Planned(NamedTuple):
-    tokens: np.ndarray
-    plan: Plan
-
-
-class Examples:
+class Examples(PooledExamples):
     """The examples that `shards` give under `rule`, numbered from 0 without end.
 
     >>> from bert_tf.data.corpora.shard_writing import write_token_shards
@@ -37,8 +43,8 @@ class Examples:
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat".split())
     >>> folder = write_token_shards([["The cat sat", "the cat"]], tokenizer, "shards")
     >>> rule = ExampleRule(max_length=8, short_probability=0.0, next_sentence=False)
-    >>> packed, labels = Examples(folder, folder.parts["train"], rule, seed=0).rows(0, 1)
-    >>> packed.ids.tolist()
+    >>> examples = Examples(folder, folder.parts["train"], rule, seed=0)
+    >>> examples.rows(0, 1).ids.tolist()
     [[2, 5, 6, 7, 5, 6, 3, 0]]
 
     Attributes:
@@ -52,38 +58,23 @@ class Examples:
     def __init__(
         self, folder: TokenShards, shards: tuple[Shard, ...], rule: ExampleRule, seed: int
     ):
-        self._folder, self._shards, self._rule, self._seed = folder, shards, rule, seed
+        self._folder, self._shards, self._rule = folder, shards, rule
         self._special = [folder.vocabulary.index(token) for token in ("[CLS]", "[SEP]", "[PAD]")]
         rate, self.random_next = self._measured()
-        counts = np.array([math.ceil(shard.tokens * rate) for shard in shards])
-        self._order = Order(counts, seed)
-        self.per_epoch = self._order.per_epoch
-        self._pools = PoolCache(self._plan)
+        super().__init__(np.array([math.ceil(shard.tokens * rate) for shard in shards]), seed)
 
-    def rows(self, start: int, stop: int, step: int = 1) -> tuple[PackedRows, np.ndarray]:
-        """Examples start, start + step, … below stop.
+    def rows(self, start: int, stop: int, step: int = 1) -> PackedRows:
+        """Examples start, start + step, … below stop."""
+        return PackedRows(*super().rows(start, stop, step))
 
-        Returns:
-            The packed rows, and next_sentence_labels, int32 [rows]: 0 where B follows A, 1 where
-            it is random.
-        """
-        numbers = np.arange(start, stop, step)
-        ids = np.empty((len(numbers), self._rule.max_length), np.int32)
-        packed = PackedRows(ids, *np.empty((2, len(numbers)), np.int32))
-        labels = np.empty(len(numbers), np.int32)
-        for part in self._order.find(numbers):
-            planned = self._pools.get(part)
-            here = planned.plan.take(part.places)
-            found = pack(planned.tokens, here, self._rule.max_length, *self._special)
-            for column, values in zip(packed, found, strict=True):
-                column[part.rows] = values
-            labels[part.rows] = here.is_random_next
-        return packed, labels
-
-    def _plan(self, part: Part) -> _Planned:
-        rng = random_generator(self._seed, _PLAN, *part.pool)
+    def _make(self, part: Part, rng: np.random.Generator) -> tuple[np.ndarray, Plan]:
+        """The tokens of a pool, and the plan of its examples."""
         tokens, documents = self._load(part.units, rng)
-        return _Planned(tokens, plan(documents, part.size, self._rule, rng))
+        return tokens, plan(documents, part.size, self._rule, rng)
+
+    def _take(self, made: tuple[np.ndarray, Plan], places: np.ndarray) -> PackedRows:
+        tokens, planned = made
+        return pack(tokens, planned.take(places), self._rule.max_length, *self._special)
 
     def _load(self, members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Documents]:
         """The shards as one: all tokens, and where sentences and documents start in them."""
@@ -93,12 +84,9 @@ class Examples:
             tokens.append(ids)
             sentences.append(of_shard.sentences[1:] + sentences[-1][-1])
             documents.append(of_shard.documents[1:] + documents[-1][-1])
-        everything = np.concatenate(tokens)
-        starts = Documents(np.concatenate(sentences), np.concatenate(documents))
-        if self._rule.joined:
-            _, separator, _ = self._special
-            return join(everything, starts, separator, rng)
-        return everything, starts
+        found = np.concatenate(tokens), Documents(*map(np.concatenate, (sentences, documents)))
+        _, separator, _ = self._special
+        return join(*found, separator, rng) if self._rule.joined else found
 
     def _measured(self) -> tuple[float, float]:
         """Examples of a token, and the share of a random next segment among them.
@@ -112,3 +100,35 @@ class Examples:
         counted = sum(self._shards[member].tokens for member in sample)
         made = usual_pass(documents, self._rule)
         return len(made) / counted, float(made.is_random_next.mean())
+
+
+def pack(
+    tokens: np.ndarray, plan: Plan, max_length: int, cls_id: int, sep_id: int, pad_id: int
+) -> PackedRows:
+    """Copies the planned ranges of `tokens` ([tokens], any integer) into rows of `max_length`.
+
+    >>> tokens = np.array([10, 11, 12, 13])
+    >>> starts, ends = np.array([0]), np.array([2])
+    >>> pair = Plan(starts, ends, starts + 2, ends + 2, np.array([False]))
+    >>> packed = pack(tokens, pair, max_length=8, cls_id=2, sep_id=3, pad_id=0)
+    >>> packed.ids.tolist(), packed.first_length.tolist(), packed.length.tolist()
+    ([[2, 10, 11, 3, 12, 13, 3, 0]], [4], [7])
+    """
+    a_length = plan.a_end - plan.a_start
+    b_length = plan.b_end - plan.b_start
+    first_length = a_length + 2
+    length = first_length + np.where(b_length > 0, b_length + 1, 0)
+
+    position = np.arange(max_length)[None, :]
+    in_a = (position >= 1) & (position < first_length[:, None] - 1)
+    in_b = (position >= first_length[:, None]) & (position < length[:, None] - 1)
+    in_text = in_a | in_b
+    shift = np.where(in_a, (plan.a_start - 1)[:, None], (plan.b_start - first_length)[:, None])
+    source = position + shift
+    ids = np.full(in_text.shape, pad_id, np.int32)
+    ids[in_text] = tokens[source[in_text]]
+    ids[:, 0] = cls_id
+    for ends in (first_length, length):
+        ids[np.arange(len(ids)), ends - 1] = sep_id
+    columns = (first_length, length, plan.is_random_next)
+    return PackedRows(ids, *(column.astype(np.int32) for column in columns))

@@ -28,6 +28,39 @@ class MaskedBatch(NamedTuple):
     weights: tf.Tensor
 
 
+def causal_lm_targets(
+    input_word_ids: tf.Tensor, input_mask: tf.Tensor, reversed: bool = False
+) -> MaskedBatch:
+    """Language modelling without masks: every token predicts the next one, or the one before it.
+
+    It needs an encoder whose attention goes one way only (paper, section 5.1). The inputs stay as
+    they are.
+
+    >>> ids, mask = tf.constant([[2, 5, 6, 3, 0]]), tf.constant([[1, 1, 1, 1, 0]])
+    >>> batch = causal_lm_targets(ids, mask)
+    >>> batch.positions.numpy().tolist(), batch.ids.numpy().tolist()
+    ([[0, 1, 2, 0]], [[5, 6, 3, 0]])
+    >>> batch.weights.numpy().tolist()
+    [[1.0, 1.0, 1.0, 0.0]]
+    >>> causal_lm_targets(ids, mask, reversed=True).ids.numpy().tolist()  # at positions 1, 2 and 3
+    [[2, 5, 6, 0]]
+
+    Args:
+        input_word_ids: int32 [batch, seq_len].
+        input_mask: int32 [batch, seq_len], 1 for tokens and 0 for padding at the end.
+        reversed: read from right to left, so that a token predicts the one before it.
+
+    Returns:
+        As many predictions as there are pairs of neighbours, seq_len - 1. [CLS] and [SEP] take
+        part: a text has to begin and to end.
+    """
+    positions, true_ids = tf.range(tf.shape(input_word_ids)[1] - 1)[None, :], input_word_ids[:, 1:]
+    if reversed:
+        positions, true_ids = positions + 1, input_word_ids[:, :-1]
+    used = input_mask[:, 1:]
+    return MaskedBatch(input_word_ids, positions * used, true_ids * used, tf.cast(used, tf.float32))
+
+
 class Masking:
     """Masks batches by one rule.
 

@@ -10,11 +10,11 @@ units, if n divides the number of lanes. Lanes have slightly different lengths: 
 the longer ones is shuffled and ends the epoch, for all workers.
 """
 
-import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,6 @@ _LANES, _LANE_UNITS = (24, 12, 8, 4, 2), 8
 _MIXED_UNITS = 8
 
 _UNITS, _REST = range(2)
-
-
-Content = TypeVar("Content")
 
 
 class Pool(NamedTuple):
@@ -86,10 +83,10 @@ class Order:
 
         For each lane the parts come in the order of its pools.
         """
-        epochs, places = np.divmod(numbers, self.per_epoch)
+        epochs, place_of = np.divmod(numbers, self.per_epoch)
         for epoch in np.unique(epochs).tolist():
             rows = np.flatnonzero(epochs == epoch)
-            lane, place = self._epoch(epoch).locate(places[rows])
+            lane, place = self._epoch(epoch).locate(place_of[rows])
             for one in np.unique(lane).tolist():
                 mine = lane == one
                 pools = self._epoch(epoch).lanes[one]
@@ -97,14 +94,8 @@ class Order:
                 for n in np.unique(number).tolist():
                     here = number == n
                     units, count = pools.units[n], int(self._counts[pools.units[n]].sum())
-                    first = int(pools.ends[n]) - count
-                    yield Part(
-                        Pool(epoch, one, n),
-                        units,
-                        count,
-                        rows[mine][here],
-                        place[mine][here] - first,
-                    )
+                    places = place[mine][here] - (int(pools.ends[n]) - count)
+                    yield Part(Pool(epoch, one, n), units, count, rows[mine][here], places)
 
     def _draw(self, epoch: int) -> "_Epoch":
         order = random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
@@ -138,32 +129,64 @@ class Order:
         return _Lane(pools, np.cumsum([self._counts[pool].sum() for pool in pools]))
 
 
-class PoolCache(Generic[Content]):
-    """The content made of the pools that the lanes have reached, one for each lane.
+class PooledExamples(ABC):
+    """Examples numbered from 0 without end; those of a pool are made together.
 
-    >>> (part,) = Order(np.array([3, 2]), seed=0).find(np.array([0, 1]))
-    >>> cache = PoolCache(lambda part: f"content of {part.size} examples")
-    >>> cache.get(part), cache.get(part) is cache.get(part)
-    ('content of 5 examples', True)
+    >>> class Numbers(PooledExamples):  # units of three and of two examples
+    ...     def _make(self, part, rng):
+    ...         return np.arange(part.size)
+    ...     def _take(self, made, places):
+    ...         return [made[places]]
+    >>> Numbers(np.array([3, 2]), seed=0).rows(1, 5, 2)
+    [array([1, 3])]
 
     Args:
-        make: makes the content of a pool from any of its parts.
+        counts: as for `Order`.
+        seed: decides the order, and all that is random in a pool.
+
+    Attributes:
+        seed: as given.
+        per_epoch: number of examples after which every unit has had its turn.
     """
 
-    def __init__(self, make: Callable[[Part], Content]):
-        self._make = make
-        self._held: dict[int, tuple[Pool, Content]] = {}
+    # The first number of the keys of its random numbers; the order has 0 and 1.
+    _KEY = 2
 
-    def get(self, part: Part) -> Content:
-        """The result of `make` for the part's pool, kept until its lane reaches another pool."""
-        held = self._held.get(part.pool.lane)
-        if held is not None and held[0] == part.pool:
-            return held[1]
-        content = self._make(part)
-        # Workers have other lanes in every epoch; those of the last one are let go.
-        kept = {n: each for n, each in self._held.items() if each[0].epoch == part.pool.epoch}
-        self._held = kept | {part.pool.lane: (part.pool, content)}
-        return content
+    def __init__(self, counts: np.ndarray, seed: int):
+        self.seed = seed
+        self._order = Order(counts, seed)
+        self.per_epoch = self._order.per_epoch
+        # What was made of the pools that the lanes have reached, by lane.
+        self._pools: dict[int, tuple[Pool, Any]] = {}
+
+    @abstractmethod
+    def _make(self, part: Part, rng: np.random.Generator) -> Any:
+        """What `_take` reads the examples of a pool from, given any part of the pool."""
+
+    @abstractmethod
+    def _take(self, made: Any, places: np.ndarray) -> Iterable[np.ndarray]:
+        """The columns, each [examples, …], of the examples with these numbers in the pool."""
+
+    def rows(self, start: int, stop: int, step: int = 1) -> Sequence[np.ndarray]:
+        """The columns of the examples start, start + step, … below stop."""
+        numbers = np.arange(start, stop, step)
+        columns: list[np.ndarray] = []
+        for part in self._order.find(numbers):
+            found = tuple(self._take(self._pool(part), part.places))
+            columns = columns or [np.empty((len(numbers), *v.shape[1:]), v.dtype) for v in found]
+            for column, values in zip(columns, found, strict=True):
+                column[part.rows] = values
+        return columns
+
+    def _pool(self, part: Part) -> Any:
+        """What `_make` gives, kept until the lane of the part reaches another pool."""
+        pool, made = self._pools.get(part.pool.lane, (None, None))
+        if pool != part.pool:
+            made = self._make(part, random_generator(self.seed, self._KEY, *part.pool))
+            # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
+            kept = {n: held for n, held in self._pools.items() if held[0].epoch == part.pool.epoch}
+            self._pools = kept | {part.pool.lane: (part.pool, made)}
+        return made
 
 
 def random_generator(*key: int) -> np.random.Generator:
@@ -176,16 +199,14 @@ def random_generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Lane:
+class _Lane(NamedTuple):
     """The units of each of a lane's pools, and where the pools' examples end among the lane's."""
 
     units: list[np.ndarray]
     ends: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class _Epoch:
+class _Epoch(NamedTuple):
     """The lanes, how many examples they take turns with, and lane and place of each one after."""
 
     lanes: list[_Lane]

@@ -23,7 +23,8 @@ DOC-SENTENCES of RoBERTa, arXiv 1907.11692, section 4.2).
 
 import dataclasses
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,49 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.documents) - 1
+
+
+def starts(lengths: np.ndarray | list[int]) -> np.ndarray:
+    """Where runs of these lengths start, and where the last one ends.
+
+    >>> starts([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def join(
+    tokens: np.ndarray, documents: Documents, separator: int, rng: np.random.Generator
+) -> tuple[np.ndarray, Documents]:
+    """Copies documents in random order, each with a separator as the end of its last sentence.
+
+    So rows can be filled to full length, across the ends of documents.
+
+    >>> documents = Documents(sentences=np.array([0, 2, 3]), documents=np.array([0, 2]))
+    >>> tokens, documents = join(np.array([7, 8, 9]), documents, 3, np.random.default_rng(0))
+    >>> tokens.tolist(), documents.sentences.tolist()
+    ([7, 8, 9, 3], [0, 2, 4])
+
+    Args:
+        tokens: [tokens], any integer.
+        documents: where sentences and documents start in it.
+        separator: id of [SEP].
+        rng: the order comes from here.
+
+    Returns:
+        The new tokens, and where sentences and documents start in them.
+    """
+    order = rng.permutation(len(documents)).tolist()
+    bounds = documents.sentences[documents.documents].tolist()
+    end = np.array([separator], tokens.dtype)
+    pieces = [piece for d in order for piece in (tokens[bounds[d] : bounds[d + 1]], end)]
+
+    lengths = np.diff(documents.sentences)
+    lengths[documents.documents[1:] - 1] += 1
+    firsts = documents.documents.tolist()
+    sentences = np.concatenate([lengths[firsts[d] : firsts[d + 1]] for d in order])
+    counts = np.diff(documents.documents)[order]
+    return np.concatenate(pieces), Documents(starts(sentences), starts(counts))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +133,7 @@ class ExampleRule:
         cut to a random shorter length, so that the model sees short inputs too (the reference's
         short_seq_prob).
     next_sentence: pairs with a true or random next segment; otherwise single segments.
-    joined: the documents are joined, see `joining`, and a segment goes on across their ends.
+    joined: the documents are joined, see `join`, and a segment goes on across their ends.
     """
 
     max_length: int
@@ -117,11 +161,10 @@ def plan(documents: Documents, count: int, rule: ExampleRule, rng: np.random.Gen
         rule: the rule that makes examples.
         rng: all randomness comes from here.
     """
-    one_pass = _pairs if rule.next_sentence else _spans
     passes: list[Plan] = []
     missing = count
     while missing:
-        made = one_pass(documents, missing if passes else None, rule, rng)
+        made = _pass(documents, missing if passes else None, rule, rng)
         passes.append(made.take(rng.permutation(len(made))[:missing]))
         missing -= len(passes[-1])
     columns = zip(*(dataclasses.astuple(each) for each in passes), strict=True)
@@ -139,9 +182,15 @@ def usual_pass(documents: Documents, rule: ExampleRule) -> Plan:
     >>> len(usual_pass(documents, ExampleRule(9, short_probability=0.0, next_sentence=False)))
     2
     """
-    one_pass = _pairs if rule.next_sentence else _spans
     rng = np.random.default_rng(0)
-    return max((one_pass(documents, None, rule, rng) for _ in range(2)), key=len)
+    return max((_pass(documents, None, rule, rng) for _ in range(2)), key=len)
+
+
+def _pass(
+    documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
+) -> Plan:
+    """One pass over the documents, cut short once there are `enough` examples."""
+    return (_pairs if rule.next_sentence else _spans)(documents, enough, rule, rng)
 
 
 def _targets(
@@ -173,8 +222,9 @@ def _pairs(
         b_end = np.where(is_random_next, random_end, b_end)
 
     a_length, b_length = _truncated(a_end - a_start, b_end - b_start, longest)
-    a_start = a_start + _cut_from_front(a_end - a_start - a_length, rng)
-    b_start = b_start + _cut_from_front(b_end - b_start - b_length, rng)
+    # Each token that is cut goes at the front or the back at random.
+    a_start = a_start + rng.binomial(a_end - a_start - a_length, 0.5)
+    b_start = b_start + rng.binomial(b_end - b_start - b_length, 0.5)
     return Plan(a_start, a_start + a_length, b_start, b_start + b_length, is_random_next)
 
 
@@ -182,10 +232,10 @@ def _cut_long_sentences(documents: Documents, longest: int) -> Documents:
     """The same, but sentences of more than twice `longest` tokens in pieces of half of it."""
     lengths, piece = np.diff(documents.sentences), (longest + 1) // 2
     pieces = np.where(lengths > 2 * longest, -(-lengths // piece), 1)
-    firsts = np.cumsum([0, *pieces])
+    firsts = starts(pieces)
     place = np.arange(firsts[-1]) - np.repeat(firsts[:-1], pieces)
-    starts = np.repeat(documents.sentences[:-1], pieces) + place * piece
-    return Documents(np.append(starts, documents.sentences[-1]), firsts[documents.documents])
+    sentences = np.repeat(documents.sentences[:-1], pieces) + place * piece
+    return Documents(np.append(sentences, documents.sentences[-1]), firsts[documents.documents])
 
 
 def _chunks(
@@ -205,17 +255,13 @@ def _chunks(
     firsts = documents.documents.tolist()
     target_of = targets.tolist()
     chunks: list[tuple[int, int, int, int, bool]] = []
-    draws: Iterator[list[float]] = iter(())
+    draws = _endless(lambda: rng.random((4096, 2)))
     for document in order.tolist():
         start, last = firsts[document], firsts[document + 1]
         target = target_of[document]
         while start < last:
             stop = bisect_left(sentences, sentences[start] + target, start + 1, last)
-            try:
-                where, whether = next(draws)
-            except StopIteration:
-                draws = iter(rng.random((4096, 2)).tolist())
-                where, whether = next(draws)
+            where, whether = next(draws)
             size = stop - start
             a_stop = start + 1 + (int(where * (size - 1)) if size > 1 else 0)
             is_random_next = size == 1 or whether < 0.5
@@ -259,11 +305,6 @@ def _truncated(
     return a_kept, b_kept
 
 
-def _cut_from_front(cut: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How many of `cut` tokens go at the front, if each goes at the front or the back at random."""
-    return rng.binomial(cut, 0.5)
-
-
 def _spans(
     documents: Documents, enough: int | None, rule: ExampleRule, rng: np.random.Generator
 ) -> Plan:
@@ -279,7 +320,7 @@ def _spans(
     separators: set[int] = set()
     if rule.joined:
         stretches, separators = bounds[None, [0, -1]], set((bounds[1:] - 1).tolist())
-    targets = _endless_targets(longest, rule.short_probability, rng)
+    targets = _endless(lambda: _targets(4096, longest, rule.short_probability, rng))
     spans: list[tuple[int, int]] = []
     for start, last in stretches.tolist():
         while start < last:
@@ -299,8 +340,7 @@ def _spans(
     return Plan(start, end, end, end, np.zeros(len(start), bool))
 
 
-def _endless_targets(
-    longest: int, short_probability: float, rng: np.random.Generator
-) -> Iterator[int]:
+def _endless(draw: Callable[[], np.ndarray]) -> Iterator[Any]:
+    """What `draw` draws, one by one."""
     while True:
-        yield from _targets(4096, longest, short_probability, rng).tolist()
+        yield from draw().tolist()

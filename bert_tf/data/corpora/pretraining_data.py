@@ -6,7 +6,7 @@ from pathlib import Path
 from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.corpus import TFDS, TFRECORD, TOKEN_SHARDS, Corpus
-from bert_tf.data.corpora.shard_data import ShardData, check_objective, check_sizes
+from bert_tf.data.corpora.shard_data import ShardData, check_rows
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import TokenShards
@@ -85,14 +85,6 @@ def open_data(
             which are masked already.
     """
     if config.data.format != TFRECORD:
-        # Before text is tokenized, which may take hours.
-        check_objective(config.data.next_sentence, attention)
-        check_sizes(
-            max_length or config.train.max_length,
-            config.data.max_predictions_per_seq,
-            config.data.next_sentence,
-            attention,
-        )
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":
         raise UserError(
@@ -137,16 +129,19 @@ def open_shards(
         UserError: as `build` and `ShardData`; the shards were made with another vocabulary or
             casing.
     """
-    folder = shards_folder(config, tokens)
+    folder, max_length = shards_folder(config, tokens), max_length or config.train.max_length
+    predictions, next_sentence = config.data.max_predictions_per_seq, config.data.next_sentence
+    # Before text is tokenized, which may take hours.
+    check_rows(max_length, predictions, next_sentence, attention)
     if config.data.format != TOKEN_SHARDS and not folder.exists():
         build(config, tokenizer, folder)
     data = ShardData(
         folder,
         batch_size or config.train.batch_size,
-        max_length or config.train.max_length,
-        config.data.max_predictions_per_seq,
+        max_length,
+        predictions,
         seed=config.train.seed,
-        next_sentence=config.data.next_sentence,
+        next_sentence=next_sentence,
         short_probability=config.data.short_seq_prob,
         masking_rate=config.data.masked_lm_prob,
         whole_word_masking=config.data.whole_word_masking,

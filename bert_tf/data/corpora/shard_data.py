@@ -5,29 +5,26 @@ TensorFlow ops mask them with random numbers that follow from (seed, k). So a ru
 starts its dataset at its step, at once.
 """
 
-import contextlib
 import os
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.console import logger
-from bert_tf.data.corpora.causal_lm import CausalLMTargets
 from bert_tf.data.corpora.examples import Examples
-from bert_tf.data.corpora.masking import Masking
+from bert_tf.data.corpora.masking import Masking, causal_lm_targets
 from bert_tf.data.corpora.pairing import SPECIAL_TOKENS_PAIR, SPECIAL_TOKENS_SINGLE, ExampleRule
-from bert_tf.data.corpora.steps import StepReader
+from bert_tf.data.corpora.steps import Elements, StepData
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
 
-# A share of random next sentences of which there is hardly anything to learn.
+# A model can hardly learn anything from a larger share of random next sentences.
 _MOSTLY = 0.9
 
 # Held-out batches are the same for every seed of training, so that their losses compare.
 _DEV_SEED = 0
 
 
-class ShardData:
+class ShardData(StepData):
     """Batches for language modelling, masked or not, and next sentence prediction.
 
     >>> from bert_tf.data.corpora.shard_writing import write_token_shards
@@ -93,23 +90,18 @@ class ShardData:
         cross_documents: bool = True,
         attention: str = "bidirectional",
     ):
-        check_objective(next_sentence, attention)
-        check_sizes(max_length, max_predictions, next_sentence, attention)
+        check_rows(max_length, max_predictions, next_sentence, attention)
         self._shards = TokenShards(folder)
         self.vocabulary = self._shards.vocabulary
         self.lower_case = self._shards.lower_case
-        self._batch_size, self._max_length, self._seed = batch_size, max_length, seed
-        self._next_sentence = next_sentence
         self._masking: Masking | None = None
-        self._causal_lm = CausalLMTargets(reversed=attention == "right_to_left")
+        self._reversed = attention == "right_to_left"
         self.max_predictions = max_length - 1
         if attention == "bidirectional":
-            if max_predictions is None:
-                max_predictions = max(1, round(max_length * masking_rate))
-            self.max_predictions = max_predictions
+            self.max_predictions = max_predictions or max(1, round(max_length * masking_rate))
             self._masking = Masking(
                 self.vocabulary,
-                max_predictions,
+                self.max_predictions,
                 masking_rate,
                 whole_word_masking,
                 mask_share,
@@ -117,78 +109,27 @@ class ShardData:
             )
         joined = cross_documents and not next_sentence
         self._rule = ExampleRule(max_length, short_probability, next_sentence, joined)
-        self._reader = StepReader()
-        self._train = self._examples(TRAIN, seed)
-        if next_sentence and self._train.random_next > _MOSTLY:
+        train = self._examples(TRAIN, seed)
+        super().__init__(
+            train,
+            batch_size,
+            f"{folder} gives about {train.per_epoch} examples of {max_length} tokens",
+        )
+        if next_sentence and train.random_next > _MOSTLY:
             logger.warning(
-                f"{self._train.random_next:.0%} of the pairs in {folder} have a random next "
+                f"{train.random_next:.0%} of the pairs in {folder} have a random next "
                 "sentence, as nearly every document or stretch of text is a single one; end "
                 "sentences with a line break, or set data.next_sentence to false"
             )
-        if batch_size > self._train.per_epoch:
-            raise UserError(
-                f"a batch of {batch_size} is larger than the data: {folder} gives about "
-                f"{self._train.per_epoch} examples of {max_length} tokens"
-            )
-        self.steps_per_epoch = self._train.per_epoch // batch_size
-
-    def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """The batches from `start_step` on, without end.
-
-        The global batch is the same for any number of workers, and each reads only the shards that
-        its rows come from (see `order`).
-
-        Args:
-            start_step: number of batches that came before.
-            worker, workers: the rows `worker::workers` of every global batch.
-
-        Returns:
-            A dataset of (inputs, targets). Inputs: `input_word_ids`, `input_mask`,
-            `input_type_ids` int32 [batch, seq_len], `masked_lm_positions` int32 [batch,
-            predictions]. Targets: `masked_lm_ids` int32 and `masked_lm_weights` float32 [batch,
-            predictions], and, with next_sentence, `next_sentence_labels` int32 [batch], 0 for a
-            true next segment and 1 for a random one. There are max_predictions predictions, or
-            seq_len - 1 where every token predicts its neighbour.
-
-        Raises:
-            UserError: the global batch cannot be shared equally; the first shards have changed.
-                A shard found changed later on ends the dataset with a TensorFlow error, which
-                `explained_errors` turns back.
-        """
-        if self._batch_size % workers:
-            raise UserError(
-                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
-            )
-        return self._batches(self._train, self._seed, start_step, None, worker, workers)
-
-    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches, the same ones every time and for every seed.
-
-        If the held-out documents give fewer, their later batches are new examples of the same text.
-
-        Args:
-            steps: number of batches.
-            worker, workers: as for `dataset`.
-
-        Returns:
-            A dataset as `dataset` gives; None for shards made with a `dev_fraction` of 0.
-
-        Raises:
-            UserError: the held-out part is too small.
-        """
-        if not self._shards.dev_fraction:
-            return None
-        return self._batches(self._examples(DEV, _DEV_SEED), _DEV_SEED, 0, steps, worker, workers)
 
     @property
     def examples(self) -> dict[str, int]:
         """How many examples an epoch of the part `train` has, and one of the part `dev`."""
-        dev = self._examples(DEV, _DEV_SEED).per_epoch if self._shards.dev_fraction else 0
-        return {TRAIN: self._train.per_epoch, DEV: dev}
+        dev = self._held_out()
+        return {TRAIN: self._train.per_epoch, DEV: dev.per_epoch if dev else 0}
 
-    def explained_errors(self) -> contextlib.AbstractContextManager[None]:
-        """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""
-        return self._reader.explained_errors()
+    def _held_out(self) -> Examples | None:
+        return self._examples(DEV, _DEV_SEED) if self._shards.dev_fraction else None
 
     def _examples(self, part: str, seed: int) -> Examples:
         shards = self._shards.parts[part]
@@ -203,7 +144,7 @@ class ShardData:
                 f"{self._shards.folder} has no held-out documents; make the shards again with a "
                 "larger data.dev_fraction, or with 0 to train without"
             )
-        if self._next_sentence and documents < 2:
+        if self._rule.next_sentence and documents < 2:
             raise UserError(
                 f"next sentence prediction is impossible: the {part} part of {self._shards.folder} "
                 "has 1 document and needs 2; add documents, change data.dev_fraction, or set "
@@ -211,62 +152,53 @@ class ShardData:
             )
         return Examples(self._shards, shards, self._rule, seed)
 
-    def _batches(
+    def _elements(
         self,
         examples: Examples,
-        seed: int,
-        first: int,
-        steps: int | None,
+        stretch: tf.Tensor,
+        columns: list[tf.Tensor],
         worker: int,
         workers: int,
-    ) -> tf.data.Dataset:
-        def read(start: int, stop: int, step: int) -> tuple[np.ndarray, ...]:
-            packed, labels = examples.rows(start, stop, step)
-            return *packed, labels
-
-        def finish(
-            stretch: tf.Tensor,
-            ids: tf.Tensor,
-            first_length: tf.Tensor,
-            length: tf.Tensor,
-            labels: tf.Tensor,
-        ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-            ids = tf.ensure_shape(ids, [None, self._max_length])
-            first_length, length, labels = (
-                tf.ensure_shape(column, [None]) for column in (first_length, length, labels)
-            )
-            input_mask = tf.sequence_mask(length, self._max_length, tf.int32)
-            first_mask = tf.sequence_mask(first_length, self._max_length, tf.int32)
-            if self._masking is None:
-                made = self._causal_lm(ids, input_mask)
-            else:
-                made = self._masking(ids, input_mask, tf.stack([seed, stretch]), worker, workers)
-            inputs = {
-                "input_word_ids": made.input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_mask - first_mask,
-                "masked_lm_positions": made.positions,
-            }
-            targets = {"masked_lm_ids": made.ids, "masked_lm_weights": made.weights}
-            if self._next_sentence:
-                targets["next_sentence_labels"] = labels
-            return inputs, targets
-
-        return self._reader.batches(
-            read, [tf.int32] * 4, finish, self._batch_size, first, steps, worker, workers
-        )
+    ) -> Elements:
+        ids, first_length, length, labels = columns
+        input_mask = tf.sequence_mask(length, ids.shape[1], tf.int32)
+        first_mask = tf.sequence_mask(first_length, ids.shape[1], tf.int32)
+        if self._masking is None:
+            made = causal_lm_targets(ids, input_mask, self._reversed)
+        else:
+            seed = tf.stack([examples.seed, stretch])
+            made = self._masking(ids, input_mask, seed, worker, workers)
+        inputs = {
+            "input_word_ids": made.input_word_ids,
+            "input_mask": input_mask,
+            "input_type_ids": input_mask - first_mask,
+            "masked_lm_positions": made.positions,
+        }
+        targets = {"masked_lm_ids": made.ids, "masked_lm_weights": made.weights}
+        if self._rule.next_sentence:
+            targets["next_sentence_labels"] = labels
+        return inputs, targets
 
 
-def check_sizes(
+def check_rows(
     max_length: int, max_predictions: int | None, next_sentence: bool, attention: str
 ) -> None:
-    """Raises a `UserError` if rows have no room for an example, or for the tokens to predict.
+    """Raises a `UserError` if rows have no room, or attention no use, for what is to be learned.
 
-    >>> check_sizes(4, None, next_sentence=True, attention="bidirectional")
+    >>> check_rows(4, None, next_sentence=True, attention="bidirectional")
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: train.max_length is 4; an example needs at least 5 tokens
+    >>> check_rows(128, None, next_sentence=True, attention="left_to_right")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: next sentence prediction is impossible with left_to_right ...
     """
+    if next_sentence and attention == "left_to_right":
+        raise UserError(
+            "next sentence prediction is impossible with left_to_right attention, where [CLS] sees "
+            "no other token; set data.next_sentence to false"
+        )
     shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
     if max_length < shortest:
         raise UserError(
@@ -278,19 +210,4 @@ def check_sizes(
         raise UserError(
             f"data.max_predictions_per_seq is {max_predictions}; it must be from 1 to "
             f"train.max_length ({max_length})"
-        )
-
-
-def check_objective(next_sentence: bool, attention: str) -> None:
-    """Raises a `UserError` if next sentence prediction is impossible with this attention.
-
-    >>> check_objective(next_sentence=True, attention="left_to_right")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: next sentence prediction is impossible with left_to_right ...
-    """
-    if next_sentence and attention == "left_to_right":
-        raise UserError(
-            "next sentence prediction is impossible with left_to_right attention, where [CLS] sees "
-            "no other token; set data.next_sentence to false"
         )

@@ -1,7 +1,6 @@
 """Writing token shards: in one process here, and the parts that other ways are made of."""
 
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,22 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.data.corpora.pairing import starts
 from bert_tf.data.corpora.token_shards import (
     DEV,
     FORMAT,
     MANIFEST,
     TRAIN,
-    VOCABULARY,
     Shard,
     TokenShards,
-    array_file,
 )
 from bert_tf.data.corpora.tokenizing import HASH_BITS, TokenizedDocument, tokenized
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import checksum, read_text
 from bert_tf.io.refusals import explained
-from bert_tf.io.vocabulary import file_text
+from bert_tf.io.vocabulary import VOCABULARY_FILE, write_beside
 from bert_tf.text import Tokenizer
 
 SHARD_TOKENS = 1_000_000
@@ -78,10 +76,7 @@ def write_token_shards(
 
             Returns the shards and the three lowest hashes.
             """
-            parts = {
-                part: _PartWriter(folder, part, tokenizer.vocab_size, shard_tokens)
-                for part in (TRAIN, DEV)
-            }
+            parts = {part: _PartWriter(folder, part, shard_tokens) for part in (TRAIN, DEV)}
             lowest: list[int] = []
             for document in tokenized(documents, tokenizer):
                 parts[DEV if document.hash < limit else TRAIN].add(document)
@@ -149,43 +144,27 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
         raise UserError(f"{out} exists and holds no {what}; choose another output folder")
 
 
-def write_shard(
-    folder: Path, name: str, documents: Sequence[TokenizedDocument], vocab_size: int
-) -> Shard:
+def write_shard(folder: Path, name: str, documents: Sequence[TokenizedDocument]) -> Shard:
     """Writes the files of one shard.
 
     >>> document = TokenizedDocument(np.array([5, 6, 7]), lengths=np.array([2, 1]), hash=0)
-    >>> shard = write_shard(Path(), shard_name("train", 0), [document], vocab_size=8)
+    >>> shard = write_shard(Path(), shard_name("train", 0), [document])
     >>> shard.tokens, shard.sentences, np.load(shard.file("tokens")).tolist()
     (3, 2, [5, 6, 7])
     """
-    dtype = ids_type(vocab_size)
+    lengths = [document.lengths for document in documents]
     arrays = {
-        "tokens": np.concatenate([document.ids.astype(dtype) for document in documents]),
-        "sentences": _starts(np.concatenate([document.lengths for document in documents])),
-        "documents": _starts([len(document.lengths) for document in documents]),
+        "tokens": np.concatenate([document.ids for document in documents]),
+        "sentences": starts(np.concatenate(lengths)).astype(np.int32),
+        "documents": starts(list(map(len, lengths))).astype(np.int32),
     }
-    files: dict[str, dict[str, int | str]] = {}
+    sentences, tokens = len(arrays["sentences"]) - 1, len(arrays["tokens"])
+    shard = Shard(name, len(documents), sentences, tokens, files={})
     for array, values in arrays.items():
-        path = folder / array_file(name, array)
+        path = folder / shard.file(array)
         np.save(path, values)
-        files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
-    return Shard(
-        name=name,
-        documents=len(documents),
-        sentences=len(arrays["sentences"]) - 1,
-        tokens=len(arrays["tokens"]),
-        files=files,
-    )
-
-
-def ids_type(vocab_size: int) -> type[np.integer]:
-    """The type of the ids in a shard.
-
-    >>> ids_type(30_522).__name__, ids_type(120_000).__name__
-    ('uint16', 'int32')
-    """
-    return np.uint16 if vocab_size <= 1 << 16 else np.int32
+        shard.files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
+    return shard
 
 
 def shard_name(part: str, number: int) -> str:
@@ -207,7 +186,7 @@ def write_manifest(
 
     >>> document = TokenizedDocument(np.array([5]), lengths=np.array([1]), hash=0)
     >>> Path("whole").mkdir()
-    >>> shard = write_shard(Path("whole"), shard_name("train", 0), [document], vocab_size=6)
+    >>> shard = write_shard(Path("whole"), shard_name("train", 0), [document])
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
     >>> write_manifest(Path("whole"), tokenizer, 0.0, {"train": [shard], "dev": []})
     >>> TokenShards("whole").vocabulary[-1]
@@ -218,12 +197,11 @@ def write_manifest(
     """
     if not any(shards.values()):
         raise UserError("no document of the corpus has a token; check data.path and data.format")
-    vocabulary = file_text(tokenizer.vocabulary).encode()
-    (folder / VOCABULARY).write_bytes(vocabulary)
+    write_beside(folder, tokenizer.vocabulary)
     manifest = {
         "format": FORMAT,
         "vocab_size": tokenizer.vocab_size,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
+        "vocab_sha256": checksum(folder / VOCABULARY_FILE),
         "lower_case": tokenizer.lower_case,
         "dev_fraction": dev_fraction,
     } | {part: [dataclasses.asdict(shard) for shard in shards[part]] for part in (TRAIN, DEV)}
@@ -233,18 +211,15 @@ def write_manifest(
 class _PartWriter:
     """Collects documents and writes a shard whenever there is enough for one."""
 
-    def __init__(self, folder: Path, part: str, vocab_size: int, shard_tokens: int):
-        self._folder, self._part, self._vocab_size = folder, part, vocab_size
-        self._shard_tokens = shard_tokens
+    def __init__(self, folder: Path, part: str, shard_tokens: int):
+        self._folder, self._part, self._shard_tokens = folder, part, shard_tokens
         self._shards: list[Shard] = []
         self._documents: list[TokenizedDocument] = []
         self._tokens = 0
 
     def add(self, document: TokenizedDocument) -> None:
         """Adds one document."""
-        # A copy: the document's own ids are a view of all those that were tokenized with it.
-        ids = document.ids.astype(ids_type(self._vocab_size))
-        self._documents.append(document._replace(ids=ids))
+        self._documents.append(document)
         self._tokens += len(document.ids)
         if self._tokens >= self._shard_tokens:
             self._write()
@@ -257,10 +232,5 @@ class _PartWriter:
 
     def _write(self) -> None:
         name = shard_name(self._part, len(self._shards))
-        self._shards.append(write_shard(self._folder, name, self._documents, self._vocab_size))
+        self._shards.append(write_shard(self._folder, name, self._documents))
         self._documents, self._tokens = [], 0
-
-
-def _starts(lengths: np.ndarray | list[int]) -> np.ndarray:
-    """Where runs of these lengths start, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

@@ -1,11 +1,14 @@
-"""Numbered rows to `tf.data` batches that can start at any step, and be shared by workers."""
+"""Numbered examples to `tf.data` batches that can start at any step, and be shared by workers."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.corpora.order import PooledExamples
 from bert_tf.data.until_exit import map_until_exit
 from bert_tf.errors import UserError
 
@@ -13,84 +16,139 @@ from bert_tf.errors import UserError
 # on batch after batch.
 _STRETCH_ROWS = 512
 
-ReadRows = Callable[[int, int, int], Sequence[np.ndarray]]
-"""(start, stop, step) -> columns, each [rows, …], of the rows start, start + step, … below stop."""
-
 Elements = tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]
 """Inputs and targets, each [rows, …]."""
 
 
-class StepReader:
-    """Reads the rows of a step, and keeps the error of a failed read.
+class StepData(ABC):
+    """Batches of examples; those of step k begin with example k * batch_size.
 
-    >>> reader = StepReader()
-    >>> batches = reader.batches(
-    ...     read_rows=lambda start, stop, step: [np.arange(start, stop, step)],
-    ...     types=[tf.int64],
-    ...     finish=lambda stretch, rows: ({"row": tf.reshape(rows, [-1])}, {}),
-    ...     batch_size=2,
-    ...     first=5,
-    ...     steps=2,
-    ... )
-    >>> with reader.explained_errors():
-    ...     print([inputs["row"].numpy().tolist() for inputs, _ in batches])
+    >>> class Numbers(StepData):
+    ...     per_epoch = 100
+    ...     def rows(self, start, stop, step):
+    ...         return [np.arange(start, stop, step)]
+    ...     def _held_out(self):
+    ...         return self
+    ...     def _elements(self, examples, stretch, columns, worker, workers):
+    ...         return {"row": columns[0]}, {}
+    ...     def __init__(self):
+    ...         super().__init__(self, batch_size=2, size="100 numbers")
+    >>> [inputs["row"].numpy().tolist() for inputs, _ in Numbers().dataset(start_step=5).take(2)]
     [[10, 11], [12, 13]]
+
+    Args:
+        train: the examples to train on.
+        batch_size: rows of the global batch.
+        size: the size of the data in words, for the message if it is smaller than a batch.
+
+    Attributes:
+        steps_per_epoch: batches after which every example has had its turn.
+
+    Raises:
+        UserError: a batch is larger than the data.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, train: PooledExamples, batch_size: int, size: str):
+        if batch_size > train.per_epoch:
+            raise UserError(f"a batch of {batch_size} is larger than the data: {size}")
+        self.steps_per_epoch = train.per_epoch // batch_size
+        self._train, self._batch_size = train, batch_size
         # The text of a UserError: the error itself would hold on to the datasets in its traceback.
         self._failure: str | None = None
 
-    def batches(
-        self,
-        read_rows: ReadRows,
-        types: Sequence[tf.DType],
-        finish: Callable[..., Elements],
-        batch_size: int,
-        first: int = 0,
-        steps: int | None = None,
-        worker: int = 0,
-        workers: int = 1,
-    ) -> tf.data.Dataset:
-        """A dataset of (inputs, targets), each [batch, …].
+    @abstractmethod
+    def _held_out(self) -> PooledExamples | None:
+        """The examples that are never trained on; None if there are none."""
+
+    @abstractmethod
+    def _elements(
+        self, examples: Any, stretch: tf.Tensor, columns: list[tf.Tensor], worker: int, workers: int
+    ) -> Elements:
+        """TensorFlow ops that make inputs and targets of the rows of a stretch of steps.
 
         Args:
-            read_rows: gives the rows, step k's from k * batch_size on. Called from tf.data's
-                threads, one call at a time, ahead of whoever reads the dataset.
-            types: of the columns.
-            finish: TensorFlow ops that make inputs and targets of the rows of a stretch of steps,
-                given its number, int64 [], and the columns. Stretches are the same wherever the
-                dataset starts, so that random numbers may follow from them.
-            batch_size: rows of the global batch.
-            first: the step to start at.
-            steps: the number of steps; None never ends.
+            examples: the examples that the rows are of.
+            stretch: its number, int64 []. Stretches are the same wherever a dataset starts, so that
+                random numbers may follow from it.
+            columns: as `examples.rows` gives them.
+            worker, workers: as for `dataset`.
+        """
+
+    def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """The batches from `start_step` on, without end.
+
+        The global batch is the same for any number of workers.
+
+        Args:
+            start_step: number of batches that came before.
             worker, workers: the rows `worker::workers` of every global batch.
 
+        Returns:
+            A dataset of (inputs, targets). Inputs: `input_word_ids`, `input_mask`,
+            `input_type_ids` int32 [batch, seq_len], `masked_lm_positions` int32 [batch,
+            predictions]. Targets: `masked_lm_ids` int32 and `masked_lm_weights` float32 [batch,
+            predictions], and, with next_sentence, `next_sentence_labels` int32 [batch], 0 for a
+            true next segment and 1 for a random one.
+
         Raises:
-            UserError: `read_rows` raises it for the first row. A later error of `read_rows` ends
-                the dataset with a TensorFlow error, which `explained_errors` turns back.
+            UserError: the global batch cannot be shared equally; the first examples cannot be read.
+                A later read that fails ends the dataset with a TensorFlow error, which
+                `explained_errors` turns back.
         """
-        mine = batch_size // workers
-        together = max(1, _STRETCH_ROWS // batch_size)
+        if self._batch_size % workers:
+            raise UserError(
+                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
+            )
+        return self._batches(self._train, start_step, None, worker, workers)
+
+    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
+        """`steps` held-out batches, the same ones every time and for every seed.
+
+        Args:
+            steps: number of batches.
+            worker, workers: as for `dataset`.
+
+        Returns:
+            A dataset as `dataset` gives; None if nothing is held out.
+
+        Raises:
+            UserError: the held-out part is too small, or cannot be read.
+        """
+        examples = self._held_out()
+        return examples and self._batches(examples, 0, steps, worker, workers)
+
+    def _batches(
+        self, examples: PooledExamples, first: int, steps: int | None, worker: int, workers: int
+    ) -> tf.data.Dataset:
+        """The batches from step `first` on; without end if `steps` is None."""
+        size, mine = self._batch_size, self._batch_size // workers
+        together = max(1, _STRETCH_ROWS // size)
         # Here, where a mistake can be reported as what it is.
-        read_rows(first * batch_size + worker, first * batch_size + worker + 1, 1)
+        like = examples.rows(first * size + worker, first * size + worker + 1, 1)
 
         def read(stretch: np.ndarray) -> tuple[np.ndarray, ...]:
-            start = int(stretch) * together * batch_size
+            start = int(stretch) * together * size
             try:
-                columns = read_rows(start + worker, start + together * batch_size, workers)
+                columns = examples.rows(start + worker, start + together * size, workers)
             except UserError as error:
                 self._failure = str(error)
                 raise
             return stretch, *columns
 
         def cut(stretch: tf.Tensor, *columns: tf.Tensor) -> Elements:
-            elements = finish(tf.ensure_shape(stretch, []), *columns)
+            known = [
+                tf.ensure_shape(column, [None, *one.shape[1:]])
+                for column, one in zip(columns, like, strict=True)
+            ]
+            elements = self._elements(
+                examples, tf.ensure_shape(stretch, []), known, worker, workers
+            )
             return tf.nest.map_structure(
                 lambda rows: tf.reshape(rows, [together, mine, *rows.shape[1:]]), elements
             )
 
         stretches = tf.data.Dataset.counter(first // together)
+        types = [tf.as_dtype(column.dtype) for column in like]
         read_ones = map_until_exit(stretches, read, [tf.int64, *types])
         # Stretches of rows are read one after the other, so that each pool is planned once. Two
         # stretches are finished at a time.

@@ -24,10 +24,9 @@ import numpy as np
 from bert_tf.data.corpora.pairing import Documents
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum, read_text
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 
 MANIFEST = "manifest.json"
-VOCABULARY = "vocab.txt"
 FORMAT = "bert_tf token shards 1"
 TRAIN, DEV = "train", "dev"
 ARRAYS = ("tokens", "sentences", "documents")
@@ -70,7 +69,7 @@ class Shard:
 
     def file(self, array: str) -> str:
         """The name of the file that holds `array`."""
-        return array_file(self.name, array)
+        return f"{self.name}.{array}.npy"
 
 
 class TokenShards:
@@ -175,20 +174,11 @@ class TokenShards:
             raise _changed(path, f"{size} bytes instead of {expected}")
 
     def _read_vocabulary(self, sha256: str) -> tuple[str, ...]:
-        path = self.folder / VOCABULARY
+        path = self.folder / VOCABULARY_FILE
         text = read_text(path, "vocabulary of the token shards")
         if hashlib.sha256(text.encode()).hexdigest() != sha256:
             raise _changed(path, "its SHA-256 differs")
         return read_vocabulary(path)
-
-
-def array_file(shard: str, array: str) -> str:
-    """The name of the file that holds an array of the shard of this name.
-
-    >>> array_file("train-00000", "tokens")
-    'train-00000.tokens.npy'
-    """
-    return f"{shard}.{array}.npy"
 
 
 def _are_starts(firsts: np.ndarray, end: int) -> bool:

@@ -21,8 +21,11 @@ _BATCH_CHARACTERS = 1 << 20
 
 
 class TokenizedDocument(NamedTuple):
-    """A document's ids (int32 [tokens]), its sentences' lengths (int64 [sentences]), and a hash of
-    its text, below 2 ** HASH_BITS.
+    """A document as token ids.
+
+    ids: uint16 [tokens] where the vocabulary allows it, else int32.
+    lengths: int64 [sentences], the tokens of its sentences.
+    hash: of its text, below 2 ** HASH_BITS.
     """
 
     ids: np.ndarray
@@ -38,6 +41,7 @@ def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[
     >>> document.ids.tolist(), document.lengths.tolist()
     ([5, 6, 7], [2, 1])
     """
+    dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     for batch in batches(documents):
         rows = tokenizer.tokenize([sentence for document in batch for sentence in document])
         ids, splits = rows.values.numpy(), rows.row_splits.numpy()
@@ -47,7 +51,9 @@ def tokenized(documents: Iterable[list[str]], tokenizer: Tokenizer) -> Iterator[
             first += len(document)
             if bounds[0] < bounds[-1]:
                 lengths = _cut_long_sentences(np.diff(bounds))
-                yield TokenizedDocument(ids[bounds[0] : bounds[-1]], lengths, _hash(document))
+                # A copy: a view would hold on to the ids of the whole batch.
+                own = ids[bounds[0] : bounds[-1]].astype(dtype)
+                yield TokenizedDocument(own, lengths, _hash(document))
 
 
 def batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:

@@ -4,7 +4,6 @@ The examples keep the pairs and the masks with which they were written; only the
 from epoch to epoch. As with token shards, batch k follows from (seed, files, k) alone.
 """
 
-import contextlib
 import glob
 import json
 import os
@@ -14,13 +13,13 @@ from pathlib import Path
 import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
-from bert_tf.data.corpora.steps import StepReader
-from bert_tf.data.corpora.token_shards import MANIFEST, VOCABULARY
+from bert_tf.data.corpora.steps import Elements, StepData
+from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.examples import RecordExamples
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.io.vocabulary import read_vocabulary
+from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
@@ -28,7 +27,7 @@ _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 
 
-class RecordData:
+class RecordData(StepData):
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
     >>> import numpy as np
@@ -48,8 +47,8 @@ class RecordData:
     [[2, 5, 5, 3], [2, 6, 6, 3]]
 
     Args:
-        path: a file, a glob, a folder, of which the files with "tfrecord" in their names are taken,
-            or a list of these.
+        path: a file, a glob, a folder, or a list of these. A folder gives the files with "tfrecord"
+            in their names.
         batch_size: rows of the global batch.
         max_length: tokens of a row, which must be the records' own.
         tokenizer: whose ids the examples hold.
@@ -84,63 +83,34 @@ class RecordData:
         self.files = [*train, *dev]
         for folder in dict.fromkeys(file.parent for file in self.files):
             _check_tokenizer(folder, tokenizer)
-        vocab_size = tokenizer.vocab_size
-        self._batch_size, self._next_sentence = batch_size, next_sentence
-        self._train = RecordExamples(train, vocab_size, seed)
+        self._next_sentence = next_sentence
+        examples = RecordExamples(train, tokenizer.vocab_size, seed)
         # Held-out batches are the same for every seed of training, so that their losses compare.
-        self._dev = RecordExamples(dev, vocab_size, seed=0) if dev else None
-        for records in (self._train, *([self._dev] if self._dev else [])):
+        self._dev = RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
+        for records in filter(None, (examples, self._dev)):
             records.check(max_length, next_sentence)
-        self.max_predictions = self._train.format.max_predictions
-        if batch_size > self._train.per_epoch:
-            raise UserError(
-                f"a batch of {batch_size} is larger than the data: {self._train.name} holds "
-                f"{self._train.per_epoch} examples"
-            )
-        self.steps_per_epoch = self._train.per_epoch // batch_size
-        self._reader = StepReader()
-
-    def dataset(self, start_step: int = 0, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """The batches from `start_step` on, without end; as `ShardData.dataset`."""
-        if self._batch_size % workers:
-            raise UserError(
-                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
-            )
-        return self._batches(self._train, start_step, None, worker, workers)
-
-    def dev_dataset(self, steps: int, worker: int = 0, workers: int = 1) -> tf.data.Dataset | None:
-        """`steps` held-out batches, the same ones every time; None if no example is held out.
-
-        If there are fewer, they begin again. `worker` and `workers` are as for `dataset`.
-        """
-        return self._batches(self._dev, 0, steps, worker, workers) if self._dev else None
-
-    def explained_errors(self) -> contextlib.AbstractContextManager[None]:
-        """Around a loop over the datasets: raises the `UserError` behind a TensorFlow error."""
-        return self._reader.explained_errors()
-
-    def _batches(
-        self, records: RecordExamples, first: int, steps: int | None, worker: int, workers: int
-    ) -> tf.data.Dataset:
-        sizes = records.format.sizes()
-        types = [tf.float32 if name == "masked_lm_weights" else tf.int32 for name in sizes]
-
-        def finish(
-            _: tf.Tensor, *columns: tf.Tensor
-        ) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-            found = {
-                name: tf.ensure_shape(column, [None, *sizes[name]])
-                for name, column in zip(sizes, columns, strict=True)
-            }
-            inputs = {name: found[name] for name in (*TOKENS, "masked_lm_positions")}
-            targets = {name: found[name] for name in ("masked_lm_ids", "masked_lm_weights")}
-            if self._next_sentence:
-                targets[LABELS] = found[LABELS]
-            return inputs, targets
-
-        return self._reader.batches(
-            records.rows, types, finish, self._batch_size, first, steps, worker, workers
+        self.max_predictions = examples.format.max_predictions
+        super().__init__(
+            examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
         )
+
+    def _held_out(self) -> RecordExamples | None:
+        return self._dev
+
+    def _elements(
+        self,
+        examples: RecordExamples,
+        stretch: tf.Tensor,
+        columns: list[tf.Tensor],
+        worker: int,
+        workers: int,
+    ) -> Elements:
+        found = dict(zip(examples.format.sizes(), columns, strict=True))
+        inputs = {name: found[name] for name in (*TOKENS, "masked_lm_positions")}
+        targets = {name: found[name] for name in ("masked_lm_ids", "masked_lm_weights")}
+        if self._next_sentence:
+            targets[LABELS] = found[LABELS]
+        return inputs, targets
 
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:
@@ -188,7 +158,7 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
             f"{folder / MANIFEST} is damaged (it has no lower_case); make the TFRecords "
             "again with `bert-tf pretrain-data`"
         )
-    if read_vocabulary(folder / VOCABULARY) != tokenizer.vocabulary:
+    if read_vocabulary(folder / VOCABULARY_FILE) != tokenizer.vocabulary:
         raise UserError(
             f"the examples in {folder} were made with another vocabulary than the run's"
         )

@@ -4,12 +4,13 @@ The records of a file are read in blocks, and the blocks of a pool are shuffled 
 finds example i by arithmetic; the pools follow from (seed, epoch), the shuffling from (seed, pool).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bert_tf.data.corpora.order import Order, Part, PoolCache, random_generator
+from bert_tf.data.corpora.corpus import first_of
+from bert_tf.data.corpora.order import Part, PooledExamples
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RecordFormat
 from bert_tf.errors import UserError
@@ -17,10 +18,8 @@ from bert_tf.errors import UserError
 # Records that are read at once, and dealt as one unit of the order.
 _BLOCK = 256
 
-_SHUFFLE = 3  # the first number of keys; `order` and `examples` have 0 to 2
 
-
-class RecordExamples:
+class RecordExamples(PooledExamples):
     """The examples of some files, numbered from 0 without end.
 
     >>> import tensorflow as tf
@@ -53,22 +52,22 @@ class RecordExamples:
         UserError: files that cannot be read or hold no such examples, from here and from `rows`.
     """
 
+    _KEY = 3  # token shards have 2
+
     def __init__(self, files: list[Path], vocab_size: int, seed: int):
         self._files = [file for file in map(RecordFile, files) if len(file)]
-        self.name = f"{files[0]}" + f" and {len(files) - 1} more" * (len(files) > 1)
+        self.name = first_of(files)
         if not self._files:
             raise UserError(f"no examples in {self.name}; check data.path")
         self.format = RecordFormat.of(self._files[0])
-        self._vocab_size, self._seed = vocab_size, seed
+        self._vocab_size = vocab_size
         blocks = [
             (number, first, min(first + _BLOCK, len(file)))
             for number, file in enumerate(self._files)
             for first in range(0, len(file), _BLOCK)
         ]
         self._blocks = np.array(blocks)
-        self._order = Order(self._blocks[:, 2] - self._blocks[:, 1], seed)
-        self.per_epoch = self._order.per_epoch
-        self._pools = PoolCache(self._shuffled)
+        super().__init__(self._blocks[:, 2] - self._blocks[:, 1], seed)
 
     def check(self, max_length: int, next_sentence: bool) -> None:
         """Raises a `UserError` if the examples are of another length, or lack labels."""
@@ -82,25 +81,14 @@ class RecordExamples:
                 f"the examples in {self.name} have no {LABELS}; set data.next_sentence to false"
             )
 
-    def rows(self, start: int, stop: int, step: int) -> list[np.ndarray]:
-        """Examples start, start + step, … below stop, as the columns of `format.sizes`."""
-        numbers = np.arange(start, stop, step)
-        columns: list[np.ndarray] = []
-        for part in self._order.find(numbers):
-            found = self._pools.get(part)
-            if not columns:
-                columns = [
-                    np.empty((len(numbers), *values.shape[1:]), values.dtype)
-                    for values in found.values()
-                ]
-            for column, values in zip(columns, found.values(), strict=True):
-                column[part.rows] = values[part.places]
-        return columns
-
-    def _shuffled(self, part: Part) -> dict[str, np.ndarray]:
+    def _make(self, part: Part, rng: np.random.Generator) -> list[np.ndarray]:
+        """The columns of `format.sizes`, shuffled."""
         blocks = [self._read(*self._blocks[unit].tolist()) for unit in part.units]
-        order = random_generator(self._seed, _SHUFFLE, *part.pool).permutation(part.size)
-        return {name: np.concatenate([b[name] for b in blocks])[order] for name in blocks[0]}
+        order = rng.permutation(part.size)
+        return [np.concatenate([each[name] for each in blocks])[order] for name in blocks[0]]
+
+    def _take(self, made: list[np.ndarray], places: np.ndarray) -> Iterator[np.ndarray]:
+        return (column[places] for column in made)
 
     def _read(self, file: int, first: int, last: int) -> dict[str, np.ndarray]:
         """Parses and checks a block."""

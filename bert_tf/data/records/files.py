@@ -6,8 +6,8 @@ is; from then on any can be read.
 """
 
 import array
+import itertools
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 
 import google_crc32c
@@ -19,8 +19,8 @@ from bert_tf.errors import UserError
 _MASK_DELTA = 0xA282EAD8
 _HEADER, _CHECKSUM = 12, 4
 _GZIP_MAGIC = b"\x1f\x8b"
-# Bytes read at a time in search of the records, and records whose lengths are checked at a time.
-_BUFFER, _CHECKED = 1 << 20, 1024
+# Bytes read at a time in search of the records.
+_BUFFER = 1 << 20
 
 
 class RecordFile:
@@ -47,7 +47,7 @@ class RecordFile:
 
     def __init__(self, path: Path):
         self.path = path
-        starts, headers = array.array("q", [0]), []
+        starts = array.array("q", [0])
         try:
             size = path.stat().st_size
             with open(path, "rb", buffering=_BUFFER) as file:
@@ -56,34 +56,23 @@ class RecordFile:
                     header = file.read(_HEADER)
                     if len(header) < _HEADER:
                         break
-                    headers.append(header)
-                    (length,) = struct.unpack_from("<Q", header)
-                    # Wrong lengths are found when the checksums are looked at.
+                    length, checksum = struct.unpack("<QI", header)
+                    if masked_crc32c(header[:8]) != checksum:
+                        raise self._wrong_length(len(starts) - 1, header)
                     starts.append(min(starts[-1] + _HEADER + length + _CHECKSUM, size + 1))
-                    if len(headers) == _CHECKED:
-                        self._check(headers, len(starts) - 1)
-                        headers = []
         except OSError as error:
             raise _unreadable(path, error) from None
-        self._check(headers, len(starts) - 1)
         if starts[-1] != size:
             number = len(starts) - 1 if starts[-1] < size else len(starts) - 2
             raise _damaged(path, number, f"the file ends in it, after {size:,} bytes")
         self.starts = np.array(starts, np.int64)
 
-    def _check(self, headers: list[bytes], until: int) -> None:
-        """Checks the lengths of the records before number `until`."""
-        if not headers:
-            return
-        good = _computed(h[:8] for h in headers) == _checksums(h[8:] for h in headers)
-        if good.all():
-            return
-        number = until - len(headers) + int(np.argmin(good))
+    def _wrong_length(self, number: int, header: bytes) -> UserError:
         if number:
-            raise _damaged(self.path, number, "its length is wrong")
-        if headers[0].startswith(_GZIP_MAGIC):
-            raise UserError(f"TFRecord file is compressed: {self.path}; decompress it with zcat")
-        raise UserError(f"not a TFRecord file: {self.path}")
+            return _damaged(self.path, number, "its length is wrong")
+        if header.startswith(_GZIP_MAGIC):
+            return UserError(f"TFRecord file is compressed: {self.path}; decompress it with zcat")
+        return UserError(f"not a TFRecord file: {self.path}")
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -105,14 +94,12 @@ class RecordFile:
             raise UserError(
                 f"{self.path} has become shorter since the run began; start the run again"
             )
-        bounds = starts.tolist()
-        records = [
-            data[start + _HEADER : end - _CHECKSUM]
-            for start, end in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
-        good = _computed(records) == _checksums(data[end - _CHECKSUM : end] for end in bounds[1:])
-        if not good.all():
-            raise _damaged(self.path, first + int(np.argmin(good)), "its checksum is wrong")
+        records = []
+        for number, (start, end) in enumerate(itertools.pairwise(starts.tolist()), first):
+            record = data[start + _HEADER : end - _CHECKSUM]
+            if masked_crc32c(record) != int.from_bytes(data[end - _CHECKSUM : end], "little"):
+                raise _damaged(self.path, number, "its checksum is wrong")
+            records.append(record)
         return records
 
 
@@ -127,16 +114,6 @@ def masked_crc32c(data: bytes) -> int:
     """
     crc = google_crc32c.value(data)
     return (crc >> 15 | crc << 17) + _MASK_DELTA & 0xFFFFFFFF
-
-
-def _computed(strings: Iterable[bytes]) -> np.ndarray:
-    """The checksum of each string: uint32 [strings]."""
-    return np.fromiter(map(masked_crc32c, strings), np.uint32)
-
-
-def _checksums(fields: Iterable[bytes]) -> np.ndarray:
-    """The checksums that a file holds, each of 4 bytes: uint32 [fields]."""
-    return np.frombuffer(b"".join(fields), "<u4")
 
 
 def _damaged(path: Path, number: int, how: str) -> UserError:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from bert_tf.data.records.files import RecordFile
 from bert_tf.errors import UserError
@@ -63,9 +64,7 @@ class RecordFormat:
             features = tf.train.Example.FromString(record).features.feature
         except (ValueError, RuntimeError, TypeError) as error:
             raise UserError(f"{where} is not a tf.train.Example ({error})") from None
-        except Exception as error:  # protobuf's own, whose class differs between its versions
-            if type(error).__name__ != "DecodeError":
-                raise
+        except DecodeError:
             raise UserError(f"{where} is not a tf.train.Example") from None
         naming = "google" if "input_ids" in features else "model_garden"
         names = {name: NAMINGS[naming].get(name, name) for name in (*TOKENS, *PREDICTIONS)}

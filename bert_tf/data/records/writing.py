@@ -18,10 +18,10 @@ from bert_tf.config.run import PretrainingRun
 from bert_tf.console import Progress, logger
 from bert_tf.data.corpora.pretraining_data import open_shards
 from bert_tf.data.corpora.shard_writing import check_out
-from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, VOCABULARY
+from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN
 from bert_tf.data.records.format import LABELS, RECORDS, RecordFormat
 from bert_tf.io.atomic import atomic_path
-from bert_tf.io.vocabulary import file_text
+from bert_tf.io.vocabulary import write_beside
 from bert_tf.text import Tokenizer
 
 # About a hundred megabytes at 128 tokens.
@@ -62,7 +62,7 @@ def write_records(
                 with data.explained_errors():
                     _write(folder, part, _rows(dataset.take(steps)), count, record)
         shutil.rmtree(tokens, ignore_errors=True)
-        (folder / VOCABULARY).write_bytes(file_text(tokenizer.vocabulary).encode())
+        write_beside(folder, tokenizer.vocabulary)
         manifest = {
             "format": RECORDS,
             "naming": naming,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.tables.json_lines import read_json_lines, whole_text
+from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.json_values import KINDS
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
@@ -55,7 +55,7 @@ def read_table(
     if file_format == "jsonl":
         rows: Iterator[tuple[int, dict[str, Any]]] = read_json_lines(path)
     else:
-        text = _text_of(path)
+        text = text_of(path).rstrip("\r\n")
         if file_format == "tsv":
             _warn_of_quoting(path, text)
         lines = _tsv_lines(text) if file_format == "tsv" else _csv_lines(path, text)
@@ -99,11 +99,7 @@ def read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
     >>> list(read_tsv(Path("train.tsv")))
     [(1, ['text', 'label']), (2, ['she said "no"', 'bad'])]
     """
-    return _tsv_lines(_text_of(path))
-
-
-def _text_of(path: Path) -> str:
-    return read_text(path, "data").removeprefix("\ufeff").rstrip("\r\n")
+    return _tsv_lines(text_of(path).rstrip("\r\n"))
 
 
 def _tsv_lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -184,7 +180,7 @@ def as_text(value: Any, place: str) -> str:
     if isinstance(value, str):
         return whole_text(value)
     if value is None or isinstance(value, list | dict):
-        found = {type(None): "null", list: "a list", dict: "an object"}[type(value)]
+        found = "null" if value is None else KINDS[type(value)]
         raise UserError(f"{place}: expected a text or a number, got {found}")
     # Pandas writes the same labels as 1.0 where others are missing, and as 1 where none is.
     if isinstance(value, float) and value.is_integer():

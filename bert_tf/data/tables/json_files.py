@@ -1,19 +1,13 @@
-"""Whole JSON files, and checks of values in them that report each mistake with its place."""
+"""JSON files and JSON lines, with every mistake reported with its place."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-
-_KINDS = {
-    list: "a list",
-    dict: "an object",
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
-}
+from bert_tf.io.json_values import KINDS
 
 
 def read_json(path: Path) -> Any:
@@ -26,14 +20,51 @@ def read_json(path: Path) -> Any:
     Raises:
         UserError: it is not JSON; with line and column.
     """
-    text = read_text(path, "data").removeprefix("\ufeff")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise UserError(f"{path}, {place}: not JSON ({error.msg})") from None
-    except (RecursionError, ValueError) as error:  # too deep, or a number of too many digits
-        raise UserError(f"{path}: JSON that cannot be read ({error})") from None
+    return _parsed(text_of(path), path)
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    r"""The object with named values on every line that is not blank, with the number of the line.
+
+    >>> _ = Path("train.jsonl").write_text('{"text": "lovely", "label": 1}\n\n{"text": "late"}\n')
+    >>> list(read_json_lines(Path("train.jsonl")))
+    [(1, {'text': 'lovely', 'label': 1}), (3, {'text': 'late'})]
+
+    Raises:
+        UserError: a line that is not JSON, with the column, or not an object.
+    """
+    # At line feeds only: JSON texts may hold U+2028 and the like as they are.
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        values = _parsed(line, path, number, parse_constant=_refuse)
+        if not isinstance(values, dict):
+            raise UserError(
+                f"{path}, line {number}: expected an object with named values, one in each line "
+                "(of pandas, to_json(orient='records', lines=True))"
+            )
+        yield number, values
+
+
+def text_of(path: Path) -> str:
+    r"""The text of a data file, without a byte-order mark.
+
+    >>> _ = Path("train.tsv").write_text("\ufefftext\tlabel", encoding="utf-8")
+    >>> text_of(Path("train.tsv"))
+    'text\tlabel'
+    """
+    return read_text(path, "data").removeprefix("\ufeff")
+
+
+def whole_text(text: str) -> str:
+    """`text` with U+FFFD in place of a lone surrogate, which JSON can write and UTF-8 cannot.
+
+    >>> whole_text("ab" + chr(0xD800)) == "ab" + chr(0xFFFD)
+    True
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
@@ -63,5 +94,21 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     if key not in holder:
         raise UserError(f"{path}: {name} has no key {key!r}")
     if type(holder[key]) is not kind:
-        raise UserError(f"{path}: {f'{place}.{key}'.lstrip('.')} must be {_KINDS[kind]}")
+        raise UserError(f"{path}: {f'{place}.{key}'.lstrip('.')} must be {KINDS[kind]}")
     return holder[key]
+
+
+def _parsed(text: str, path: Path, line: int | None = None, **options: Any) -> Any:
+    """The value of a JSON text; `line` is its number if it is one line of the file."""
+    try:
+        return json.loads(text, **options)
+    except json.JSONDecodeError as error:
+        place = f"line {line or error.lineno}, column {error.colno}"
+        raise UserError(f"{path}, {place}: not JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # too deep, or a number of too many digits
+        place = f", line {line}" if line else ""
+        raise UserError(f"{path}{place}: JSON that cannot be read ({error})") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no value of JSON")

@@ -14,7 +14,7 @@ from bert_tf.text.rows import splits_of
 _MOST_LOGITS = 2**26
 
 # The offset from a [MASK] to the token that predicts it. Where a model reads in one direction,
-# every token has learned to predict the one that is read next (`bert_tf.data.corpora.causal_lm`).
+# every token has learned to predict the one that is read next (`causal_lm_targets`).
 _TO_READER = {"bidirectional": 0, "left_to_right": -1, "right_to_left": 1}
 
 

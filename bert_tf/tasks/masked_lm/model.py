@@ -11,8 +11,7 @@ import tensorflow as tf
 from bert_tf.asking import BATCH, Answers, Outputs, Text, each_answer, encoded, plain
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
-from bert_tf.data.corpora.causal_lm import CausalLMTargets
-from bert_tf.data.corpora.masking import MaskedBatch, Masking
+from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
@@ -213,7 +212,7 @@ class MaskedLM(TaskModel, WeightedModel):
             columns = tf.minimum(max(1, round(_RATE * self.max_length)), width)
             batch = Masking(self.tokenizer.vocabulary, columns, _RATE)(ids, mask, seed)
         else:
-            batch = CausalLMTargets(reversed=direction == "right_to_left")(ids, mask)
+            batch = causal_lm_targets(ids, mask, reversed=direction == "right_to_left")
         model_inputs = features | {
             "input_word_ids": batch.input_word_ids,
             "masked_lm_positions": batch.positions,

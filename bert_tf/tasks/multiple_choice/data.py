@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.data.tables import read_table, read_tsv
-from bert_tf.data.tables.json_lines import read_json_lines, whole_text
+from bert_tf.data.tables.json_files import read_json_lines, whole_text
 from bert_tf.errors import UserError
 
 FORMATS = ("swag", "codah", "jsonl")

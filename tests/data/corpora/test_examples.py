@@ -27,7 +27,7 @@ def open_examples(shards, seed=0, next_sentence=True, max_length=32) -> Examples
 
 
 def assert_same(one, two):
-    for a, b in zip((*one[0], one[1]), (*two[0], two[1]), strict=True):
+    for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -51,26 +51,25 @@ def test_an_example_is_the_same_however_one_comes_to_it(shards):
 def test_rows_go_on_across_pools_and_epochs(shards):
     examples = open_examples(shards)
     end = 2 * examples.per_epoch
-    packed, labels = examples.rows(end - 500, end + 500)
-    assert len(packed.ids) == len(labels) == 1000
+    packed = examples.rows(end - 500, end + 500)
+    assert len(packed.ids) == len(packed.next_sentence_labels) == 1000
     apart = [examples.rows(start, start + 100) for start in range(end - 500, end + 500, 100)]
-    np.testing.assert_array_equal(packed.ids, np.concatenate([each[0].ids for each in apart]))
+    np.testing.assert_array_equal(packed.ids, np.concatenate([each.ids for each in apart]))
 
 
 def test_workers_share_the_rows_of_a_batch(shards):
     examples = open_examples(shards)
-    whole, labels = examples.rows(40, 52)
+    whole = examples.rows(40, 52)
     for worker in range(3):
-        share, share_labels = examples.rows(40 + worker, 52, 3)
-        np.testing.assert_array_equal(share.ids, whole.ids[worker::3])
-        np.testing.assert_array_equal(share_labels, labels[worker::3])
+        share = examples.rows(40 + worker, 52, 3)
+        assert_same(share, [column[worker::3] for column in whole])
 
 
 def test_epochs_and_seeds_differ(shards):
     examples = open_examples(shards)
-    first = examples.rows(0, 100)[0].ids
-    second = examples.rows(examples.per_epoch, examples.per_epoch + 100)[0].ids
-    other = open_examples(shards, seed=1).rows(0, 100)[0].ids
+    first = examples.rows(0, 100).ids
+    second = examples.rows(examples.per_epoch, examples.per_epoch + 100).ids
+    other = open_examples(shards, seed=1).rows(0, 100).ids
     assert (first != second).any() and (first != other).any()
 
 
@@ -78,25 +77,25 @@ def test_epochs_and_seeds_differ(shards):
 def test_a_few_epochs_use_every_document(shards, next_sentence):
     examples = open_examples(shards, next_sentence=next_sentence)
     ends = np.cumsum([sum(document) for document in LENGTHS])
-    packed, _ = examples.rows(0, 3 * examples.per_epoch)
+    packed = examples.rows(0, 3 * examples.per_epoch)
     seen = {int(np.searchsorted(ends, row[0], side="right")) for row in words(packed)}
     assert seen == set(range(len(LENGTHS)))
 
 
 def test_tokens_keep_their_order_inside_segments(shards):
     for next_sentence in (True, False):
-        packed, _ = open_examples(shards, next_sentence=next_sentence).rows(0, 1000)
-        for ids, first, length in zip(*packed, strict=True):
+        packed = open_examples(shards, next_sentence=next_sentence).rows(0, 1000)
+        for ids, first, length, _ in zip(*packed, strict=True):
             for segment in (ids[1 : first - 1], ids[first : length - 1]):
                 assert (np.diff(segment) == 1).all()
 
 
 def test_labels_say_whether_b_follows_a(shards):
-    packed, labels = open_examples(shards).rows(0, 2000)
+    packed = open_examples(shards).rows(0, 2000)
     ends = np.cumsum([sum(document) for document in LENGTHS])
     # Where a pair is shorter than the row, it is whole: B begins right after A.
     whole = true = 0
-    for ids, first, length, label in zip(*packed, labels, strict=True):
+    for ids, first, length, label in zip(*packed, strict=True):
         a, b = (int(ids[i]) - FIRST_WORD for i in (first - 2, first))
         same = np.searchsorted(ends, a, side="right") == np.searchsorted(ends, b, side="right")
         assert same == (label == 0)
@@ -110,14 +109,14 @@ def test_labels_say_whether_b_follows_a(shards):
 
 
 def test_pools_mix_shards(shards):
-    packed, _ = open_examples(shards).rows(0, 64)
+    packed = open_examples(shards).rows(0, 64)
     starts = np.array([row[0] for row in words(packed)])
     assert len(set(starts // 300)) > 4
 
 
 def test_an_epoch_is_about_one_pass_over_the_tokens(shards):
     examples = open_examples(shards, next_sentence=False, max_length=64)
-    packed, _ = examples.rows(0, examples.per_epoch)
+    packed = examples.rows(0, examples.per_epoch)
     tokens = sum(map(len, words(packed)))
     # A small corpus repeats more: its passes differ more in their number of examples.
     assert 0.9 < tokens / sum(map(sum, LENGTHS)) < 1.3

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.corpora.joining import join
-from bert_tf.data.corpora.pairing import Documents, ExampleRule, plan
+from bert_tf.data.corpora.pairing import Documents, ExampleRule, join, plan
 from tests.data import counting
 
 SEPARATOR = 9999

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.data.corpora.packing import pack
+from bert_tf.data.corpora.examples import pack
 from bert_tf.data.corpora.pairing import Plan
 
 PAD, CLS, SEP = 0, 2, 3

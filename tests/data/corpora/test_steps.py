@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.corpora import steps
-from bert_tf.data.corpora.steps import StepReader
+from bert_tf.data.corpora.steps import StepData
 from bert_tf.errors import UserError
 
 
@@ -15,14 +15,26 @@ def read_rows(start, stop, step):
     return numbers, np.stack([numbers, numbers], axis=1)
 
 
-def finish(stretch, numbers, pairs):
-    numbers = tf.ensure_shape(numbers, [None])
-    inputs = {"number": numbers, "stretch": tf.zeros_like(numbers, tf.int64) + stretch}
-    return inputs, {"pair": tf.ensure_shape(pairs, [None, 2])}
+class Numbers(StepData):
+    """Batches of six."""
+
+    per_epoch = 1000
+
+    def __init__(self, rows=read_rows):
+        self.rows = rows
+        super().__init__(self, batch_size=6, size="1000 numbers")
+
+    def _held_out(self):
+        return self
+
+    def _elements(self, examples, stretch, columns, worker, workers):
+        numbers, pairs = columns
+        inputs = {"number": numbers, "stretch": tf.zeros_like(numbers, tf.int64) + stretch}
+        return inputs, {"pair": pairs}
 
 
-def make(reader=None, rows=read_rows, **options):
-    return (reader or StepReader()).batches(rows, [tf.int32] * 2, finish, 6, **options)
+def make(*arguments):
+    return Numbers().dataset(*arguments)
 
 
 def take(dataset, number):
@@ -31,7 +43,7 @@ def take(dataset, number):
 
 
 def test_a_step_has_its_rows():
-    (batch,) = take(make(first=5), 1)
+    (batch,) = take(make(5), 1)
     assert batch["number"] == [*range(30, 36)]
     assert batch["pair"] == [[n, n] for n in range(30, 36)]
 
@@ -41,11 +53,11 @@ def test_batches_do_not_depend_on_the_start():
     assert [batch["number"][0] for batch in expected] == [*range(0, 1800, 6)]
     assert len({batch["stretch"][0] for batch in expected}) > 2
     for first in (1, 84, 85, 86, 200):
-        assert take(make(first=first), 99) == expected[first : first + 99]
+        assert take(make(first), 99) == expected[first : first + 99]
 
 
 def test_shapes_are_known():
-    inputs, targets = make(workers=3).element_spec
+    inputs, targets = make(0, 0, 3).element_spec
     assert inputs["number"].shape == (2,)
     assert targets["pair"].shape == (2, 2)
 
@@ -57,17 +69,17 @@ def test_a_batch_may_be_larger_than_a_stretch(monkeypatch):
 
 
 def test_workers_have_every_nth_row():
-    whole = take(make(first=2), 200)
+    whole = take(make(2), 200)
     for worker in range(3):
-        share = take(make(first=2, worker=worker, workers=3), 200)
+        share = take(make(2, worker, 3), 200)
         assert share == [{k: v[worker::3] for k, v in batch.items()} for batch in whole]
 
 
 @pytest.mark.parametrize("number", [1, 85, 86, 200])
 def test_a_number_of_steps_is_kept_and_known(number):
-    dataset = make(first=3, steps=number)
+    dataset = Numbers().dev_dataset(number)
     assert dataset.cardinality() == number
-    assert take(dataset, 999) == take(make(first=3), number)
+    assert take(dataset, 999) == take(make(), number)
     assert make().cardinality() == tf.data.INFINITE_CARDINALITY
 
 
@@ -77,11 +89,11 @@ def test_a_users_mistake_comes_back_as_what_it_was():
             raise UserError("row 1000 is damaged")
         return read_rows(start, stop, step)
 
-    reader = StepReader()
-    dataset = make(reader, fails_at_1000)
-    with pytest.raises(UserError, match="row 1000"), reader.explained_errors():
+    data = Numbers(fails_at_1000)
+    dataset = data.dataset()
+    with pytest.raises(UserError, match="row 1000"), data.explained_errors():
         take(dataset, 200)
     with pytest.raises(UserError, match="row 1000"):
-        make(reader, fails_at_1000, first=200)
-    with pytest.raises(tf.errors.InvalidArgumentError), StepReader().explained_errors():
+        data.dataset(200)
+    with pytest.raises(tf.errors.InvalidArgumentError), Numbers().explained_errors():
         tf.constant([1, 2, 3]) + tf.constant([1, 2])

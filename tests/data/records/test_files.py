@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.records import files as records
 from bert_tf.data.records.files import RecordFile
 from bert_tf.errors import UserError
 
@@ -85,10 +84,3 @@ def test_what_is_no_tfrecord_file_is_told(tmp_path):
         assert str(path) in str(error.value)
     with pytest.raises(UserError, match="cannot be read: .*none"):
         RecordFile(tmp_path / "none")
-
-
-def test_lengths_are_checked_a_few_at_a_time(tmp_path, monkeypatch):
-    path = write(tmp_path / "file", DATA[:10])
-    for checked in (1, 3, 10):
-        monkeypatch.setattr(records, "_CHECKED", checked)
-        assert RecordFile(path).read(0, 10) == DATA[:10]
