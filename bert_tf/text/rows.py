@@ -42,6 +42,19 @@ def splits_of(lengths: tf.Tensor) -> tf.Tensor:
     return tf.concat([[0], tf.cumsum(lengths)], axis=0)
 
 
+def ragged(values: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
+    """Rows of values, with splits int64 as most ops of TensorFlow make them.
+
+    >>> ragged(tf.constant([5, 6, 7]), splits=tf.constant([0, 2, 3])).to_list()
+    [[5, 6], [7]]
+
+    Args:
+        values: [values, ...].
+        splits: int [rows + 1].
+    """
+    return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
+
+
 def positions(mask: tf.Tensor) -> tf.Tensor:
     """The positions where `mask`, bool [n], is True: int32 [trues].
 

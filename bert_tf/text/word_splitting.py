@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.text.rows import owners, positions, splits_of
+from bert_tf.text.rows import owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Tokenizer
 from bert_tf.text.words import WordPieces
 
@@ -68,7 +68,8 @@ def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
     # Offsets into all texts laid end to end.
     text_starts = splits_of(tf.strings.length(texts))
     first_byte = starts.values + tf.gather(text_starts, text)
-    starts_word = ~tf.gather(_continues_word(tokenizer), ids.values)
+    begins_word = [not piece.startswith("##") for piece in tokenizer.vocabulary]
+    starts_word = tf.gather(begins_word, ids.values)
     basic = positions(starts_word)
     compound = tf.searchsorted(
         _compound_starts(texts, text_starts), tf.gather(first_byte, basic), side="right"
@@ -80,21 +81,38 @@ def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
     word_splits = tf.gather(splits_of(tf.cast(starts_word, tf.int32)), piece_splits)
     last_pieces = tf.concat([first_pieces, [tf.size(starts_word)]], axis=0)[1:] - 1
     words = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
-
-    def of_words(values: tf.Tensor) -> tf.RaggedTensor:
-        splits = tf.cast(word_splits, tf.int64)
-        return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-
     return SplitTexts(
         WordPieces.of(ids, words, starts_word, word_splits),
-        of_words(tf.gather(starts.values, first_pieces)),
-        of_words(tf.gather(ends.values, last_pieces)),
+        ragged(tf.gather(starts.values, first_pieces), word_splits),
+        ragged(tf.gather(ends.values, last_pieces), word_splits),
     )
 
 
-def _continues_word(tokenizer: Tokenizer) -> list[bool]:
-    """Which pieces of the vocabulary go on with a word."""
-    return [piece.startswith("##") for piece in tokenizer.vocabulary]
+def cut(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
+    """The bytes of each range: RaggedTensor string [batch, (ranges)].
+
+    Time and memory are linear in the texts and the ranges; `tf.strings.substr` would copy the whole
+    text once for each range.
+
+    >>> starts, ends = tf.ragged.constant([[0, 4], []]), tf.ragged.constant([[3, 7], []])
+    >>> cut(tf.constant(["the cat", "sat"]), starts, ends).to_list()
+    [[b'the', b'cat'], []]
+
+    Args:
+        texts: string [batch].
+        starts: first byte of each range in its text, RaggedTensor int32 [batch, (ranges)].
+        ends: the byte after its last, likewise.
+    """
+    # Strings of one byte are held in place, without memory of their own.
+    of_texts = tf.strings.bytes_split(texts)
+    splits = tf.cast(of_texts.row_splits, tf.int32)
+    first = starts.values + tf.gather(splits, owners(tf.cast(starts.row_splits, tf.int32)))
+    sizes = ends.values - starts.values
+    places = tf.ragged.range(first, first + sizes).values
+    joined = tf.strings.unsorted_segment_join(
+        tf.gather(of_texts.values, places), owners(splits_of(sizes)), tf.size(sizes)
+    )
+    return starts.with_values(joined)
 
 
 def _compound_starts(texts: tf.Tensor, text_starts: tf.Tensor) -> tf.Tensor:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.text.packing import Features
-from bert_tf.text.rows import owners, starts_row
+from bert_tf.text.packing import Features, trim
+from bert_tf.text.rows import owners, ragged, starts_row
 from bert_tf.text.tokenizer import Tokenizer
-from bert_tf.text.windows import slide
+from bert_tf.text.windows import at_tokens, slide
 
 
 class WordPieces(NamedTuple):
@@ -75,8 +75,7 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
         tf.fill([tf.reduce_sum(is_empty)], tokenizer.unk_id), is_empty, validate=False
     )
     pieces = tf.concat([pieces, unknown], axis=1)
-    splits = tf.gather(pieces.row_splits, words.row_splits)
-    ids = tf.RaggedTensor.from_row_splits(pieces.values, splits, validate=False)
+    ids = ragged(pieces.values, tf.gather(pieces.row_splits, words.row_splits))
     piece_splits = tf.cast(pieces.row_splits, tf.int32)
     return WordPieces.of(
         ids, owners(piece_splits), starts_row(piece_splits), tf.cast(words.row_splits, tf.int32)
@@ -160,9 +159,8 @@ class WordPreprocessor:
     def windows(self, pieces: WordPieces) -> WordWindows:
         """Cuts texts whose words have been tokenized."""
         windows = slide(pieces.ids, self.tokenizer, self.max_length, self.stride)
-        words = tf.where(windows.has_most_context, windows.gather(pieces.first_words, -1), -1)
-        lengths = tf.reduce_sum(windows.features["input_mask"], axis=1)
-        # There are [CLS] and [SEP] in every window, and if there is no window at all two columns.
-        width = tf.maximum(tf.reduce_max(lengths), 2)
-        features = {name: each[:, :width] for name, each in windows.features.items()}
+        words = at_tokens(pieces.first_words, windows.rows, windows.pieces, -1)
+        words = tf.where(windows.has_most_context, words, -1)
+        features = trim(windows.features)
+        width = tf.shape(features["input_mask"])[1]
         return WordWindows(features, windows.rows, words[:, :width])

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from bert_tf.text.cutting import cut
+from bert_tf.text.word_splitting import cut
 
 
 def test_ranges_are_cut_from_their_own_text():

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.text import Tokenizer, tokenize_words
-from bert_tf.text.cutting import cut
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.word_splitting import cut, split_words
 from tests.text.vocabularies import LOWER
 
 PARTS = ["a", "Z", "é", "7", ".", "-", ",", "'", "s", "@", "://", " ", "\n", "中", "😂", "\u0301"]

@@ -28,8 +28,8 @@ from bert_tf.tasks.question_answering.squad import Answer, Question
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import Network, TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
-from bert_tf.text.answers import find_answers
 from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.windows import find_answers
 
 _EXAMPLE = {
     "question": ["Where does the river rise?"],

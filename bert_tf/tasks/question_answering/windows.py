@@ -10,7 +10,7 @@ from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.tasks.question_answering.squad import Question
 from bert_tf.text import WindowPreprocessor
-from bert_tf.text.answers import find_answers
+from bert_tf.text.windows import find_answers
 
 # Questions that are cut at a time.
 _CHUNK = 256

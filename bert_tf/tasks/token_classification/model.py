@@ -33,9 +33,8 @@ from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_o
 from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
-from bert_tf.text.cutting import cut
 from bert_tf.text.rows import owners, splits_of
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.word_splitting import cut, split_words
 
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
