@@ -1,7 +1,7 @@
 """The part of a context that answers a question (paper, section 4.2), or none (section 4.3)."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf import asking
 from bert_tf.asking import Outputs, batches, each_answer, rows_of
-from bert_tf.asking.texts import characters, plain
+from bert_tf.asking.texts import Text, characters, plain
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
@@ -39,38 +39,31 @@ _EXAMPLE = {
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Answers to questions, in the order of the questions.
+    """Answers to questions, by the ids of the questions.
 
-    >>> fields = Answers(*[None] * len(Answers._fields))
-    >>> fields = fields._replace(
-    ...     best_answer=np.array([b"the hills", b"It"]), null_odds=np.array([-5.0, 2.0])
-    ... )
-    >>> Predictions(fields, null_threshold=0.0).texts()
-    ['the hills', '']
+    >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
+    >>> Predictions(None, best, odds, null_threshold=0.0).answers
+    {'q1': 'the hills', 'q2': ''}
 
     Attributes:
-        answers: the fields of `Answers` as arrays.
+        fields: the fields of `Answers` as arrays, in the order of the questions.
+        best: the best answer to each question, even where no answer is more likely.
+        null_odds: how much more likely no answer is than the best one.
         null_threshold: odds above which there is no answer; None if every question has one.
     """
 
-    answers: Answers
+    fields: Answers
+    best: dict[str, str]
+    null_odds: dict[str, float]
     null_threshold: float | None
 
-    def texts(self) -> list[str]:
-        """The answers."""
-        texts = self.best_texts()
+    @property
+    def answers(self) -> dict[str, str]:
+        """The answers; "" is no answer."""
         if self.null_threshold is None:
-            return texts
-        is_none = self.answers.null_odds > np.float32(self.null_threshold)
-        return ["" if none else text for none, text in zip(is_none, texts, strict=True)]
-
-    def best_texts(self) -> list[str]:
-        """The best answers, even where no answer is more likely."""
-        return [text.decode("utf-8", "replace") for text in self.answers.best_answer]
-
-    def null_odds(self) -> list[float]:
-        """How much more likely no answer is than the best one."""
-        return self.answers.null_odds.tolist()
+            return self.best
+        most = np.float32(self.null_threshold)
+        return {id: "" if self.null_odds[id] > most else text for id, text in self.best.items()}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -235,18 +228,14 @@ class QuestionAnswerer(TaskModel):
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
         """See `TaskModel`; `x` may be rows as in SQuAD."""
         if y is None and (rows := _squad_rows(x)) is not None:
-            questions, contexts, y = rows
-            x = (questions, contexts)
-        only_columns = not isinstance(x, tuple | Mapping)
-        if y is None or only_columns:
+            *x, y = rows
+            x = tuple(x)
+        if y is None or not isinstance(x, tuple | Mapping):
             raise UserError(
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
             )
         if isinstance(y, Mapping):  # the columns of a dataset
-            y = [
-                {"text": text, "start": start}
-                for text, start in zip(y["text"], y["start"], strict=True)
-            ]
+            y = _pairs(y["text"], y["start"])
         columns = inputs.columns_of(x, self.names_of(x))
         targets = inputs.as_list(y, "answers")
         inputs.check_count(columns, targets, "answers")
@@ -261,21 +250,15 @@ class QuestionAnswerer(TaskModel):
 
     def rows(self, given: Given) -> list[Question]:
         """See `TaskModel`."""
-        questions, contexts = (
-            list(map(plain, inputs.texts_of(column, name)))
-            for column, name in zip(given.columns, self.input_names, strict=True)
-        )
-        answers = [None] * len(questions) if given.targets is None else given.targets
+        rows = [
+            Question(str(row), plain(question), plain(context), None)
+            for row, (question, context) in enumerate(zip(*_checked(given.columns), strict=True))
+        ]
+        if given.targets is None:
+            return rows
         return [
-            Question(
-                str(row),
-                question,
-                context,
-                None if given.targets is None else _answers(row, answer, context),
-            )
-            for row, (question, context, answer) in enumerate(
-                zip(questions, contexts, answers, strict=True)
-            )
+            each._replace(answers=_answers(row, answer, each.context))
+            for row, (each, answer) in enumerate(zip(rows, given.targets, strict=True))
         ]
 
     def learn_from(self, rows: Sequence[Question]) -> None:
@@ -342,16 +325,16 @@ class QuestionAnswerer(TaskModel):
             parts.append([answered[name] for name in Answers._fields])
             order += chosen
         place = np.argsort(order)
-        fields = (np.concatenate(each)[place] for each in zip(*parts, strict=True))
-        predictions = Predictions(Answers(*fields), None)
-        if not self.unanswerable:
-            return predictions
+        fields = Answers(*(np.concatenate(each)[place] for each in zip(*parts, strict=True)))
+        ids = [each.id for each in rows]
+        best = dict(zip(ids, map(plain, fields.best_answer), strict=True))
+        null_odds = dict(zip(ids, fields.null_odds.tolist(), strict=True))
         threshold = self.null_threshold
-        if threshold is None:
-            threshold = 0.0
-            if are_known(rows):
-                threshold = best_null_threshold(rows, *best_answers(predictions, rows))
-        return dataclasses.replace(predictions, null_threshold=threshold)
+        if not self.unanswerable:
+            threshold = None
+        elif threshold is None:
+            threshold = best_null_threshold(rows, best, null_odds) if are_known(rows) else 0.0
+        return Predictions(fields, best, null_odds, threshold)
 
     def official_metrics(
         self, predictions: Predictions, rows: Sequence[Question]
@@ -359,10 +342,11 @@ class QuestionAnswerer(TaskModel):
         """See `answer_metrics` and `answer_or_none_metrics`; the latter with `null_threshold`."""
         if not are_known(rows):
             return {}
-        answers = by_id(rows, predictions.texts())
         if predictions.null_threshold is None:
-            return answer_metrics(rows, answers)
-        metrics = answer_or_none_metrics(rows, answers, *best_answers(predictions, rows))
+            return answer_metrics(rows, predictions.answers)
+        metrics = answer_or_none_metrics(
+            rows, predictions.answers, predictions.best, predictions.null_odds
+        )
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
@@ -377,11 +361,11 @@ class QuestionAnswerer(TaskModel):
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
         network = self._network(None)
-        return {
-            "answers": Signature(
-                strings(*_EXAMPLE), lambda given: self.find(given, network)._asdict(), _EXAMPLE
-            )
-        }
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self.find(given, network)._asdict()
+
+        return {"answers": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
@@ -434,12 +418,8 @@ class QuestionAnswerer(TaskModel):
             UserError: something is not a string, or there are not as many contexts as questions.
         """
         x = question if question is not None else x
-        if context is None and question is None and inputs.is_for_keras(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        if isinstance(x, tf.data.Dataset):
-            x, _ = inputs.from_dataset(x, steps, "x")
         x = x if context is None else (x, context)
-        return self.answers(self, x, batch_size, verbose)
+        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(
@@ -453,11 +433,7 @@ class QuestionAnswerer(TaskModel):
         if (rows := _squad_rows(x)) is not None:
             x = rows[:2]
         x, single = inputs.as_batch(x)
-        columns = inputs.columns_of(x, cls.input_names)
-        checked = [
-            inputs.texts_of(column, name)
-            for column, name in zip(columns, cls.input_names, strict=True)
-        ]
+        checked = _checked(inputs.columns_of(x, cls.input_names))
         _, contexts = checked
 
         def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
@@ -499,26 +475,10 @@ def are_known(questions: Sequence[Question]) -> bool:
     return all(each.answers is not None for each in questions)
 
 
-def by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:
-    """The value of each question by the question's id.
-
-    >>> by_id([Question("q1", "Why?", "It rises.", None)], ["It"])
-    {'q1': 'It'}
-    """
-    return {each.id: value for each, value in zip(questions, values, strict=True)}
-
-
-def best_answers(
-    predictions: Predictions, questions: Sequence[Question]
-) -> tuple[dict[str, str], dict[str, float]]:
-    """The best answer to each question, and the odds that there is none.
-
-    >>> fields = Answers(*[None] * len(Answers._fields))
-    >>> fields = fields._replace(best_answer=np.array([b"It"]), null_odds=np.array([2.0]))
-    >>> best_answers(Predictions(fields, 0.0), [Question("q1", "Why?", "It rises.", None)])
-    ({'q1': 'It'}, {'q1': 2.0})
-    """
-    return by_id(questions, predictions.best_texts()), by_id(questions, predictions.null_odds())
+def _checked(columns: Sequence[Sequence]) -> list[list[Text]]:
+    """The questions and the contexts. Raises UserError if one is not a string."""
+    names = QuestionAnswerer.input_names
+    return [inputs.texts_of(column, name) for column, name in zip(columns, names, strict=True)]
 
 
 def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
@@ -541,6 +501,11 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
     return [row["question"] for row in x], [row["context"] for row in x], answers
 
 
+def _pairs(texts: Iterable, starts: Iterable) -> list[dict[str, Any]]:
+    """Answers as `fit` takes them, from columns."""
+    return [{"text": text, "start": start} for text, start in zip(texts, starts, strict=True)]
+
+
 def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
     """One answer, several, or none; each must be in the context at its offset."""
     if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
@@ -548,19 +513,17 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
         texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
         if len(texts) != len(starts):
             raise UserError(f"answer {row} has {len(texts)} texts, but {len(starts)} starts")
-        several = [
-            {"text": text, "start": start} for text, start in zip(texts, starts, strict=True)
-        ]
+        several = _pairs(texts, starts)
     elif isinstance(given, list | tuple):
         several = list(given)
     else:
         several = [] if given is None or given == {} or given == "" else [given]
     found = []
     for each in several:
-        text = each.get("text") if isinstance(each, Mapping) else None
-        start = each.get("start", each.get("answer_start")) if isinstance(each, Mapping) else None
+        fields = each if isinstance(each, Mapping) else {}
+        text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
         if isinstance(text, bytes):
-            text = text.decode("utf-8", "replace")
+            text = plain(text)
         if text == "" and start in (None, -1):
             continue
         if not isinstance(text, str) or not isinstance(start, int | np.integer):
