@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.token_classification.tag_schemes import parse, tag_of
 from bert_tf.text.parts import map_in_chunks
-from bert_tf.text.rows import positions, splits_of, starts_row
+from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
 
 
@@ -84,8 +84,7 @@ class WordTagger:
         def of_words(values: tf.Tensor) -> tf.RaggedTensor:
             shape = tf.concat([splits[-1:], tf.shape(values)[2:]], axis=0)
             found = tf.scatter_nd(words[:, None], tf.boolean_mask(values, chosen), shape)
-            found = tf.ensure_shape(found, [None, *values.shape[2:]])
-            return tf.RaggedTensor.from_row_splits(found, tf.cast(splits, tf.int64), validate=False)
+            return ragged(tf.ensure_shape(found, [None, *values.shape[2:]]), splits)
 
         return [of_words(values) for values in of_windows]
 
@@ -166,15 +165,10 @@ class EntityTypes:
         last = tf.math.unsorted_segment_max(tf.range(tf.size(labels)), entity, segments)[:-1]
         scores = tf.math.unsorted_segment_mean(tags.scores.values, entity, segments)[:-1]
         of_texts = tf.gather(splits_of(tf.cast(begins, tf.int32)), splits)
-
-        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
-            return tf.RaggedTensor.from_row_splits(
-                values, tf.cast(of_texts, tf.int64), validate=False
-            )
-
-        return Entities(
-            ragged(tf.gather(types, first)),
-            ragged(tf.gather(starts.values, first)),
-            ragged(tf.gather(ends.values, last)),
-            ragged(scores),
+        fields = (
+            tf.gather(types, first),
+            tf.gather(starts.values, first),
+            tf.gather(ends.values, last),
+            scores,
         )
+        return Entities(*(ragged(each, of_texts) for each in fields))

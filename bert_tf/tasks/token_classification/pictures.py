@@ -18,7 +18,7 @@ from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
-from bert_tf.tasks.token_classification.tagged_windows import ragged
+from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
 from bert_tf.text.word_splitting import split_words
@@ -90,7 +90,7 @@ class TagPictures(Pictures):
         whole: TaggedTexts = subject.read_dev()
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
         logits = subject.model.infer(data)
-        tags = [tag for sentence in data.sentences for tag in sentence.known_tags]
+        tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
         words = [word for sentence in data.sentences for word in sentence.words]
         kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
@@ -162,9 +162,8 @@ class TagPictures(Pictures):
         kinds = sorted({_kind(label) for label in self._labels} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         tagged = []
-        for word, gap, label, shares in zip(
-            words.texts, words.between, best, words.probabilities, strict=True
-        ):
+        columns = (words.between, words.texts, best, words.probabilities)
+        for gap, word, label, shares in zip(*columns, strict=True):
             name = self._labels[label]
             tagged.append((gap, word, name, shares[label], palette.get(_kind(name))))
         return _TEMPLATE.words(tagged, words.rest)
@@ -176,9 +175,8 @@ class TagPictures(Pictures):
         width = self.subject.encoder.config.output_size
         vectors = np.zeros([first_words[-1], width], np.float32)
         for first in range(0, len(lengths), _BATCH):
-            pieces = tokenize_words(
-                ragged(data.texts[first : first + _BATCH]), self.subject.tokenizer
-            )
+            words = ragged_words(data.texts[first : first + _BATCH])
+            pieces = tokenize_words(words, self.subject.tokenizer)
             windows = self._preprocess.windows(pieces)
             encoded = self.subject.encoder.encode(windows.features, training=False).restore()
             chosen = windows.words.numpy() >= 0

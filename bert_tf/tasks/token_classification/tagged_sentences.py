@@ -1,17 +1,22 @@
 """Sentences with a tag on every word, or on none, wherever they were read."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.errors import UserError
-from bert_tf.tasks.token_classification.tag_schemes import Tag, find_violation, to_iob2
+from bert_tf.tasks.texts.tfds_rows import load_split
+from bert_tf.tasks.token_classification.tag_schemes import Tag, find_violation, parse, to_iob2
+
+# The names that data sets of TFDS give their words, and tags of entities.
+_WORDS = ("tokens", "words")
+_TAGS = ("ner", "ner_tags", "tags")
 
 
 class Sentence(NamedTuple):
     """One sentence.
 
     >>> sentence = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1, line=7)
-    >>> sentence.known_tags, sentence.place(1)
+    >>> sentence.tags, sentence.place(1)
     (('B-PER', 'O'), 'line 8')
 
     Attributes:
@@ -28,13 +33,6 @@ class Sentence(NamedTuple):
     row: int
     line: int | None = None
     document: int = 0
-
-    @property
-    def known_tags(self) -> tuple[str, ...]:
-        """`tags` of data that have them. Raises ValueError if they are None."""
-        if self.tags is None:
-            raise ValueError(f"sentence {self.row} has no tags")
-        return self.tags
 
     def place(self, word: int) -> str:
         """The place of word `word`, counted from 0, for a message."""
@@ -91,3 +89,42 @@ def tidied(source: str, rows: Sequence[RawSentence], lenient_tags: bool = False)
             "continues no entity for the beginning of one, as conlleval does"
         )
     return sentences
+
+
+def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> list[Sentence]:
+    """The sentences of a split of TensorFlow Datasets, such as conll2003; without documents.
+
+    Args:
+        name, split: as for `load_split`.
+        lenient_tags: see `tidied`.
+
+    Raises:
+        UserError: as `load_split` and `tidied`; no words, or no classes that are tags.
+    """
+    rows, features = load_split(name, split)
+    source = f"TFDS {name}, split {split}"
+    words, tags = (_feature(features, names, source) for names in (_WORDS, _TAGS))
+    classes = getattr(getattr(features[tags], "feature", None), "names", None) or ()
+    parsed = [parse(each) for each in classes]
+    if not parsed or None in parsed:
+        raise UserError(f"{source}: the feature {tags!r} does not tag words with O, B-…, I-…")
+    return tidied(
+        source,
+        [
+            RawSentence(
+                [word.decode("utf-8", "replace") for word in row[words]],
+                [parsed[tag] for tag in row[tags]],
+            )
+            for row in rows
+            if len(row[words])
+        ],
+        lenient_tags,
+    )
+
+
+def _feature(features: Any, names: tuple[str, ...], source: str) -> str:
+    """The first of `names` that is a feature."""
+    for name in names:
+        if name in features:
+            return name
+    raise UserError(f"{source}: no feature {' or '.join(names)}; there are {', '.join(features)}")
