@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.text import characters
 from bert_tf.text.characters import CharacterTable, Lookup
-from bert_tf.text.rows import owners, positions, splits_of, starts_row
+from bert_tf.text.rows import joined_starts, owners, positions, splits_of, starts_row
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = 200
@@ -148,10 +148,7 @@ def _clean_words(words: tf.RaggedTensor, lower_case: bool, whole: Sequence[str])
     first_bytes = tf.tensor_scatter_nd_update(
         tf.fill(tf.shape(sizes), -1), rows[:, None], cleaned.byte_splits[:-1]
     )
-    # A word starts after those before it in its text and a space after each.
-    starts = splits_of(sizes + 1)
-    text_starts = tf.gather(starts, words.row_splits)
-    part_starts = starts[:-1] - tf.gather(text_starts, owners(words.row_splits))
+    part_starts = joined_starts(sizes, words.row_splits)
     return Prepared(texts, words.row_splits, part_starts, first_bytes, cleaned.starts, cleaned.ends)
 
 

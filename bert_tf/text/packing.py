@@ -118,7 +118,7 @@ class GroupPreprocessor:
 
 
 def trim(features: Mapping[str, tf.Tensor]) -> Features:
-    """Drops the columns that are padding in every row; where there is no row, two are left.
+    """Drops the columns that are padding in every row; without rows, two are left.
 
     >>> ids = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0]])
     >>> trim({"input_word_ids": ids, "input_mask": tf.sign(ids)})["input_word_ids"].numpy().tolist()

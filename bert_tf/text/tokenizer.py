@@ -184,7 +184,7 @@ class Tokenizer:
         return tf.strings.regex_replace(joined, r" ##", "")
 
     def _pieces_as_cleaned(self) -> list[str]:
-        """The vocabulary in the form in which WordPiece matches it against cleaned text."""
+        """The pieces as WordPiece matches them against cleaned text."""
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
         stand_ins = dict(zip(self._whole, characters.STAND_INS, strict=False))

@@ -113,7 +113,7 @@ def _has_most_context(
 
     Args:
         place: int32 [windows, seq_len], place of each token in its window's part of the long text.
-        is_piece: bool [windows, seq_len], False where there is no such place.
+        is_piece: bool [windows, seq_len], False at tokens that are no piece of it.
         in_long: int32 [windows], where the window starts among all long texts' pieces.
         size: int32 [windows], pieces in the window.
         pieces: number of all long texts' pieces.

@@ -8,7 +8,7 @@ import codecs
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 
 import tensorflow as tf
@@ -50,14 +50,12 @@ def count_words(
         UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).
     """
     counts: Counter[str] = Counter()
-    total = sum(_size(file) for file in files)
-    before = 0
-    for file in files:
+    sizes = [_size(file) for file in files]
+    for before, file in zip(accumulate(sizes, initial=0), files, strict=False):
         for text, position in _blocks(file):
             counts.update(_words(text.split("\n"), lower_case))
             if progress is not None:
-                progress("counting words", before + position, total)
-        before += _size(file)
+                progress("counting words", before + position, sum(sizes))
     return counts
 
 

@@ -57,7 +57,7 @@ class EncodedWindows(TrainingRows):
     weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], and weights [batch] where there are."""
+        """The encoder's inputs [batch, seq_len], and weights [batch] if any."""
         weights = () if self.weights is None else (self.weights[rows],)
         return self.encoded.take(rows), *weights
 

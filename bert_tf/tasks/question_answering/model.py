@@ -212,7 +212,8 @@ class QuestionAnswerer(TaskModel):
         Raises:
             UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
         """
-        x, y = _joined(x, y, answers)
+        if answers is not None:
+            x, y = (x, y), answers
         if self._finds_threshold and self.null_threshold is not None:
             self._set_threshold(None)
         return super().fit(x, y, **kwargs)
@@ -222,24 +223,24 @@ class QuestionAnswerer(TaskModel):
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> Any:
         """See `TaskModel.evaluate`; takes the same as `fit`."""
-        x, y = _joined(x, y, answers)
+        if answers is not None:
+            x, y = (x, y), answers
         return super().evaluate(x, y, **kwargs)
 
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
         """See `TaskModel`; `x` may be rows as in SQuAD."""
-        if y is None and (rows := _squad_rows(x)) is not None:
-            *x, y = rows
-            x = tuple(x)
+        if y is None and (columns := _squad_rows(x)) is not None:
+            x, y = columns[:2], columns[2]
         if y is None or not isinstance(x, tuple | Mapping):
             raise UserError(
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
             )
         if isinstance(y, Mapping):  # the columns of a dataset
             y = _pairs(y["text"], y["start"])
-        columns = inputs.columns_of(x, self.names_of(x))
+        lists = inputs.columns_of(x, self.input_names)
         targets = inputs.as_list(y, "answers")
-        inputs.check_count(columns, targets, "answers")
-        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+        inputs.check_count(lists, targets, "answers")
+        return Given(lists, targets, inputs.weights_of(sample_weight, lists))
 
     def _given_from(self, data: Any, steps: int | None) -> Given:
         if isinstance(data, tuple) and len(data) == 3:
@@ -296,22 +297,17 @@ class QuestionAnswerer(TaskModel):
         has_answer = starts >= 0
         zeros = tf.zeros_like(starts)
         before = tf.strings.substr(contexts, zeros, tf.maximum(starts, 0), unit="UTF8_CHAR")
-        first = tf.strings.length(before)
-        end = first + tf.strings.length(texts)
-        stands = tf.strings.substr(contexts, first, tf.strings.length(texts)) == texts
-        lost = tf.boolean_mask(texts, has_answer & ~stands)
+        first, sizes = tf.strings.length(before), tf.strings.length(texts)
+        is_there = tf.strings.substr(contexts, first, sizes) == texts
+        lost = tf.boolean_mask(texts, has_answer & ~is_there)
+        one = tf.concat([lost, [""]], axis=0)[0]
         said = tf.strings.join(
-            [
-                "in the dataset, the answer '",
-                tf.concat([lost, [""]], axis=0)[0],
-                "' does not stand at its start in the context",
-            ]
+            ["in the dataset, the answer '", one, "' does not stand at its start in the context"]
         )
         with tf.control_dependencies([tf.debugging.Assert(tf.size(lost) == 0, [said])]):
             windows = self.windows()((questions, contexts))
-        starts, ends = find_answers(
-            windows, tf.where(has_answer, first, -1), tf.where(has_answer, end, -1)
-        )
+        spans = (tf.where(has_answer, each, -1) for each in (first, first + sizes))
+        starts, ends = find_answers(windows, *spans)
         more = () if weights is None else (tf.gather(weights, windows.rows),)
         return windows.features, {"start": starts, "end": ends}, *more
 
@@ -430,14 +426,14 @@ class QuestionAnswerer(TaskModel):
         verbose: int | str = "auto",
     ) -> Any:
         """See `TaskModel`."""
-        if (rows := _squad_rows(x)) is not None:
-            x = rows[:2]
+        if (columns := _squad_rows(x)) is not None:
+            x = columns[:2]
         x, single = inputs.as_batch(x)
         checked = _checked(inputs.columns_of(x, cls.input_names))
-        _, contexts = checked
+        rows = rows_of(checked, cls.input_names)
 
         def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
-            character = characters(contexts[row])
+            character = characters(rows[row]["context"])
             best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
             return {
                 "answer": as_json(outputs["answer"][place]),
@@ -453,13 +449,7 @@ class QuestionAnswerer(TaskModel):
             }
 
         answers = each_answer(
-            model,
-            "serving_default",
-            rows_of(checked, cls.input_names),
-            answer,
-            batch_size,
-            verbose,
-            "answering",
+            model, "serving_default", rows, answer, batch_size, verbose, "answering"
         )
         return answers[0] if single else answers
 
@@ -479,11 +469,6 @@ def _checked(columns: Sequence[Sequence]) -> list[list[Text]]:
     """The questions and the contexts. Raises UserError if one is not a string."""
     names = QuestionAnswerer.input_names
     return [inputs.texts_of(column, name) for column, name in zip(columns, names, strict=True)]
-
-
-def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
-    """(questions, contexts, answers) as ((questions, contexts), answers)."""
-    return ((x, y), answers) if answers is not None else (x, y)
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
@@ -522,8 +507,7 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
     for each in several:
         fields = each if isinstance(each, Mapping) else {}
         text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
-        if isinstance(text, bytes):
-            text = plain(text)
+        text = plain(text) if isinstance(text, bytes) else text
         if text == "" and start in (None, -1):
             continue
         if not isinstance(text, str) or not isinstance(start, int | np.integer):

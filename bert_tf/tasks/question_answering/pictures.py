@@ -1,7 +1,6 @@
 """Pictures of a model that finds the answer to a question in a context."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,20 +114,14 @@ class QuestionPictures(Pictures):
             windows, start.numpy(), end.numpy(), Answers(*(each.numpy() for each in answers))
         )
 
-    @functools.cached_property
-    def _ask(self) -> Callable:
-        """Question and context -> windows, logits of starts and ends, answers; traced once."""
-        string = tf.TensorSpec([1], tf.string)
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)
+    def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
+        """The windows of a context, the logits of starts and ends, and the answers."""
         model = self.subject.model
-
-        @tf.function(input_signature=[string, string], autograph=False)
-        def ask(questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
-            windows = self._windows((questions, contexts))
-            logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
-            start, end = logits["start"], logits["end"]
-            return windows, start, end, decode(start, end, windows, contexts, self._rules)
-
-        return ask
+        windows = self._windows((questions, contexts))
+        logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
+        start, end = logits["start"], logits["end"]
+        return windows, start, end, decode(start, end, windows, contexts, self._rules)
 
     def _explained(self, place: _Place, inputs: Inputs) -> list[Importances]:
         subject = self.subject
@@ -173,7 +166,7 @@ class QuestionPictures(Pictures):
 
 
 def _place(asked: _Asked) -> _Place:
-    """Where the answer stands; for no answer, [CLS] of the window where that is least likely."""
+    """The place of the answer; no answer is [CLS] of the window that makes it least likely."""
     windows, answers = asked.windows, asked.answers
     starts, ends = windows.starts.numpy(), windows.ends.numpy()
     begins = (starts == answers.start[0]) & windows.has_most_context.numpy()

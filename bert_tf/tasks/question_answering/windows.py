@@ -81,9 +81,7 @@ class WindowRows(TrainingRows):
         return cls(encoded, starts, ends, None if weights is None else weights[rows])
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], targets `start` and `end` [batch], and weights
-        where there are.
-        """
+        """The encoder's inputs [batch, seq_len], targets `start` and `end`, and weights if any."""
         targets = {"start": self.starts[rows], "end": self.ends[rows]}
         weights = () if self.weights is None else (self.weights[rows],)
         return self.encoded.take(rows), targets, *weights

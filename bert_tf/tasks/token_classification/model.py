@@ -32,9 +32,9 @@ from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_o
 from bert_tf.tasks.token_classification.tagged_sentences import Sentence
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
-from bert_tf.text.rows import owners, splits_of
+from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
-from bert_tf.text.word_splitting import cut, split_words
+from bert_tf.text.words import cut, split_words
 
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
@@ -317,9 +317,8 @@ class TokenClassifier(TaskModel, WeightedModel):
             return outputs["logits"][place, : len(rows.texts[row])]
 
         asked = [{"words": _askable(text)} for text in rows.texts]
-        return np.concatenate(
-            each_answer(self, "logits", asked, logits, batch_size, verbose, "tagging")
-        )
+        answers = each_answer(self, "logits", asked, logits, batch_size, verbose, "tagging")
+        return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
         """See `entity_metrics` if the tags are of entities; else `accuracy`.
@@ -394,9 +393,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         words = without_padding(padded)
         tags = tagger(tokenize_words(words, self.tokenizer))
         sizes = tf.strings.length(words.values)
-        first_bytes = splits_of(sizes + 1)
-        text = owners(tf.cast(words.row_splits, tf.int32))
-        starts = first_bytes[:-1] - tf.gather(first_bytes, tf.gather(words.row_splits, text))
+        starts = joined_starts(sizes, tf.cast(words.row_splits, tf.int32))
         starts, ends = words.with_values(starts), words.with_values(starts + sizes)
         return self._labelled(words, tags, starts, ends, width=tf.shape(padded)[1])
 
@@ -408,16 +405,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         ends: tf.RaggedTensor,
         width: tf.Tensor | None = None,
     ) -> Tensors:
-        """Words with their outputs, padded to `width` or else to the longest text."""
-        labels = tags.labels.with_values(tf.gather(tf.constant(self.labels), tags.labels.values))
-        shape = None if width is None else tf.stack([-1, width])
-        return {
-            "words": words.to_tensor("", shape=shape),
-            "labels": labels.to_tensor("", shape=shape),
-            "starts": starts.to_tensor(-1, shape=shape),
-            "ends": ends.to_tensor(-1, shape=shape),
-            "scores": tags.scores.to_tensor(0.0, shape=shape),
-        }
+        """Words with their outputs; see `_padded`."""
+        labels = tf.gather(tf.constant(self.labels), tags.labels)
+        outputs = {"words": words, "labels": labels, "starts": starts, "ends": ends}
+        return _padded(outputs | {"scores": tags.scores}, width)
 
     # Only texts or words can be named.
     def predict(  # type: ignore[override]
@@ -580,12 +571,15 @@ def _check_features(encoder: Encoder, features: str) -> None:
 def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:
     """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
     found = types.entities(*tag(texts))
-    names = tf.constant(types.names, tf.string)
-    kinds = found.types.with_values(tf.gather(names, found.types.values))
+    names = tf.gather(tf.constant(types.names, tf.string), found.types)
+    entities = cut(texts, found.starts, found.ends)
+    return _padded(found._asdict() | {"entities": entities, "types": names})
+
+
+def _padded(outputs: Mapping[str, tf.RaggedTensor], width: tf.Tensor | None = None) -> Tensors:
+    """Outputs by name, each [batch, width], padded to `width` or else to the longest text."""
+    shape = None if width is None else tf.stack([-1, width])
+    padding = {"starts": -1, "ends": -1, "scores": 0.0}
     return {
-        "entities": cut(texts, found.starts, found.ends).to_tensor(""),
-        "types": kinds.to_tensor(""),
-        "starts": found.starts.to_tensor(-1),
-        "ends": found.ends.to_tensor(-1),
-        "scores": found.scores.to_tensor(0.0),
+        name: each.to_tensor(padding.get(name, ""), shape=shape) for name, each in outputs.items()
     }

@@ -1,8 +1,7 @@
 """Pictures of a tagger of words."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
 from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.words import split_words
 
 _TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
 # Words of a text whose tags are explained.
@@ -41,8 +40,8 @@ class _Words(NamedTuple):
 
     Attributes:
         texts: the words.
-        between: what stands before each.
-        rest: what stands after the last.
+        between: the text before each.
+        rest: the text after the last.
         probabilities: float32 [words, labels].
     """
 
@@ -126,18 +125,12 @@ class TagPictures(Pictures):
             tf.nn.softmax(logits).numpy(),
         ), windows
 
-    @functools.cached_property
-    def _tag_words(self) -> Callable:
-        """Text -> byte ranges and logits of its words, and its windows; traced once."""
-        tagger = WordTagger(self.subject.model, self._preprocess)
-
-        @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
-        def tag_words(texts: tf.Tensor) -> tuple:
-            pieces, starts, ends = split_words(texts, self.subject.tokenizer)
-            windows = self._preprocess.windows(pieces)
-            return starts.values, ends.values, tagger.logits(pieces).values, windows
-
-        return tag_words
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
+    def _tag_words(self, texts: tf.Tensor) -> tuple:
+        """Byte ranges and logits of a text's words, and its windows."""
+        pieces, starts, ends = split_words(texts, self.subject.tokenizer)
+        logits = WordTagger(self.subject.model, self._preprocess).logits(pieces)
+        return starts.values, ends.values, logits.values, self._preprocess.windows(pieces)
 
     def _explained(
         self, words: _Words, best: np.ndarray, places: Mapping[int, int], inputs: Inputs

@@ -83,7 +83,7 @@ class TokenClassification(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes word, tag if it is known, and predicted tag, in columns parted as in the data.
+        """Writes word, tag if it is known, and predicted tag, in columns as the data have them.
 
         So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs.
         """

@@ -61,9 +61,7 @@ class TaggedWindows(TrainingRows):
         return cls(encoded, np.concatenate(labels_of_tokens), joined)
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs, and labels, all int32 [batch, seq_len]; and weights, float32
-        [batch, seq_len], where there are.
-        """
+        """The encoder's inputs, the labels, and the weights if any, each [batch, seq_len]."""
         inputs = self.encoded.take(rows)
         mask = inputs["input_mask"].astype(bool)
         starts = self.encoded.starts
