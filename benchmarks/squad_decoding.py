@@ -33,8 +33,7 @@ from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import SpanRules, decode
 from bert_tf.tasks.question_answering.squad import Question, read_squad
 from bert_tf.text import Tokenizer, WindowPreprocessor
-from bert_tf.text.answers import find_answers
-from bert_tf.text.windows import QuestionWindows
+from bert_tf.text.windows import QuestionWindows, find_answers
 
 _CHUNK = 64
 _SHOWN = 12

@@ -1,8 +1,7 @@
 """Strings to token ids inside the graph: cleaning, WordPiece, offsets, packing, windows."""
 
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, read_vocabulary
-from bert_tf.text.group_preprocessor import GroupPreprocessor
-from bert_tf.text.packing import Features, Preprocessor, pack, truncate
+from bert_tf.text.packing import Features, GroupPreprocessor, Preprocessor, pack, truncate
 from bert_tf.text.tokenizer import Pieces, Tokenizer
 from bert_tf.text.windows import QuestionWindows, WindowPreprocessor, Windows, slide
 from bert_tf.text.words import (

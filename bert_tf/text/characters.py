@@ -10,9 +10,11 @@ out as in the reference.
 
 import functools
 import itertools
+import string
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -66,8 +68,7 @@ _PROPERTIES_SHIFT = _FIRST_BITS + _LENGTH_BITS
 _CODE_POINT_BITS = 21
 
 
-@dataclass(frozen=True)
-class Lookup:
+class Lookup(NamedTuple):
     """The entries of a table for some code points; each int32, of one shape.
 
     >>> found = cleaning_table(lower_case=True).lookup(tf.constant([ord("a"), 0x301]))
@@ -247,9 +248,7 @@ def _for_the_op(character: str, is_cjk: bool, kinds: np.ndarray) -> tuple[int, .
 
 def _is_punctuation(character: str) -> bool:
     """True for Unicode punctuation and for every ASCII sign that is not a letter or digit."""
-    if character < "\x80":
-        return "!" <= character <= "~" and not character.isalnum()
-    return unicodedata.category(character).startswith("P")
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
 def _case_bits(character: str) -> int:

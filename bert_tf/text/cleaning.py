@@ -3,6 +3,10 @@
 The steps are those of google-research/bert, `tokenization.BasicTokenizer`. They work on code
 points, with integer ops over the whole batch at once. Nearly all steps are one lookup in a table;
 the others depend on neighbouring characters.
+
+Clean texts stay as they are. Two regular expressions decide whether a text is clean, at a small
+part of the cost of cleaning. A text that is not clean is cut at its spaces, since no step looks
+across a space, and only the words that need it are cleaned.
 """
 
 from collections.abc import Sequence
@@ -12,12 +16,36 @@ import tensorflow as tf
 
 from bert_tf.text import characters
 from bert_tf.text.characters import CharacterTable, Lookup
-from bert_tf.text.rows import owners, positions, splits_of, starts_row
+from bert_tf.text.rows import joined_starts, owners, positions, splits_of, starts_row
 
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = 200
 
+# A run of characters without a certain end of a word, so long that a word in it may be too long.
+_LONG_RUN = rf"(?s).*[^\t\n\r ]{{{MAX_WORD_CHARACTERS + 1}}}.*"
+
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
+
+
+class Prepared(NamedTuple):
+    """Texts in parts for WordPiece; a part is a whole text or one of its words.
+
+    Attributes:
+        parts: string [parts].
+        splits: int32 [batch + 1], the first part of each text.
+        part_starts: int32 [parts], the byte of the text where the part starts.
+        first_bytes: int32 [parts], where the bytes of a cleaned part start in `starts` and `ends`;
+            -1 for a part that was clean.
+        starts, ends: int32 [bytes of the cleaned parts], the range of the uncleaned part that each
+            byte stands for.
+    """
+
+    parts: tf.Tensor
+    splits: tf.Tensor
+    part_starts: tf.Tensor
+    first_bytes: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
 
 
 class CleanedTexts(NamedTuple):
@@ -50,14 +78,93 @@ class _Characters(NamedTuple):
     starts: tf.Tensor
     ends: tf.Tensor
 
-    def rows(self) -> tf.Tensor:
-        """The text of each character: int32 [characters]."""
-        return owners(self.splits)
-
     def take(self, indices: tf.Tensor, splits: tf.Tensor) -> "_Characters":
         parts = (self.code_points, self.starts, self.ends)
         code_points, starts, ends = (tf.gather(each, indices) for each in parts)
         return _Characters(code_points, splits, starts, ends)
+
+    def keep(self, kept: tf.Tensor) -> "_Characters":
+        """The characters where `kept`, bool [characters], is True."""
+        splits = tf.gather(splits_of(tf.cast(kept, tf.int32)), self.splits)
+        return self.take(positions(kept), splits)
+
+
+def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Prepared:
+    """Prepares `texts`, string [batch]; the other arguments are those of `clean`.
+
+    >>> prepared = prepare(tf.constant(["The cat", "A café"]), lower_case=True)
+    >>> prepared.parts.numpy().tolist()  # only the second text is cut and cleaned
+    [b'the cat', b'a', b'cafe']
+    >>> prepared.splits.numpy().tolist()
+    [0, 1, 3]
+    """
+    batch = tf.size(texts)
+    lowered = _lowered(texts, lower_case)
+    dirty = _is_dirty(texts, lower_case, whole) | tf.strings.regex_full_match(texts, _LONG_RUN)
+
+    def uncut() -> Prepared:
+        zeros = tf.zeros([batch], tf.int32)
+        return Prepared(lowered, tf.range(batch + 1), zeros, zeros - 1, zeros[:0], zeros[:0])
+
+    def cut() -> Prepared:
+        rows = positions(dirty)
+        words = tf.strings.split(tf.gather(texts, rows), " ")
+        cleaned = _clean_words(words.with_row_splits_dtype(tf.int32), lower_case, whole)
+        counts = cleaned.splits[1:] - cleaned.splits[:-1]
+        splits = splits_of(
+            tf.tensor_scatter_nd_update(tf.ones([batch], tf.int32), rows[:, None], counts)
+        )
+        first = tf.gather(splits, rows)
+        places = tf.ragged.range(first, first + counts).values
+        # Of the two that take the place of a cut text's first word, the later one stays.
+        parts = tf.dynamic_stitch([splits[:-1], places], [lowered, cleaned.parts])
+
+        def of_parts(of_texts: int, of_words: tf.Tensor) -> tf.Tensor:
+            return tf.tensor_scatter_nd_update(
+                tf.fill(tf.shape(parts), of_texts), places[:, None], of_words
+            )
+
+        return Prepared(
+            parts,
+            splits,
+            of_parts(0, cleaned.part_starts),
+            of_parts(-1, cleaned.first_bytes),
+            cleaned.starts,
+            cleaned.ends,
+        )
+
+    return Prepared(*tf.cond(tf.reduce_any(dirty), cut, uncut))
+
+
+def _clean_words(words: tf.RaggedTensor, lower_case: bool, whole: Sequence[str]) -> Prepared:
+    """Prepares texts given as their words, string [batch, (words)]."""
+    sizes = tf.strings.length(words.values)
+    dirty = _is_dirty(words.values, lower_case, whole) | (sizes > MAX_WORD_CHARACTERS)
+    rows = positions(dirty)
+    cleaned = clean(tf.gather(words.values, rows), lower_case, whole)
+    texts = tf.tensor_scatter_nd_update(
+        _lowered(words.values, lower_case), rows[:, None], cleaned.texts
+    )
+    first_bytes = tf.tensor_scatter_nd_update(
+        tf.fill(tf.shape(sizes), -1), rows[:, None], cleaned.byte_splits[:-1]
+    )
+    part_starts = joined_starts(sizes, words.row_splits)
+    return Prepared(texts, words.row_splits, part_starts, first_bytes, cleaned.starts, cleaned.ends)
+
+
+def _lowered(texts: tf.Tensor, lower_case: bool) -> tf.Tensor:
+    # ASCII only, byte by byte and so the same in any locale.
+    return tf.strings.lower(texts) if lower_case else texts
+
+
+def _is_dirty(texts: tf.Tensor, lower_case: bool, whole: Sequence[str]) -> tf.Tensor:
+    """Which texts hold a character or string that cleaning treats: bool [batch]."""
+    plain = characters.plain_characters(lower_case)
+    dirty = ~tf.strings.regex_full_match(texts, f"[{plain}]*")
+    if whole:
+        strings = "|".join(rf"\Q{string}\E" for string in whole)
+        dirty |= tf.strings.regex_full_match(texts, f"(?s).*(?:{strings}).*")
+    return dirty
 
 
 def clean(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> CleanedTexts:
@@ -106,7 +213,7 @@ def _utf8_length(code_points: tf.Tensor) -> tf.Tensor:
 
 def _with_wholes(text: _Characters, whole: Sequence[str]) -> _Characters:
     """Each of the strings `whole` becomes one character, WHOLE + its place."""
-    rows = text.rows()
+    rows = owners(text.splits)
     code_points, ends = text.code_points, text.ends
     absorbed = tf.zeros_like(code_points, tf.bool)
     for place, string in enumerate(whole):
@@ -118,9 +225,7 @@ def _with_wholes(text: _Characters, whole: Sequence[str]) -> _Characters:
         ends = tf.where(here, _shifted(text.ends, last, -1), ends)
         for distance in range(1, len(string)):
             absorbed |= _shifted(here, -distance, False)
-    kept = ~absorbed
-    text = text._replace(code_points=code_points, ends=ends)
-    return text.take(positions(kept), _split_again(text.splits, tf.cast(kept, tf.int32)))
+    return text._replace(code_points=code_points, ends=ends).keep(~absorbed)
 
 
 def _shifted(values: tf.Tensor, distance: int, beyond: int | bool) -> tf.Tensor:
@@ -130,11 +235,6 @@ def _shifted(values: tf.Tensor, distance: int, beyond: int | bool) -> tf.Tensor:
     if distance >= 0:
         return tf.concat([values[width:], fill], axis=0)
     return tf.concat([fill, values[: tf.size(values) - width]], axis=0)
-
-
-def _split_again(splits: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Where the texts start, once each character has been replaced by `lengths` others."""
-    return tf.gather(splits_of(lengths), splits)
 
 
 def _with_final_sigmas(
@@ -154,7 +254,7 @@ def _with_final_sigmas(
         listed = tf.concat([[-1], positions(counts), [-1]], axis=0)
         sigmas = positions(capital)
         place = tf.gather(tf.cumsum(tf.cast(counts, tf.int32)), sigmas)
-        rows = text.rows()
+        rows = owners(text.splits)
 
         def cased(neighbours: tf.Tensor) -> tf.Tensor:
             at = tf.maximum(neighbours, 0)
@@ -165,16 +265,12 @@ def _with_final_sigmas(
         final = cased(before) & ~cased(after)
         lowered = tf.where(final, _FINAL_SIGMA, _CAPITAL_SIGMA)
         code_points = tf.tensor_scatter_nd_update(text.code_points, sigmas[:, None], lowered)
-        return code_points, *_fields(table.lookup(code_points))
+        return code_points, *table.lookup(code_points)
 
     code_points, *fields = tf.cond(
-        tf.reduce_any(capital), some_are_final, lambda: (text.code_points, *_fields(found))
+        tf.reduce_any(capital), some_are_final, lambda: (text.code_points, *found)
     )
     return text._replace(code_points=code_points), Lookup(*fields)
-
-
-def _fields(found: Lookup) -> tuple[tf.Tensor, ...]:
-    return found.first, found.length, found.properties
 
 
 def _with_marks_in_order(
@@ -189,8 +285,7 @@ def _with_marks_in_order(
 
     def sort() -> tuple[tf.Tensor, ...]:
         # Characters that cleaning deletes would split a run.
-        seen = found.is_seen()
-        present = text.take(positions(seen), _split_again(text.splits, tf.cast(seen, tf.int32)))
+        present = text.keep(found.is_seen())
         decomposition = characters.decomposition_table()
         parts, combining = _replaced(
             present, decomposition.lookup(present.code_points), decomposition
@@ -205,18 +300,18 @@ def _with_marks_in_order(
         code_points = tf.gather(parts.code_points, order)
         starts = tf.gather(tf.math.segment_min(parts.starts, group), group)
         ends = tf.gather(tf.math.segment_max(parts.ends, group), group)
-        return code_points, parts.splits, starts, ends, *_fields(table.lookup(code_points))
+        return code_points, parts.splits, starts, ends, *table.lookup(code_points)
 
-    code_points, splits, starts, ends, *fields = tf.cond(
-        tf.reduce_any(found.has(characters.LASTING_MARK)), sort, lambda: (*text, *_fields(found))
+    fields = tf.cond(
+        tf.reduce_any(found.has(characters.LASTING_MARK)), sort, lambda: (*text, *found)
     )
-    return _Characters(code_points, splits, starts, ends), Lookup(*fields)
+    return _Characters(*fields[:4]), Lookup(*fields[4:])
 
 
 def _ends_with_accents(text: _Characters, found: Lookup) -> tf.Tensor:
     """Where each character ends if the accents that are dropped after it are part of it: int32."""
     seen = positions(found.is_seen())
-    rows = tf.gather(text.rows(), seen)
+    rows = tf.gather(owners(text.splits), seen)
     follows = tf.gather(found.has(characters.ACCENT), seen) & (_shifted(rows, -1, -1) == rows)
     heads = positions(~follows)
     # A head's accents are all before the next head.

@@ -3,12 +3,13 @@
 Source: google-research/bert, `run_classifier.convert_single_example` and `_truncate_seq_pair`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+from bert_tf.text.parts import MAX_BYTES, map_in_groups
 from bert_tf.text.tokenizer import Tokenizer
 
 Features = dict[str, tf.Tensor]
@@ -73,15 +74,60 @@ class Preprocessor:
         segments = [_as_batch(each) for each in _segments(texts)]
         # One call for both texts, so that a graph holds the tokenizer once.
         pieces = self.tokenizer.tokenize(tf.concat(segments, axis=0))
+        parts = [pieces]
         if len(segments) == 2:
             if not segments[0].shape.is_compatible_with(segments[1].shape):
                 first, second = (each.shape[0] for each in segments)
                 raise UserError(f"{first} first texts and {second} second ones are no pairs")
             size = tf.size(segments[0])
-            return pack(
-                [pieces[:size], pieces[size:]], self.tokenizer, self.max_length, self.padding
-            )
-        return pack([pieces], self.tokenizer, self.max_length, self.padding)
+            parts = [pieces[:size], pieces[size:]]
+        return pack(parts, self.tokenizer, self.max_length, self.padding)
+
+
+class GroupPreprocessor:
+    """A `Preprocessor` for any number of texts, as a SavedModel receives them.
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split())
+    >>> preprocess = GroupPreprocessor(tokenizer, max_length=8, max_bytes=10)
+    >>> preprocess([tf.constant(["The cat sat.", "The cat"])])["input_word_ids"].numpy().tolist()
+    [[2, 5, 6, 7, 8, 3], [2, 5, 6, 3, 0, 0]]
+
+    Args:
+        tokenizer: makes the pieces.
+        max_length: most tokens in a row, special ones included.
+        max_bytes: most bytes of text that are tokenized at a time; see `map_in_groups`.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_length: int, max_bytes: int = MAX_BYTES):
+        # All groups are as wide, and what none of them needs is cut off in the end.
+        self._preprocess = Preprocessor(tokenizer, max_length, padding="max_length")
+        self._max_bytes = max_bytes
+
+    def __call__(self, texts: Sequence[tf.Tensor]) -> Features:
+        """The dict of `Preprocessor`, padded to the longest row.
+
+        Args:
+            texts: one or two, each string [batch].
+        """
+        features = map_in_groups(
+            lambda rows: self._preprocess(tuple(rows.values())),
+            dict(zip(("first", "second"), texts, strict=False)),
+            self._max_bytes,
+        )
+        return trim(features)
+
+
+def trim(features: Mapping[str, tf.Tensor]) -> Features:
+    """Drops the columns that are padding in every row; without rows, two are left.
+
+    >>> ids = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0]])
+    >>> trim({"input_word_ids": ids, "input_mask": tf.sign(ids)})["input_word_ids"].numpy().tolist()
+    [[2, 5, 3], [2, 3, 0]]
+    """
+    lengths = tf.reduce_sum(features["input_mask"], axis=1)
+    # [CLS] and [SEP] are in every row.
+    width = tf.maximum(tf.reduce_max(lengths), 2)
+    return {name: each[:, :width] for name, each in features.items()}
 
 
 def _segments(texts: Any) -> Sequence:

@@ -31,7 +31,7 @@ def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
     Args:
         word_counts: how often each word occurs.
     """
-    words = [_characters(word) for word in word_counts]
+    words = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     occurrences = list(word_counts.values())
     pair_counts: Counter[_Pair] = Counter()
     # May name a word twice, or one that has lost the pair: cheaper than to keep it exact.
@@ -71,10 +71,6 @@ def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
                     risen.add(new)
         for new in risen:
             heapq.heappush(heap, (-pair_counts[new], new))
-
-
-def _characters(word: str) -> list[str]:
-    return [word[0], *(CONTINUATION + character for character in word[1:])]
 
 
 def _join(word: list[str], pair: _Pair, joined: str) -> list[str]:

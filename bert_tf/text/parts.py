@@ -53,7 +53,7 @@ def map_in_chunks(
     [3, 7, 11]
 
     Args:
-        function: as for `map_in_parts`; returns as many rows as it takes.
+        function: as for `map_in_parts`.
         inputs: tensors [rows, seq_len].
         max_tokens: most tokens in a chunk, padding included; a single longer row is taken alone.
     """

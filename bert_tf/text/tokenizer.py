@@ -2,7 +2,7 @@
 
 Nearly all texts are already clean. They go straight to the WordPiece op of tf-text, which
 implements "Fast WordPiece Tokenization" (Song et al., arXiv 2012.15524) in linear time. Other texts
-are cleaned first; see `preparing` and `cleaning`.
+are cleaned first; see `cleaning`.
 """
 
 import functools
@@ -18,15 +18,34 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.compat import wordpiece_model
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, is_lower_case, read_vocabulary
-from bert_tf.text import characters, cleaning, preparing
-from bert_tf.text.preparing import Prepared
-from bert_tf.text.rows import owners
+from bert_tf.text import characters, cleaning
+from bert_tf.text.cleaning import Prepared
+from bert_tf.text.rows import owners, ragged
 
 # A character has at most four bytes, so this refuses no word that the reference takes; those that
 # it does not take are found by cleaning.
 _MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
 
 _TEXTS = tf.TensorSpec([None], tf.string)
+
+
+def _traced_once(method: Callable) -> functools.cached_property[Callable]:
+    """A method on string [n] as a function of the graph, traced once for each object.
+
+    So a graph that tokenizes in several places holds the tables only once.
+    """
+
+    def traced(self: Any) -> Callable:
+        def on_cpu(texts: tf.Tensor) -> Any:
+            # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
+            with tf.device("/CPU:0"):
+                return method(self, texts)
+
+        with tf.init_scope():
+            function = tf.function(on_cpu, input_signature=[_TEXTS], autograph=False)
+            return function.get_concrete_function()
+
+    return functools.cached_property(traced)
 
 
 class Pieces(NamedTuple):
@@ -164,38 +183,24 @@ class Tokenizer:
         return tf.strings.regex_replace(joined, r" ##", "")
 
     def _pieces_as_cleaned(self) -> list[str]:
-        """The vocabulary in the form in which WordPiece matches it against cleaned text."""
+        """The pieces as WordPiece matches them against cleaned text."""
         # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
         # that cleaning deletes, never matches a text in the reference.
-        pieces = [
-            f"{characters.NEVER}{number}" if characters.is_never_matched(piece) else piece
+        stand_ins = dict(zip(self._whole, characters.STAND_INS, strict=False))
+        return [
+            f"{characters.NEVER}{number}"
+            if characters.is_never_matched(piece)
+            else stand_ins.get(piece, piece)
             for number, piece in enumerate(self.vocabulary)
         ]
-        for token, stand_in in zip(
-            self._whole, characters.STAND_INS[: len(self._whole)], strict=True
-        ):
-            pieces[self.vocabulary.index(token)] = stand_in
-        return pieces
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the graphs, which are traced again when they are needed."""
         traced = ("_wordpiece", "_tokenize", "_tokenize_with_offsets")
         return {name: value for name, value in vars(self).items() if name not in traced}
 
-    # Traced once each: a graph that tokenizes in several places holds the tables only once.
-    @functools.cached_property
-    def _wordpiece(self) -> Callable:
-        return _traced(self._wordpiece_ops)
-
-    @functools.cached_property
-    def _tokenize(self) -> Callable:
-        return _traced(self._tokenize_ops)
-
-    @functools.cached_property
-    def _tokenize_with_offsets(self) -> Callable:
-        return _traced(self._tokenize_with_offsets_ops)
-
-    def _wordpiece_ops(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
+    @_traced_once
+    def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
         import tensorflow_text as tf_text
 
         op = tf_text.FastWordpieceTokenizer(
@@ -203,12 +208,14 @@ class Tokenizer:
         )
         return [each.with_row_splits_dtype(tf.int32) for each in op.tokenize_with_offsets(parts)]
 
-    def _tokenize_ops(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        prepared = preparing.prepare(texts, self.lower_case, self._whole)
+    @_traced_once
+    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        prepared = cleaning.prepare(texts, self.lower_case, self._whole)
         return _by_text(self._wordpiece(prepared.parts)[0], prepared)
 
-    def _tokenize_with_offsets_ops(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
-        prepared = preparing.prepare(texts, self.lower_case, self._whole)
+    @_traced_once
+    def _tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
+        prepared = cleaning.prepare(texts, self.lower_case, self._whole)
         ids, *offsets = self._wordpiece(prepared.parts)
         starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
         starts, ends = tf.cond(
@@ -221,8 +228,7 @@ class Tokenizer:
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:
     """The pieces of each text from those of each part: RaggedTensor [batch, (pieces)]."""
-    splits = tf.cast(tf.gather(pieces.row_splits, prepared.splits), tf.int64)
-    return tf.RaggedTensor.from_row_splits(pieces.values, splits, validate=False)
+    return ragged(pieces.values, tf.gather(pieces.row_splits, prepared.splits))
 
 
 def _in_original(
@@ -240,17 +246,6 @@ def _in_original(
         return part_start + tf.where(was_clean, offsets, mapped)
 
     return original(starts, prepared.starts, starts), original(ends, prepared.ends, ends - 1)
-
-
-def _traced(function: Callable) -> Callable:
-    def on_cpu(texts: tf.Tensor) -> Any:
-        # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
-        with tf.device("/CPU:0"):
-            return function(texts)
-
-    with tf.init_scope():
-        traced = tf.function(on_cpu, input_signature=[_TEXTS], autograph=False)
-        return traced.get_concrete_function()
 
 
 def _over_flat(function: Callable, texts: Any) -> list:

@@ -30,24 +30,25 @@ class Windows(NamedTuple):
     pieces: tf.Tensor
     has_most_context: tf.Tensor
 
-    def gather(self, values: tf.RaggedTensor, missing: int) -> tf.Tensor:
-        """The entry of `values` [batch, (pieces)] for each token: [windows, seq_len].
 
-        >>> rows, pieces = tf.constant([0]), tf.constant([[-1, 0, 1, -1]])  # [CLS] the cat [SEP]
-        >>> windows = Windows({}, rows, pieces, has_most_context=pieces >= 0)
-        >>> windows.gather(tf.ragged.constant([[0, 4]]), missing=-1).numpy().tolist()
-        [[-1, 0, 4, -1]]
+def at_tokens(
+    values: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor, missing: float
+) -> tf.Tensor:
+    """The value of each token of some windows: [windows, seq_len].
 
-        Args:
-            values: a value for every piece of the long texts, for instance its byte offset.
-            missing: the value of tokens that are no piece of the long text.
-        """
-        first = tf.cast(tf.gather(values.row_starts(), self.rows), tf.int32)[:, None]
-        # One more value than there are pieces, for the tokens that are none.
-        padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
-        return tf.gather(
-            padded, tf.where(self.pieces < 0, tf.size(values.values), first + self.pieces)
-        )
+    >>> rows, pieces = tf.constant([0]), tf.constant([[-1, 0, 1, -1]])  # [CLS] the cat [SEP]
+    >>> at_tokens(tf.ragged.constant([[0, 4]]), rows, pieces, missing=-1).numpy().tolist()
+    [[-1, 0, 4, -1]]
+
+    Args:
+        values: [batch, (pieces)] or [batch, (words)], for instance the byte offsets of pieces.
+        rows: int32 [windows], the row of the batch that each window is of.
+        places: int32 [windows, seq_len], the piece or word of each token in its row, or -1.
+        missing: the value of tokens at -1.
+    """
+    first = tf.cast(tf.gather(values.row_starts(), rows), tf.int32)[:, None]
+    padded = tf.concat([values.values, [tf.cast(missing, values.dtype)]], axis=0)
+    return tf.gather(padded, tf.where(places < 0, tf.size(values.values), first + places))
 
 
 def slide(
@@ -112,7 +113,7 @@ def _has_most_context(
 
     Args:
         place: int32 [windows, seq_len], place of each token in its window's part of the long text.
-        is_piece: bool [windows, seq_len], False where there is no such place.
+        is_piece: bool [windows, seq_len], False at tokens that are no piece of it.
         in_long: int32 [windows], where the window starts among all long texts' pieces.
         size: int32 [windows], pieces in the window.
         pieces: number of all long texts' pieces.
@@ -208,4 +209,43 @@ class WindowPreprocessor:
         ids, starts, ends = (each[size:] for each in pieces)
         (short,) = truncate([pieces.ids[:size]], self.max_question_length)
         windows = slide(ids, self.tokenizer, self.max_length, self.stride, short)
-        return QuestionWindows(*windows, windows.gather(starts, -1), windows.gather(ends, -1))
+        offsets = (at_tokens(each, windows.rows, windows.pieces, -1) for each in (starts, ends))
+        return QuestionWindows(*windows, *offsets)
+
+
+def find_answers(
+    windows: QuestionWindows, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The first and last token of the answer in each window: two tensors int32 [windows].
+
+    Both are 0, the position of [CLS], in a window that does not show the whole answer. An answer is
+    the pieces that hold any byte of it. (The reference, `run_squad.convert_examples_to_features`,
+    finds the pieces of an answer by their text in its words, and else takes the whole words.)
+
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who the cat sat .".split())
+    >>> preprocess = WindowPreprocessor(tokenizer, max_length=8, max_question_length=1)
+    >>> windows = preprocess((["Who"], ["The cat sat."]))
+    >>> first, last = find_answers(windows, tf.constant([0]), tf.constant([7]))  # "The cat"
+    >>> first.numpy().tolist(), last.numpy().tolist()
+    ([3], [4])
+
+    Args:
+        windows: of `batch` questions.
+        starts, ends: int32 [batch], byte range of the answer in its context; -1 for none.
+    """
+    start, end = (tf.gather(each, windows.rows)[:, None] for each in (starts, ends))
+    is_answer = (windows.pieces >= 0) & (windows.starts < end) & (windows.ends > start)
+    batch = tf.size(starts)
+    none = tf.int32.max
+    first = tf.reduce_min(tf.where(is_answer, windows.pieces, none), axis=1)
+    first = tf.math.unsorted_segment_min(first, windows.rows, batch)
+    last = tf.reduce_max(tf.where(is_answer, windows.pieces, -none), axis=1)
+    last = tf.math.unsorted_segment_max(last, windows.rows, batch)
+    is_first, is_last = (
+        windows.pieces == tf.gather(each, windows.rows)[:, None] for each in (first, last)
+    )
+    is_whole = tf.reduce_any(is_first, axis=1) & tf.reduce_any(is_last, axis=1)
+    return tuple(
+        tf.where(is_whole, tf.argmax(each, axis=1, output_type=tf.int32), 0)
+        for each in (is_first, is_last)
+    )

@@ -8,7 +8,7 @@ import codecs
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ import tensorflow_text as tf_text
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
-from bert_tf.text import characters, preparing
+from bert_tf.text import characters, cleaning
 
 # Called with what is being done, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
@@ -50,14 +50,12 @@ def count_words(
         UserError: a file is missing, unreadable, empty, broken gzip, or not UTF-8 (with the line).
     """
     counts: Counter[str] = Counter()
-    total = sum(_size(file) for file in files)
-    before = 0
-    for file in files:
+    sizes = [_size(file) for file in files]
+    for before, file in zip(accumulate(sizes, initial=0), files, strict=False):
         for text, position in _blocks(file):
             counts.update(_words(text.split("\n"), lower_case))
             if progress is not None:
-                progress("counting words", before + position, total)
-        before += _size(file)
+                progress("counting words", before + position, sum(sizes))
     return counts
 
 
@@ -91,33 +89,25 @@ def _size(file: Path) -> int:
 
 
 def _blocks(file: Path) -> Iterator[tuple[str, int]]:
-    """Pieces of the text that end between words, and how far into the file each one reaches."""
-    rest = ""
-    for text, position in _decoded(file):
-        text = rest + text
-        end = max(text.rfind(" "), text.rfind("\n")) + 1
-        if end == 0 and len(text) > _LONGEST_RUN:
-            # Chinese, say. At worst this cuts one word in two.
-            end = len(text)
-        yield text[:end], position
-        rest = text[end:]
-    yield rest, file.stat().st_size
-
-
-def _decoded(file: Path) -> Iterator[tuple[str, int]]:
-    """The text of `file` bit by bit, and how far into the file on the disk each one reaches."""
+    """Parts of the text that end between words, and how far into the file each one reaches."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = 0
-    data = None
+    lines, rest = 0, ""
     try:
         with open_maybe_gzipped(file, "text file") as (content, raw):
-            while data != b"":
-                first = data is None
-                data = content.read(_BLOCK_BYTES)
-                if first and not data:
-                    raise UserError(f"text file is empty: {file}")
-                yield decoder.decode(data, final=not data), raw.tell()
+            data = content.read(_BLOCK_BYTES)
+            if not data:
+                raise UserError(f"text file is empty: {file}")
+            while data:
+                text = rest + decoder.decode(data)
+                end = max(text.rfind(" "), text.rfind("\n")) + 1
+                if end == 0 and len(text) > _LONGEST_RUN:
+                    # Chinese, say. At worst this cuts one word in two.
+                    end = len(text)
+                yield text[:end], raw.tell()
+                rest = text[end:]
                 lines += data.count(b"\n")
+                data = content.read(_BLOCK_BYTES)
+            yield rest + decoder.decode(b"", final=True), raw.tell()
     except UnicodeDecodeError as error:
         line = lines + error.object.count(b"\n", 0, error.start) + 1
         raise UserError(
@@ -150,7 +140,7 @@ def _split(lower_case: bool) -> Callable[[Sequence[str]], tuple[tf.Tensor, ...]]
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def split(texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
         with tf.device("/CPU:0"):
-            parts = preparing.prepare(texts, lower_case).parts
+            parts = cleaning.prepare(texts, lower_case).parts
             _, starts, ends = op.tokenize_with_offsets(parts)
             return parts, starts.values, ends.values, starts.row_lengths()
 

@@ -59,7 +59,7 @@ EXCEPTIONS = {
     "tasks.texts.model.TextModel": _BASE,
     "tasks.texts.tfds_rows.load_split": _TFDS,
     "tasks.texts.tfds_rows.read_tfds": _TFDS,
-    "tasks.token_classification.tfds_tags.read_tfds_tags": _TFDS,
+    "tasks.token_classification.tagged_sentences.read_tfds_tags": _TFDS,
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.text.alphabet import character_pieces
+from bert_tf.text.vocabulary_learning import character_pieces
 
 # Nine letters, two pieces each.
 ENGLISH = dict.fromkeys(("the", "cat", "sat", "on", "mat"), 20_000)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.text import Tokenizer, WindowPreprocessor
-from bert_tf.text.answers import find_answers
+from bert_tf.text.windows import find_answers
 from tests.text.vocabularies import SPECIAL
 
 

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.text import Tokenizer, tokenize_words
-from bert_tf.text.cutting import cut
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.words import cut, split_words
 from tests.text.vocabularies import LOWER
 
 PARTS = ["a", "Z", "é", "7", ".", "-", ",", "'", "s", "@", "://", " ", "\n", "中", "😂", "\u0301"]
@@ -92,3 +91,17 @@ def test_words_of_real_tagged_data_stay_whole(split, shared_data):
         whole += sum(word in there for word in sentence.words)
         total += len(sentence.words)
     assert whole / total > 0.99
+
+
+def test_ranges_are_cut_from_their_own_text():
+    texts = [b"caf\xc3\xa9 au lait", b"", b"\xff\x00b"]
+    starts = tf.ragged.constant([[0, 3, 6], [], [1, 2, 0]], tf.int32)
+    ends = tf.ragged.constant([[5, 5, 6], [], [3, 3, 1]], tf.int32)
+    pieces = cut(tf.constant(texts), starts, ends)
+    assert pieces.to_list() == [[b"caf\xc3\xa9", b"\xc3\xa9", b""], [], [b"\x00b", b"b", b"\xff"]]
+
+
+def test_there_may_be_nothing_to_cut():
+    none = tf.RaggedTensor.from_row_splits(tf.zeros([0], tf.int32), [0, 0, 0])
+    assert cut(tf.constant(["a", "b"]), none, none).to_list() == [[], []]
+    assert cut(tf.constant([], tf.string), none[:0], none[:0]).to_list() == []

@@ -7,6 +7,7 @@ import tensorflow as tf
 from bert_tf.export.service import Tensors
 from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
+from bert_tf.text.packing import trim
 from bert_tf.text.parts import map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of
 
@@ -72,15 +73,12 @@ class GapFiller:
         """
         # Strings live on the CPU; the small integer ops would else be sent to a GPU and back.
         with tf.device("/CPU:0"):
-            batch = tf.size(inputs["text"])
             windows, rows = self._windows(inputs["text"])
-        found = map_in_chunks(self._fill_windows, windows)
-        is_mask = windows["positions"] >= 0
-        found = {name: tf.boolean_mask(each, is_mask) for name, each in found.items()}
-        return found | {"masks": tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, batch)}
+        masks = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.size(inputs["text"]))
+        return map_in_chunks(self._fill_windows, windows) | {"masks": masks}
 
     def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
-        """The windows in which a [MASK] is to be filled.
+        """The windows that have a [MASK] to fill.
 
         Args:
             texts: string [batch].
@@ -94,42 +92,34 @@ class GapFiller:
         is_mask = windows.features["input_word_ids"] == self._tokenizer.mask_id
         is_mask &= windows.has_most_context
         chosen = tf.reduce_any(is_mask, axis=1)
-        features = {name: tf.boolean_mask(each, chosen) for name, each in windows.features.items()}
-        # As wide as the longest of them; one column is there even if there is no window.
-        tokens = tf.reduce_sum(features["input_mask"], axis=1)
-        width = tf.reduce_max(tf.concat([[1], tokens], axis=0))
-        features = {name: each[:, :width] for name, each in features.items()}
-        places = tf.where(tf.boolean_mask(is_mask, chosen))
-        positions = tf.RaggedTensor.from_value_rowids(
-            tf.cast(places[:, 1], tf.int32), places[:, 0], nrows=tf.size(tokens, tf.int64)
+        features = trim(
+            {name: tf.boolean_mask(each, chosen) for name, each in windows.features.items()}
         )
-        rows = tf.gather(tf.boolean_mask(windows.rows, chosen), places[:, 0])
-        return features | {"positions": positions.to_tensor(-1)}, rows
+        rows, is_mask = tf.boolean_mask(windows.rows, chosen), tf.boolean_mask(is_mask, chosen)
+        places = tf.where(is_mask)
+        positions = tf.RaggedTensor.from_value_rowids(
+            tf.cast(places[:, 1], tf.int32), places[:, 0], nrows=tf.size(rows, tf.int64)
+        )
+        return features | {"positions": positions.to_tensor(-1)}, tf.gather(rows, places[:, 0])
 
     def _fill_windows(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The best `pieces` int32 and their `probabilities` float32, [windows, masks, top_k]."""
+        """The best `pieces` int32 and their `probabilities` float32, [masks, top_k]."""
         vectors = self._vectors(inputs)
-        positions = inputs["positions"]
-        shape = tf.concat([tf.shape(positions), [self._top_k]], axis=0)
-        at = tf.cast(tf.where(positions >= 0), tf.int32)
-        found = map_in_chunks(
+        return map_in_chunks(
             self._fillings,
-            {"vectors": tf.gather_nd(vectors, at)},
+            {"vectors": tf.boolean_mask(vectors, tf.reshape(inputs["positions"] >= 0, [-1]))},
             max_tokens=vectors.shape[-1] * max(1, _MOST_LOGITS // self._vocab_size),
         )
-        return {name: tf.scatter_nd(at, each, shape) for name, each in found.items()}
 
     def _at_positions(self, inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The last layer where the tokens at `positions` [windows, masks] are predicted.
 
         Returns:
-            float32 [windows, masks, hidden].
+            float32 [windows * masks, hidden].
         """
         # A [MASK] has a neighbour on either side, if only [CLS] and [SEP].
         positions = tf.maximum(inputs["positions"] + self._to_reader, 0)
-        vectors = self._network.encoder.encode_at(inputs, positions)
-        shape = tf.concat([tf.shape(positions), vectors.shape[-1:]], axis=0)
-        return tf.cast(tf.reshape(vectors, shape), tf.float32)
+        return tf.cast(self._network.encoder.encode_at(inputs, positions), tf.float32)
 
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """The best `pieces` and `probabilities` [masks, top_k] at `vectors` [masks, hidden]."""

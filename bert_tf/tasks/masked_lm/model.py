@@ -1,6 +1,8 @@
 """The pieces that fill the gaps of a text: masked language modelling (paper, section 3.1)."""
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from bert_tf.tasks.interface import Network
 from bert_tf.tasks.masked_lm.filling import GapFiller
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
+from bert_tf.text.packing import trim
 
 # Texts that are tokenized at a time.
 _CHUNK = 1024
@@ -54,7 +57,7 @@ class EncodedWindows(TrainingRows):
     weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], and weights [batch] where there are."""
+        """The encoder's inputs [batch, seq_len], and weights [batch] if any."""
         weights = () if self.weights is None else (self.weights[rows],)
         return self.encoded.take(rows), *weights
 
@@ -199,8 +202,7 @@ class MaskedLM(TaskModel, WeightedModel):
         """Texts, string [batch], cut into windows that do not overlap, and the text of each."""
         pieces = self.tokenizer.tokenize(texts)
         windows = slide(pieces, self.tokenizer, self.max_length, self.max_length - 2)
-        width = tf.reduce_max(tf.reduce_sum(windows.features["input_mask"], axis=1))
-        return {name: each[:, :width] for name, each in windows.features.items()}, windows.rows
+        return trim(windows.features), windows.rows
 
     def _hidden(self, features: Tensors, seed: tf.Tensor) -> tuple[Tensors, Tensors]:
         """Inputs and targets of a batch of windows; `seed` decides which tokens are hidden."""
@@ -249,10 +251,8 @@ class MaskedLM(TaskModel, WeightedModel):
     ) -> Predictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
-        hide, judge = (
-            tf.function(each, autograph=False, reduce_retracing=True)
-            for each in (self._hidden, self._judge)
-        )
+        traced = functools.partial(tf.function, autograph=False, reduce_retracing=True)
+        hide, judge = traced(self._hidden), traced(self._judge)
         windows = len(examples.lengths)
         batch_size = min(batch_size or BATCH, BATCH)
         shown = verbose != 0 and windows > batch_size
@@ -263,8 +263,8 @@ class MaskedLM(TaskModel, WeightedModel):
                 features = {name: tf.constant(each) for name, each in features.items()}
                 hidden = hide(features, tf.constant([_EVALUATION_SEED, number]))
                 for start in range(0, len(chosen), batch_size):
-                    parts = (_rows(each, start, batch_size) for each in hidden)
-                    found.append(judge(*parts))
+                    rows_of = operator.itemgetter(slice(start, start + batch_size))
+                    found.append(judge(*tf.nest.map_structure(rows_of, hidden)))
                 done += len(chosen)
                 progress.update(done, line=True)
         losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -299,9 +299,7 @@ class MaskedLM(TaskModel, WeightedModel):
 
     def _check_top_k(self, top_k: int) -> None:
         """Raises UserError if there are not so many pieces."""
-        most = self.encoder.config.vocab_size
-        if self._tokenizer is not None:
-            most = self._tokenizer.vocab_size
+        most = (self._tokenizer or self.encoder.config).vocab_size
         if not 1 <= top_k <= most:
             raise UserError(f"top_k is {top_k}; it must be from 1 to the vocabulary's {most}")
 
@@ -358,8 +356,3 @@ class MaskedLM(TaskModel, WeightedModel):
         rows = [{"text": text} for text in texts]
         answers = each_answer(model, "serving_default", rows, answer, batch_size, verbose)
         return answers[0] if single else answers
-
-
-def _rows(tensors: Tensors, start: int, count: int) -> Tensors:
-    """Some rows of a batch."""
-    return {name: each[start : start + count] for name, each in tensors.items()}

@@ -7,7 +7,7 @@ definitions are frozen. The tests compare with the copies of both in tf-models-o
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.tasks.question_answering.squad import Question
@@ -43,7 +43,7 @@ def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) ->
     exact = f1 = 0.0
     for each in questions:
         if each.id in answers:
-            answer, given = answers[each.id], [text for text, _ in each.known_answers]
+            answer, given = answers[each.id], [text for text, _ in each.answers or ()]
             exact += max(_exact(answer, text) for text in given)
             f1 += max(_f1(answer, text) for text in given)
     return {"exact_match": 100 * (exact / len(questions)), "f1": 100 * (f1 / len(questions))}
@@ -80,15 +80,19 @@ def answer_or_none_metrics(
         itself from `best_answers` and `null_odds`.
     """
     scores = _scores(questions, answers)
-    total = _mean(list(scores.values()))
-    metrics = {"exact_match": total.exact, "f1": total.f1}
+    exact, f1 = _mean(scores.values())
+    metrics = {"exact_match": exact, "f1": f1}
     for group, has_answer in (("HasAns", True), ("NoAns", False)):
-        of_group = [scores[each.id] for each in questions if _is_of(each, has_answer, scores)]
+        of_group = [
+            scores[each.id]
+            for each in questions
+            if each.id in scores and bool(each.answers) is has_answer
+        ]
         if of_group:
-            mean = _mean(of_group)
-            metrics |= {f"{group}_exact": mean.exact, f"{group}_f1": mean.f1}
+            exact, f1 = _mean(of_group)
+            metrics |= {f"{group}_exact": exact, f"{group}_f1": f1}
     best = _scores(questions, best_answers)
-    unanswerable = {each.id for each in questions if _is_of(each, False, best)}
+    unanswerable = {each.id for each in questions if each.id in best and not each.answers}
     for name in _Score._fields:
         of_answers = {id: getattr(score, name) for id, score in best.items()}
         value, threshold = _best_threshold(of_answers, best_answers, null_odds, unanswerable)
@@ -148,26 +152,18 @@ def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[s
     """
     scores = {}
     for each in questions:
-        if each.id not in answers:
-            continue
-        answer = answers[each.id]
-        given = [text for text, _ in each.known_answers if normalized(text)] or [""]
-        exact = max(_exact(answer, text) for text in given)
-        # Where one of both is no answer, they are equal or have nothing in common.
-        f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
-        scores[each.id] = _Score(exact, f1)
+        if (answer := answers.get(each.id)) is not None:
+            given = [text for text, _ in each.answers or () if normalized(text)] or [""]
+            exact = max(_exact(answer, text) for text in given)
+            # Where one of both is no answer, they are equal or have nothing in common.
+            f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
+            scores[each.id] = _Score(exact, f1)
     return scores
 
 
-def _mean(scores: Sequence[_Score]) -> _Score:
-    """In percent."""
-    exact, f1 = (100.0 * sum(each) / len(scores) for each in zip(*scores, strict=True))
-    return _Score(exact, f1)
-
-
-def _is_of(question: Question, has_answer: bool, scores: Mapping[str, _Score]) -> bool:
-    """Whether a question that is scored has an answer, or has none."""
-    return question.id in scores and bool(question.answers) is has_answer
+def _mean(scores: Collection[_Score]) -> list[float]:
+    """The mean of each score, in percent."""
+    return [100.0 * sum(each) / len(scores) for each in zip(*scores, strict=True)]
 
 
 def _best_threshold(
@@ -188,12 +184,10 @@ def _best_threshold(
     current = best = float(len(unanswerable))
     threshold = 0.0
     for id in sorted(null_odds, key=lambda id: null_odds[id]):
-        if id not in scores:
-            continue
-        if id not in unanswerable:
-            current += scores[id]
-        elif best_answers[id]:
-            current -= 1
+        if id in unanswerable:
+            current -= bool(best_answers[id])
+        else:
+            current += scores.get(id, 0.0)
         if current > best:
             best, threshold = current, null_odds[id]
     return 100.0 * best / len(scores), float(threshold)

@@ -1,7 +1,7 @@
 """The part of a context that answers a question (paper, section 4.2), or none (section 4.3)."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import asking
-from bert_tf.asking import Outputs, batches, characters, each_answer, plain, rows_of
+from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
@@ -28,8 +28,8 @@ from bert_tf.tasks.question_answering.squad import Answer, Question
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
-from bert_tf.text.answers import find_answers
 from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.windows import find_answers
 
 _EXAMPLE = {
     "question": ["Where does the river rise?"],
@@ -39,38 +39,31 @@ _EXAMPLE = {
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Answers to questions, in the order of the questions.
+    """Answers to questions, by the ids of the questions.
 
-    >>> fields = Answers(*[None] * len(Answers._fields))
-    >>> fields = fields._replace(
-    ...     best_answer=np.array([b"the hills", b"It"]), null_odds=np.array([-5.0, 2.0])
-    ... )
-    >>> Predictions(fields, null_threshold=0.0).texts()
-    ['the hills', '']
+    >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
+    >>> Predictions(None, best, odds, null_threshold=0.0).answers
+    {'q1': 'the hills', 'q2': ''}
 
     Attributes:
-        answers: the fields of `Answers` as arrays.
+        fields: the fields of `Answers` as arrays, in the order of the questions.
+        best: the best answer to each question, even where no answer is more likely.
+        null_odds: how much more likely no answer is than the best one.
         null_threshold: odds above which there is no answer; None if every question has one.
     """
 
-    answers: Answers
+    fields: Answers
+    best: dict[str, str]
+    null_odds: dict[str, float]
     null_threshold: float | None
 
-    def texts(self) -> list[str]:
-        """The answers."""
-        texts = self.best_texts()
+    @property
+    def answers(self) -> dict[str, str]:
+        """The answers; "" is no answer."""
         if self.null_threshold is None:
-            return texts
-        is_none = self.answers.null_odds > np.float32(self.null_threshold)
-        return ["" if none else text for none, text in zip(is_none, texts, strict=True)]
-
-    def best_texts(self) -> list[str]:
-        """The best answers, even where no answer is more likely."""
-        return [text.decode("utf-8", "replace") for text in self.answers.best_answer]
-
-    def null_odds(self) -> list[float]:
-        """How much more likely no answer is than the best one."""
-        return self.answers.null_odds.tolist()
+            return self.best
+        most = np.float32(self.null_threshold)
+        return {id: "" if self.null_odds[id] > most else text for id, text in self.best.items()}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -219,7 +212,8 @@ class QuestionAnswerer(TaskModel):
         Raises:
             UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
         """
-        x, y = _joined(x, y, answers)
+        if answers is not None:
+            x, y = (x, y), answers
         if self._finds_threshold and self.null_threshold is not None:
             self._set_threshold(None)
         return super().fit(x, y, **kwargs)
@@ -229,28 +223,24 @@ class QuestionAnswerer(TaskModel):
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> Any:
         """See `TaskModel.evaluate`; takes the same as `fit`."""
-        x, y = _joined(x, y, answers)
+        if answers is not None:
+            x, y = (x, y), answers
         return super().evaluate(x, y, **kwargs)
 
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
         """See `TaskModel`; `x` may be rows as in SQuAD."""
-        if y is None and (rows := _squad_rows(x)) is not None:
-            questions, contexts, y = rows
-            x = (questions, contexts)
-        only_columns = not isinstance(x, tuple | Mapping)
-        if y is None or only_columns:
+        if y is None and (columns := _squad_rows(x)) is not None:
+            x, y = columns[:2], columns[2]
+        if y is None or not isinstance(x, tuple | Mapping):
             raise UserError(
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
             )
         if isinstance(y, Mapping):  # the columns of a dataset
-            y = [
-                {"text": text, "start": start}
-                for text, start in zip(y["text"], y["start"], strict=True)
-            ]
-        columns = inputs.columns_of(x, self.names_of(x))
+            y = _pairs(y["text"], y["start"])
+        lists = inputs.columns_of(x, self.input_names)
         targets = inputs.as_list(y, "answers")
-        inputs.check_count(columns, targets, "answers")
-        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+        inputs.check_count(lists, targets, "answers")
+        return Given(lists, targets, inputs.weights_of(sample_weight, lists))
 
     def _given_from(self, data: Any, steps: int | None) -> Given:
         if isinstance(data, tuple) and len(data) == 3:
@@ -261,21 +251,15 @@ class QuestionAnswerer(TaskModel):
 
     def rows(self, given: Given) -> list[Question]:
         """See `TaskModel`."""
-        questions, contexts = (
-            list(map(plain, inputs.texts_of(column, name)))
-            for column, name in zip(given.columns, self.input_names, strict=True)
-        )
-        answers = [None] * len(questions) if given.targets is None else given.targets
+        rows = [
+            Question(str(row), plain(question), plain(context), None)
+            for row, (question, context) in enumerate(zip(*_checked(given.columns), strict=True))
+        ]
+        if given.targets is None:
+            return rows
         return [
-            Question(
-                str(row),
-                question,
-                context,
-                None if given.targets is None else _answers(row, answer, context),
-            )
-            for row, (question, context, answer) in enumerate(
-                zip(questions, contexts, answers, strict=True)
-            )
+            each._replace(answers=_answers(row, answer, each.context))
+            for row, (each, answer) in enumerate(zip(rows, given.targets, strict=True))
         ]
 
     def learn_from(self, rows: Sequence[Question]) -> None:
@@ -313,22 +297,17 @@ class QuestionAnswerer(TaskModel):
         has_answer = starts >= 0
         zeros = tf.zeros_like(starts)
         before = tf.strings.substr(contexts, zeros, tf.maximum(starts, 0), unit="UTF8_CHAR")
-        first = tf.strings.length(before)
-        end = first + tf.strings.length(texts)
-        stands = tf.strings.substr(contexts, first, tf.strings.length(texts)) == texts
-        lost = tf.boolean_mask(texts, has_answer & ~stands)
+        first, sizes = tf.strings.length(before), tf.strings.length(texts)
+        is_there = tf.strings.substr(contexts, first, sizes) == texts
+        lost = tf.boolean_mask(texts, has_answer & ~is_there)
+        one = tf.concat([lost, [""]], axis=0)[0]
         said = tf.strings.join(
-            [
-                "in the dataset, the answer '",
-                tf.concat([lost, [""]], axis=0)[0],
-                "' does not stand at its start in the context",
-            ]
+            ["in the dataset, the answer '", one, "' does not stand at its start in the context"]
         )
         with tf.control_dependencies([tf.debugging.Assert(tf.size(lost) == 0, [said])]):
             windows = self.windows()((questions, contexts))
-        starts, ends = find_answers(
-            windows, tf.where(has_answer, first, -1), tf.where(has_answer, end, -1)
-        )
+        spans = (tf.where(has_answer, each, -1) for each in (first, first + sizes))
+        starts, ends = find_answers(windows, *spans)
         more = () if weights is None else (tf.gather(weights, windows.rows),)
         return windows.features, {"start": starts, "end": ends}, *more
 
@@ -342,16 +321,16 @@ class QuestionAnswerer(TaskModel):
             parts.append([answered[name] for name in Answers._fields])
             order += chosen
         place = np.argsort(order)
-        fields = (np.concatenate(each)[place] for each in zip(*parts, strict=True))
-        predictions = Predictions(Answers(*fields), None)
-        if not self.unanswerable:
-            return predictions
+        fields = Answers(*(np.concatenate(each)[place] for each in zip(*parts, strict=True)))
+        ids = [each.id for each in rows]
+        best = dict(zip(ids, map(plain, fields.best_answer), strict=True))
+        null_odds = dict(zip(ids, fields.null_odds.tolist(), strict=True))
         threshold = self.null_threshold
-        if threshold is None:
-            threshold = 0.0
-            if are_known(rows):
-                threshold = best_null_threshold(rows, *best_answers(predictions, rows))
-        return dataclasses.replace(predictions, null_threshold=threshold)
+        if not self.unanswerable:
+            threshold = None
+        elif threshold is None:
+            threshold = best_null_threshold(rows, best, null_odds) if are_known(rows) else 0.0
+        return Predictions(fields, best, null_odds, threshold)
 
     def official_metrics(
         self, predictions: Predictions, rows: Sequence[Question]
@@ -359,10 +338,11 @@ class QuestionAnswerer(TaskModel):
         """See `answer_metrics` and `answer_or_none_metrics`; the latter with `null_threshold`."""
         if not are_known(rows):
             return {}
-        answers = by_id(rows, predictions.texts())
         if predictions.null_threshold is None:
-            return answer_metrics(rows, answers)
-        metrics = answer_or_none_metrics(rows, answers, *best_answers(predictions, rows))
+            return answer_metrics(rows, predictions.answers)
+        metrics = answer_or_none_metrics(
+            rows, predictions.answers, predictions.best, predictions.null_odds
+        )
         return metrics | {"null_threshold": predictions.null_threshold}
 
     def remember(self, metrics: Mapping[str, float]) -> None:
@@ -376,12 +356,11 @@ class QuestionAnswerer(TaskModel):
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
-        network = self
-        return {
-            "answers": Signature(
-                strings(*_EXAMPLE), lambda given: self.find(given, network)._asdict(), _EXAMPLE
-            )
-        }
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self.find(given, self)._asdict()
+
+        return {"answers": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
@@ -434,12 +413,8 @@ class QuestionAnswerer(TaskModel):
             UserError: something is not a string, or there are not as many contexts as questions.
         """
         x = question if question is not None else x
-        if context is None and question is None and inputs.is_for_keras(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        if isinstance(x, tf.data.Dataset):
-            x, _ = inputs.from_dataset(x, steps, "x")
         x = x if context is None else (x, context)
-        return self.answers(self, x, batch_size, verbose)
+        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(
@@ -450,18 +425,14 @@ class QuestionAnswerer(TaskModel):
         verbose: int | str = "auto",
     ) -> Any:
         """See `TaskModel`."""
-        if (rows := _squad_rows(x)) is not None:
-            x = rows[:2]
+        if (columns := _squad_rows(x)) is not None:
+            x = columns[:2]
         x, single = inputs.as_batch(x)
-        columns = inputs.columns_of(x, cls.input_names)
-        checked = [
-            inputs.texts_of(column, name)
-            for column, name in zip(columns, cls.input_names, strict=True)
-        ]
-        _, contexts = checked
+        checked = _checked(inputs.columns_of(x, cls.input_names))
+        rows = rows_of(checked, cls.input_names)
 
         def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
-            character = characters(contexts[row])
+            character = characters(rows[row]["context"])
             best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
             return {
                 "answer": as_json(outputs["answer"][place]),
@@ -477,13 +448,7 @@ class QuestionAnswerer(TaskModel):
             }
 
         answers = each_answer(
-            model,
-            "serving_default",
-            rows_of(checked, cls.input_names),
-            answer,
-            batch_size,
-            verbose,
-            "answering",
+            model, "serving_default", rows, answer, batch_size, verbose, "answering"
         )
         return answers[0] if single else answers
 
@@ -499,31 +464,10 @@ def are_known(questions: Sequence[Question]) -> bool:
     return all(each.answers is not None for each in questions)
 
 
-def by_id(questions: Sequence[Question], values: Sequence[Any]) -> dict[str, Any]:
-    """The value of each question by the question's id.
-
-    >>> by_id([Question("q1", "Why?", "It rises.", None)], ["It"])
-    {'q1': 'It'}
-    """
-    return {each.id: value for each, value in zip(questions, values, strict=True)}
-
-
-def best_answers(
-    predictions: Predictions, questions: Sequence[Question]
-) -> tuple[dict[str, str], dict[str, float]]:
-    """The best answer to each question, and the odds that there is none.
-
-    >>> fields = Answers(*[None] * len(Answers._fields))
-    >>> fields = fields._replace(best_answer=np.array([b"It"]), null_odds=np.array([2.0]))
-    >>> best_answers(Predictions(fields, 0.0), [Question("q1", "Why?", "It rises.", None)])
-    ({'q1': 'It'}, {'q1': 2.0})
-    """
-    return by_id(questions, predictions.best_texts()), by_id(questions, predictions.null_odds())
-
-
-def _joined(x: Any, y: Any, answers: Any) -> tuple[Any, Any]:
-    """(questions, contexts, answers) as ((questions, contexts), answers)."""
-    return ((x, y), answers) if answers is not None else (x, y)
+def _checked(columns: Sequence[Sequence]) -> list[list[Text]]:
+    """The questions and the contexts. Raises UserError if one is not a string."""
+    names = QuestionAnswerer.input_names
+    return [inputs.texts_of(column, name) for column, name in zip(columns, names, strict=True)]
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
@@ -541,6 +485,11 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
     return [row["question"] for row in x], [row["context"] for row in x], answers
 
 
+def _pairs(texts: Iterable, starts: Iterable) -> list[dict[str, Any]]:
+    """Answers as `fit` takes them, from columns."""
+    return [{"text": text, "start": start} for text, start in zip(texts, starts, strict=True)]
+
+
 def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
     """One answer, several, or none; each must be in the context at its offset."""
     if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
@@ -548,19 +497,16 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
         texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
         if len(texts) != len(starts):
             raise UserError(f"answer {row} has {len(texts)} texts, but {len(starts)} starts")
-        several = [
-            {"text": text, "start": start} for text, start in zip(texts, starts, strict=True)
-        ]
+        several = _pairs(texts, starts)
     elif isinstance(given, list | tuple):
         several = list(given)
     else:
         several = [] if given is None or given == {} or given == "" else [given]
     found = []
     for each in several:
-        text = each.get("text") if isinstance(each, Mapping) else None
-        start = each.get("start", each.get("answer_start")) if isinstance(each, Mapping) else None
-        if isinstance(text, bytes):
-            text = text.decode("utf-8", "replace")
+        fields = each if isinstance(each, Mapping) else {}
+        text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
+        text = plain(text) if isinstance(text, bytes) else text
         if text == "" and start in (None, -1):
             continue
         if not isinstance(text, str) or not isinstance(start, int | np.integer):

@@ -1,13 +1,13 @@
 """Pictures of a model that finds the answer to a question in a context."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.data.batching import EncodedRows
 from bert_tf.interpret import sections
 from bert_tf.interpret.context import SpanShares, words_of
 from bert_tf.interpret.importance import Importances, Inputs
@@ -91,24 +91,16 @@ class QuestionPictures(Pictures):
         everything: list[Question] = subject.read_dev()
         data = [everything[i] for i in sections.draw(len(everything), rows)]
         predictions = subject.model.infer(data)
-        texts = predictions.texts()
+        texts = [predictions.answers[each.id] for each in data]
         grades = [_grade(*each) for each in zip(data, texts, strict=True)]
         titles = [
             f"{each.question} – {text or 'no answer'}"
             for each, text in zip(data, texts, strict=True)
         ]
         right = np.array(grades) == _GRADES.index("right")
-        sure = np.array(
-            [
-                scores[answers.tolist().index(text.encode())]
-                for text, answers, scores in zip(
-                    texts,
-                    predictions.answers.nbest_answers,
-                    predictions.answers.nbest_scores,
-                    strict=True,
-                )
-            ]
-        )
+        n_best = predictions.fields.nbest_answers.tolist()
+        places = [best.index(text.encode()) for best, text in zip(n_best, texts, strict=True)]
+        sure = predictions.fields.nbest_scores[np.arange(len(data)), places]
         vectors = self._vectors(data)
         return [
             *sections.by_label(vectors, titles, grades, _GRADES, marks, _NOTE),
@@ -122,20 +114,14 @@ class QuestionPictures(Pictures):
             windows, start.numpy(), end.numpy(), Answers(*(each.numpy() for each in answers))
         )
 
-    @functools.cached_property
-    def _ask(self) -> Callable:
-        """Question and context -> windows, logits of starts and ends, answers; traced once."""
-        string = tf.TensorSpec([1], tf.string)
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string)] * 2, autograph=False)
+    def _ask(self, questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
+        """The windows of a context, the logits of starts and ends, and the answers."""
         model = self.subject.model
-
-        @tf.function(input_signature=[string, string], autograph=False)
-        def ask(questions: tf.Tensor, contexts: tf.Tensor) -> tuple:
-            windows = self._windows((questions, contexts))
-            logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
-            start, end = logits["start"], logits["end"]
-            return windows, start, end, decode(start, end, windows, contexts, self._rules)
-
-        return ask
+        windows = self._windows((questions, contexts))
+        logits = map_in_chunks(lambda rows: model(rows, training=False), windows.features)
+        start, end = logits["start"], logits["end"]
+        return windows, start, end, decode(start, end, windows, contexts, self._rules)
 
     def _explained(self, place: _Place, inputs: Inputs) -> list[Importances]:
         subject = self.subject
@@ -172,21 +158,15 @@ class QuestionPictures(Pictures):
 
     def _vectors(self, data: Sequence[Question]) -> np.ndarray:
         """float32 [questions, hidden]: the mean of the first window of each."""
-        windows = self._windows(
-            (tf.constant([q.question for q in data]), tf.constant([q.context for q in data]))
-        )
-        _, first = np.unique(windows.rows.numpy(), return_index=True)
-        features = {name: each.numpy()[first] for name, each in windows.features.items()}
-        lengths = features["input_mask"].sum(axis=1)
-
-        def inputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
-            return {name: each[rows, : lengths[rows].max()] for name, each in features.items()}
-
-        return row_vectors(self.subject.encoder, mean, inputs_of, lengths, _BATCH)
+        windows = self._windows(([q.question for q in data], [q.context for q in data]))
+        _, first = np.unique(windows.rows, return_index=True)
+        features = {name: tf.gather(each, first) for name, each in windows.features.items()}
+        rows = EncodedRows.gather(iter([features]))
+        return row_vectors(self.subject.encoder, mean, rows.take, rows.lengths, _BATCH)
 
 
 def _place(asked: _Asked) -> _Place:
-    """Where the answer stands; for no answer, [CLS] of the window where that is least likely."""
+    """The place of the answer; no answer is [CLS] of the window that makes it least likely."""
     windows, answers = asked.windows, asked.answers
     starts, ends = windows.starts.numpy(), windows.ends.numpy()
     begins = (starts == answers.start[0]) & windows.has_most_context.numpy()
@@ -201,8 +181,8 @@ def _place(asked: _Asked) -> _Place:
 def _grade(question: Question, text: str) -> int:
     """Whether an answer is right, as a place in `_GRADES`."""
     if not text or not question.answers:
-        return _GRADES.index("wrong" if text or question.answers else "right")
-    found = answer_metrics([question], {question.id: text})
-    if found["exact_match"]:
-        return _GRADES.index("right")
-    return _GRADES.index("partly right" if found["f1"] else "wrong")
+        grade = "wrong" if text or question.answers else "right"
+    else:
+        found = answer_metrics([question], {question.id: text})
+        grade = "right" if found["exact_match"] else "partly right" if found["f1"] else "wrong"
+    return _GRADES.index(grade)

@@ -5,19 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from bert_tf.asking import plain
 from bert_tf.console import logger
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
-from bert_tf.tasks.question_answering.model import (
-    Predictions,
-    QuestionAnswerer,
-    best_answers,
-    by_id,
-)
+from bert_tf.tasks.question_answering.model import Predictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import Answers
 from bert_tf.tasks.question_answering.squad import Question, read_squad, read_tfds
 from bert_tf.tasks.task import Task
@@ -83,9 +77,10 @@ class QuestionAnswering(Task):
             questions = read_tfds(str(path.parent), path.name)
         else:
             questions = read_squad(path)
-        may_lack_answers = not self.needs_labels(path) and not any(map(_is_known, questions))
+        lack_answers = all(each.answers is None for each in questions)
+        may_lack_answers = lack_answers and not self.needs_labels(path)
         for each in questions:
-            if not (may_lack_answers or _is_known(each)):
+            if each.answers is None and not may_lack_answers:
                 raise UserError(
                     f"{path}: question {each.id} has no answers; write them, or is_impossible: "
                     "true if there is none"
@@ -111,10 +106,14 @@ class QuestionAnswering(Task):
         For version 2.0 `name`_null_odds.json is the script's `--na-prob-file`, and
         `name`_best_answers.json the answers before it is decided whether there is none.
         """
-        files = {"": by_id(rows, predictions.texts())}
-        files["_nbest"] = by_id(rows, list(_n_best(predictions.answers, self.data.unanswerable)))
+        n_best = _n_best(predictions.fields, self.data.unanswerable)
+        ids = [each.id for each in rows]
+        files: dict[str, Any] = {
+            "": predictions.answers,
+            "_nbest": dict(zip(ids, n_best, strict=True)),
+        }
         if self.data.unanswerable:
-            files["_best_answers"], files["_null_odds"] = best_answers(predictions, rows)
+            files |= {"_best_answers": predictions.best, "_null_odds": predictions.null_odds}
         for ending, content in files.items():
             text = json.dumps(content, indent=1, ensure_ascii=False)
             write_text(folder / f"{name}{ending}.json", text + "\n")
@@ -136,11 +135,6 @@ class QuestionAnswering(Task):
         return [each for each in questions if each.id not in left_out]
 
 
-def _is_known(question: Question) -> bool:
-    """Whether the answer is known, or known not to exist."""
-    return question.answers is not None
-
-
 def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:
     """The n best of each question as the reference writes them."""
     columns = (answers.nbest_scores, answers.nbest_start_logits, answers.nbest_end_logits)
@@ -148,9 +142,5 @@ def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any
     for texts, *numbers in zip(answers.nbest_answers, *columns, strict=True):
         # What follows is padding; of the entries only "no answer" is "" too.
         count = sum(text != b"" for text in texts) + unanswerable
-        fields = (_decoded(texts[:count]), *(each[:count].tolist() for each in numbers))
+        fields = (map(plain, texts[:count]), *(each[:count].tolist() for each in numbers))
         yield [dict(zip(names, entry, strict=True)) for entry in zip(*fields, strict=True)]
-
-
-def _decoded(texts: np.ndarray) -> list[str]:
-    return [text.decode("utf-8", "replace") for text in texts]

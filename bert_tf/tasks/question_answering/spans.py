@@ -168,8 +168,8 @@ def _candidates(
 ) -> tuple[tf.Tensor, _Spans]:
     """Every span that may be an answer, with its window, in the order of the windows.
 
-    Where a row has none, the best token of each window stands in, so that there is always an
-    answer; the reference says "empty" there.
+    A row without such a span gets the best token of each window, so that there is always an answer;
+    the reference says "empty" there.
     """
     size = tf.minimum(rules.n_best, tf.shape(start_logits)[1])
     both = tf.where(windows.has_most_context, start_logits + end_logits, -float("inf"))

@@ -42,13 +42,6 @@ class Question(NamedTuple):
     context: str
     answers: tuple[Answer, ...] | None
 
-    @property
-    def known_answers(self) -> tuple[Answer, ...]:
-        """`answers` of data that have them. Raises ValueError if they are None."""
-        if self.answers is None:
-            raise ValueError(f"question {self.id} has no answers")
-        return self.answers
-
     def answer_bytes(self) -> tuple[int, int] | None:
         """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
 
@@ -81,12 +74,15 @@ def read_squad(path: Path) -> list[Question]:
     places: dict[str, str] = {}
     is_labelled = False
     for place, context, row in _rows(path, read_json(path)):
-        question = _question(path, place, row, context)
-        if question.id in places:
-            raise UserError(f"{path}: {places[question.id]} and {place} have the same id")
-        places[question.id] = place
-        questions.append(question)
-        is_labelled = is_labelled or bool(question.answers or row.get("is_impossible"))
+        id, question = (
+            whole_text(value_at(path, place, row, key, str)) for key in ("id", "question")
+        )
+        answers = _answers(path, place, row)
+        if id in places:
+            raise UserError(f"{path}: {places[id]} and {place} have the same id")
+        places[id] = place
+        questions.append(Question(id, question, context, answers))
+        is_labelled = is_labelled or bool(answers or row.get("is_impossible"))
     if not questions:
         raise UserError(f"{path} has no questions")
     return questions if is_labelled else [each._replace(answers=None) for each in questions]
@@ -107,8 +103,8 @@ def read_tfds(name: str, split: str) -> list[Question]:
     for row in rows:
         # The lists of TFDS's own mock data have different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
-        known = tuple(Answer(_text(text), int(start)) for text, start in answers)
-        id, question, context = (_text(row[key]) for key in ("id", "question", "context"))
+        known = tuple(Answer(_decoded(text), int(start)) for text, start in answers)
+        id, question, context = (_decoded(row[key]) for key in ("id", "question", "context"))
         given = () if row.get("is_impossible") else known
         questions.append(Question(id, question, context, given))
     if not questions:
@@ -124,26 +120,14 @@ def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
     >>> written["data"][0]["paragraphs"][0]["qas"]
     [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
     """
+
+    def paragraph(of: Question) -> dict[str, Any]:
+        answers = [{"text": text, "answer_start": start} for text, start in of.answers or ()]
+        question = {"id": of.id, "question": of.question, "answers": answers}
+        return {"context": of.context, "qas": [question]}
+
     data = [
-        {
-            "title": title,
-            "paragraphs": [
-                {
-                    "context": each.context,
-                    "qas": [
-                        {
-                            "id": each.id,
-                            "question": each.question,
-                            "answers": [
-                                {"text": text, "answer_start": start}
-                                for text, start in each.answers or ()
-                            ],
-                        }
-                    ],
-                }
-                for each in questions
-            ],
-        }
+        {"title": title, "paragraphs": list(map(paragraph, questions))}
         for title, questions in articles
     ]
     return json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
@@ -161,15 +145,6 @@ def _rows(path: Path, content: Any) -> Iterator[tuple[str, str, Any]]:
                 yield f"{of_paragraph}.qas[{q}]", context, row
 
 
-def _question(path: Path, place: str, row: Any, context: str) -> Question:
-    return Question(
-        whole_text(value_at(path, place, row, "id", str)),
-        whole_text(value_at(path, place, row, "question", str)),
-        context,
-        _answers(path, place, row),
-    )
-
-
 def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] | None:
     if row.get("is_impossible") is not None and value_at(path, place, row, "is_impossible", bool):
         return ()
@@ -185,5 +160,5 @@ def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] 
     return None if is_secret else tuple(answers)
 
 
-def _text(value: bytes) -> str:
+def _decoded(value: bytes) -> str:
     return value.decode("utf-8", "replace")

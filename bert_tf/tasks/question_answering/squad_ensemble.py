@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bert_tf.cli import command
 from bert_tf.console import print_metrics
@@ -31,11 +31,8 @@ from bert_tf.tasks.question_answering.squad import read_squad
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the answers; returns the exit code, see `bert_tf.cli.command`."""
 
-    def work(arguments: argparse.Namespace) -> None:
-        data = Path(arguments.data) if arguments.data else None
-        runs = [Path(run) for run in arguments.runs]
-        out = Path(arguments.out)
-        metrics = combine(runs, out, arguments.name, data, arguments.null_threshold)
+    def work(given: argparse.Namespace) -> None:
+        metrics = combine(given.runs, given.out, given.name, given.data, given.null_threshold)
         if metrics:
             print_metrics(metrics)
 
@@ -49,15 +46,21 @@ def _parser() -> command.Parser:
         epilog="example:\n  python -m bert_tf.tasks.question_answering.squad_ensemble "
         "runs/seven/trials/* --data squad/dev-v1.1.json --out answers.json",
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the answers to write")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="the answers to write"
+    )
     parser.add_argument(
         "--name",
         default="dev",
         help="of the runs' predictions: dev (the default), or for those of evaluate --data FILE "
         "the name of FILE without .json, behind other_ where it could be taken for a run's own",
     )
-    parser.add_argument("--data", metavar="FILE", help="the SQuAD file, to score the answers")
+    parser.add_argument(
+        "--data", metavar="FILE", type=Path, help="the SQuAD file, to score the answers"
+    )
     parser.add_argument(
         "--null-threshold",
         metavar="ODDS",
@@ -65,13 +68,6 @@ def _parser() -> command.Parser:
         help="odds above which there is no answer; by default the best on --data",
     )
     return parser
-
-
-class Combined(NamedTuple):
-    """Answers by id, each the best that is not "", and the odds that there is none, if any."""
-
-    answers: dict[str, str]
-    null_odds: dict[str, float] | None
 
 
 def combine(
@@ -108,27 +104,27 @@ def combine(
         UserError: predictions that are missing, or of other questions than the other runs'; data
             without answers; a threshold for runs that always answer.
     """
-    combined = _combined(runs, name)
+    best, odds = _combined(runs, name)
     questions = read_squad(data) if data else []
     if any(each.answers is None for each in questions):
         raise UserError(f"{data} does not give the answers; leave --data out")
-    if questions and {each.id for each in questions} != combined.answers.keys():
+    if questions and {each.id for each in questions} != best.keys():
         raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
-    answers, odds = combined
+    answers = best
     metrics: dict[str, float] = {}
     if odds is None:
         if null_threshold is not None:
             raise UserError("these runs answer every question; leave --null-threshold out")
         if questions:
-            metrics = answer_metrics(questions, answers)
+            metrics = answer_metrics(questions, best)
     else:
         if null_threshold is None and not questions:
             raise UserError("these runs may answer nothing: give --data or --null-threshold")
         if null_threshold is None:
-            null_threshold = best_null_threshold(questions, answers, odds)
-        answers = {each: "" if odds[each] > null_threshold else answers[each] for each in answers}
+            null_threshold = best_null_threshold(questions, best, odds)
+        answers = {id: "" if odds[id] > null_threshold else text for id, text in best.items()}
         if questions:
-            metrics = answer_or_none_metrics(questions, answers, combined.answers, odds)
+            metrics = answer_or_none_metrics(questions, answers, best, odds)
             metrics["null_threshold"] = null_threshold
     write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
     if metrics:
@@ -147,9 +143,10 @@ def metrics_file(out: Path) -> Path:
     return out.with_suffix(".metrics.json")
 
 
-def _combined(runs: Sequence[Path], name: str) -> Combined:
+def _combined(runs: Sequence[Path], name: str) -> tuple[dict[str, str], dict[str, float] | None]:
+    """Answers by id, each the best that is not "", and the odds that there is none, if any."""
     n_bests = [_read(run, f"{name}_nbest") for run in runs]
-    have_odds = [run for run in runs if _file(run, f"{name}_null_odds").exists()]
+    have_odds = [run for run in runs if (run / f"predictions/{name}_null_odds.json").exists()]
     if have_odds and len(have_odds) < len(runs):
         (other, *_) = (run for run in runs if run not in have_odds)
         raise UserError(
@@ -160,10 +157,10 @@ def _combined(runs: Sequence[Path], name: str) -> Combined:
             raise UserError(f"{run} and {runs[0]} answer different questions; evaluate both on one")
     answers = {each: _most_probable([n_best[each] for n_best in n_bests]) for each in n_bests[0]}
     if not have_odds:
-        return Combined(answers, None)
+        return answers, None
     odds = [_read(run, f"{name}_null_odds") for run in runs]
     means = {each: sum(of_run[each] for of_run in odds) / len(odds) for each in answers}
-    return Combined(answers, means)
+    return answers, means
 
 
 def _most_probable(n_bests: Sequence[Sequence[Mapping[str, Any]]]) -> str:
@@ -177,16 +174,12 @@ def _most_probable(n_bests: Sequence[Sequence[Mapping[str, Any]]]) -> str:
 
 
 def _read(run: Path, name: str) -> dict[str, Any]:
-    path = _file(run, name)
+    path = run / "predictions" / f"{name}.json"
     if not path.is_file():
         raise UserError(
             f"{run} has no {path.relative_to(run)}; make it with bert-tf evaluate {run}"
         )
     return read_json(path)
-
-
-def _file(run: Path, name: str) -> Path:
-    return run / "predictions" / f"{name}.json"
 
 
 if __name__ == "__main__":

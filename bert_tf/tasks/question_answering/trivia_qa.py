@@ -120,11 +120,8 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
 
 def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
     """A question without context, its answers, and the name of each of its documents once."""
-    question = Question(
-        whole_text(value_at(path, place, row, "QuestionId", str)),
-        whole_text(value_at(path, place, row, "Question", str)),
-        context="",
-        answers=None,
+    id, question = (
+        whole_text(value_at(path, place, row, key, str)) for key in ("QuestionId", "Question")
     )
     answer = value_at(path, place, row, "Answer", dict)
     answers = {value_at(path, f"{place}.Answer", answer, "Value", str)}
@@ -139,7 +136,8 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
         for i, page in enumerate(pages)
     ]
     # A page may be listed twice.
-    return question, {each for each in answers if each.strip()}, list(dict.fromkeys(names))
+    asked = Question(id, question, context="", answers=None)
+    return asked, {each for each in answers if each.strip()}, list(dict.fromkeys(names))
 
 
 def _read(evidence: Path, name: str) -> str | None:

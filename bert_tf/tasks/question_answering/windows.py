@@ -10,7 +10,7 @@ from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.tasks.question_answering.squad import Question
 from bert_tf.text import WindowPreprocessor
-from bert_tf.text.answers import find_answers
+from bert_tf.text.windows import find_answers
 
 # Questions that are cut at a time.
 _CHUNK = 256
@@ -53,46 +53,35 @@ class WindowRows(TrainingRows):
             preprocess: cuts the contexts.
             weights: float32 [questions], the weight of each one.
         """
-        positions: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
+
+        @tf.function(input_signature=[text, text, number, number], autograph=False)
+        def cut(asked: tf.Tensor, contexts: tf.Tensor, *answer: tf.Tensor) -> tuple:
+            windows = preprocess((asked, contexts))
+            return windows.features, *find_answers(windows, *answer), windows.rows
+
+        found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
         def features(progress: Progress) -> Iterator[Mapping[str, tf.Tensor]]:
-            for windows, *found in _windows(questions, preprocess, progress):
-                positions.append(tuple(each.numpy() for each in found))
+            for first in range(0, len(questions), _CHUNK):
+                chunk = questions[first : first + _CHUNK]
+                spans = [each.answer_bytes() or (-1, -1) for each in chunk]
+                windows, starts, ends, rows = cut(
+                    [each.question for each in chunk],
+                    [each.context for each in chunk],
+                    *np.array(spans, np.int32).T,
+                )
+                found.append((starts.numpy(), ends.numpy(), rows.numpy() + first))
+                progress.update(first + len(chunk), line=True)
                 yield windows
 
         with Progress("cutting windows", len(questions), unit="questions") as progress:
             encoded = EncodedRows.gather(features(progress))
-        starts, ends, rows = (np.concatenate(each) for each in zip(*positions, strict=True))
+        starts, ends, rows = (np.concatenate(each) for each in zip(*found, strict=True))
         return cls(encoded, starts, ends, None if weights is None else weights[rows])
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs [batch, seq_len], targets `start` and `end` [batch], and weights
-        where there are.
-        """
+        """The encoder's inputs [batch, seq_len], targets `start` and `end`, and weights if any."""
         targets = {"start": self.starts[rows], "end": self.ends[rows]}
         weights = () if self.weights is None else (self.weights[rows],)
         return self.encoded.take(rows), targets, *weights
-
-
-def _windows(
-    questions: Sequence[Question], preprocess: WindowPreprocessor, progress: Progress
-) -> Iterator[tuple]:
-    """Features of a chunk's windows, first and last tokens of the answers in them, and questions.
-
-    The questions are the places in `questions` that the windows are of.
-    """
-    text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
-
-    @tf.function(input_signature=[text, text, number, number])
-    def cut(asked: tf.Tensor, contexts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple:
-        windows = preprocess((asked, contexts))
-        return windows.features, *find_answers(windows, starts, ends), windows.rows
-
-    for first in range(0, len(questions), _CHUNK):
-        chunk = questions[first : first + _CHUNK]
-        spans = [each.answer_bytes() or (-1, -1) for each in chunk]
-        starts, ends = np.array(spans, np.int32).T
-        texts = ([each.question for each in chunk], [each.context for each in chunk])
-        *found, rows = cut(*texts, starts, ends)
-        yield *found, rows + first
-        progress.update(first + len(chunk), line=True)

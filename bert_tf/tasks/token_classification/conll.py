@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.tasks.token_classification.tag_schemes import Tag, parse
-from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
+from bert_tf.tasks.token_classification.tag_schemes import parse
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence, tidied
 
 _DOCUMENT = "-DOCSTART-"
 _SHOWN = 40
@@ -47,8 +47,8 @@ def read_conll(
             text that is not a tag, a tag that breaks the scheme of the others, no sentence at all;
             with the file and the line.
     """
-    rows = list(_sentences(path, word_column, tag_column, needs_tags))
-    return tidied(str(path), rows, lenient_tags)
+    sentences = list(_sentences(path, word_column, tag_column, needs_tags))
+    return tidied(str(path), sentences, lenient_tags)
 
 
 def separator(path: Path) -> str:
@@ -66,10 +66,11 @@ def separator(path: Path) -> str:
 
 def _sentences(
     path: Path, word_column: int, tag_column: int, needs_tags: bool
-) -> Iterator[RawSentence]:
-    document, columns = 0, 0
+) -> Iterator[Sentence]:
+    """The sentences of a file, their tags of any scheme."""
+    row, document, columns = 1, 0, 0
     words: list[str] = []
-    tags: list[Tag] = []
+    tags: list[str] = []
     # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
     # what Unicode takes for the end of a line.
     lines = [*read_text(path, "data").removeprefix("\ufeff").split("\n"), ""]
@@ -77,7 +78,9 @@ def _sentences(
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
             if words:
-                yield RawSentence(words, tags or None, number - len(words), document)
+                line = number - len(words)
+                yield Sentence(tuple(words), tuple(tags) or None, row, line, document)
+                row += 1
             words, tags = [], []
             document += bool(fields)
             continue
@@ -94,10 +97,10 @@ def _sentences(
             words.append(fields[0])
             continue
         words.append(_column(fields, word_column, "word", path, number))
-        tag = parse(_column(fields, tag_column, "tag", path, number))
-        if tag is None:
+        tag = _column(fields, tag_column, "tag", path, number)
+        if parse(tag) is None:
             raise UserError(
-                f"{path}, line {number}: {fields[tag_column][:_SHOWN]!r} is no tag; tags are O, or "
+                f"{path}, line {number}: {tag[:_SHOWN]!r} is no tag; tags are O, or "
                 "B-, I-, E-, S-, L- or U- and a type; data.tag_column says where they stand"
             )
         tags.append(tag)

@@ -1,15 +1,15 @@
 """Decoding: the label of each word from a tagger's logits, and entities from labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.token_classification.tag_schemes import parse, tag_of
+from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse, tag_of
 from bert_tf.text.parts import map_in_chunks
-from bert_tf.text.rows import positions, splits_of, starts_row
+from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
 
 
@@ -61,33 +61,20 @@ class WordTagger:
 
     def __call__(self, pieces: WordPieces) -> Tags:
         """The best label of each word, RaggedTensors [batch, (words)]."""
-        return Tags(*self._of_words(pieces, best_labels))
+        logits = self.logits(pieces)
+        return Tags(*(logits.with_values(each) for each in best_labels(logits.values)))
 
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
         """The scores of all labels, RaggedTensor float32 [batch, (words), labels]."""
-        (logits,) = self._of_words(pieces, lambda logits: [logits])
-        return logits
-
-    def _of_words(
-        self, pieces: WordPieces, of_tokens: Callable[[tf.Tensor], Sequence[tf.Tensor]]
-    ) -> list[tf.RaggedTensor]:
-        """The result of `of_tokens` on logits, [windows, seq_len, ...], at each word's token."""
         windows = self._preprocess.windows(pieces)
-        of_windows = map_in_chunks(
-            lambda inputs: tuple(of_tokens(self._model(inputs, training=False))), windows.features
-        )
+        logits = map_in_chunks(lambda rows: self._model(rows, training=False), windows.features)
         splits = pieces.word_splits
-        # Each word stands once in all windows.
+        # Each word is tagged in one window.
         chosen = windows.words >= 0
         words = tf.boolean_mask(tf.gather(splits, windows.rows)[:, None] + windows.words, chosen)
-
-        def of_words(values: tf.Tensor) -> tf.RaggedTensor:
-            shape = tf.concat([splits[-1:], tf.shape(values)[2:]], axis=0)
-            found = tf.scatter_nd(words[:, None], tf.boolean_mask(values, chosen), shape)
-            found = tf.ensure_shape(found, [None, *values.shape[2:]])
-            return tf.RaggedTensor.from_row_splits(found, tf.cast(splits, tf.int64), validate=False)
-
-        return [of_words(values) for values in of_windows]
+        shape = tf.stack([splits[-1], tf.shape(logits)[2]])
+        found = tf.scatter_nd(words[:, None], tf.boolean_mask(logits, chosen), shape)
+        return ragged(tf.ensure_shape(found, [None, logits.shape[2]]), splits)
 
 
 class Entities(NamedTuple):
@@ -125,16 +112,16 @@ class EntityTypes:
         names: the types, sorted.
 
     Raises:
-        ValueError: a label is nothing of the kind; see `are_tags`.
+        ValueError: a label is not of this form; see `are_tags`.
     """
 
     def __init__(self, labels: Sequence[str]):
         tags = [tag_of(label) for label in labels]
         self.names = sorted({tag.type for tag in tags if tag.type})
         self._type = np.array([self.names.index(t.type) if t.type else -1 for t in tags], np.int32)
-        # Whether a word begins an entity depends on its label and on that of the word before.
-        self._begins = np.array([[tag.begins(before) for tag in tags] for before in tags])
-        self._begins_first = np.array([bool(tag.type) for tag in tags])
+        # Whether a word begins an entity, by the label of the word before and its own. The last row
+        # is for the first word of a text.
+        self._begins = np.array([[t.begins(before) for t in tags] for before in (*tags, NO_TAG)])
 
     @staticmethod
     def are_tags(labels: Sequence[str]) -> bool:
@@ -152,12 +139,8 @@ class EntityTypes:
         splits = tf.cast(tags.labels.row_splits, tf.int32)
         types = tf.gather(self._type, labels)
         inside = types >= 0
-        before = tf.concat([labels[:1], labels[:-1]], axis=0)
-        begins = tf.where(
-            starts_row(splits),
-            tf.gather(self._begins_first, labels),
-            tf.gather_nd(self._begins, tf.stack([before, labels], axis=1)),
-        )
+        before = tf.where(starts_row(splits), len(self._type), tf.roll(labels, 1, axis=0))
+        begins = tf.gather_nd(self._begins, tf.stack([before, labels], axis=1))
         first = positions(begins)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         # Words of no entity go to one more, which is dropped.
@@ -166,15 +149,10 @@ class EntityTypes:
         last = tf.math.unsorted_segment_max(tf.range(tf.size(labels)), entity, segments)[:-1]
         scores = tf.math.unsorted_segment_mean(tags.scores.values, entity, segments)[:-1]
         of_texts = tf.gather(splits_of(tf.cast(begins, tf.int32)), splits)
-
-        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
-            return tf.RaggedTensor.from_row_splits(
-                values, tf.cast(of_texts, tf.int64), validate=False
-            )
-
-        return Entities(
-            ragged(tf.gather(types, first)),
-            ragged(tf.gather(starts.values, first)),
-            ragged(tf.gather(ends.values, last)),
-            ragged(scores),
+        fields = (
+            tf.gather(types, first),
+            tf.gather(starts.values, first),
+            tf.gather(ends.values, last),
+            scores,
         )
+        return Entities(*(ragged(each, of_texts) for each in fields))

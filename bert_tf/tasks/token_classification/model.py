@@ -14,8 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Text, batches, characters, each_answer, plain
-from bert_tf.encoder.dropout import Dropout
+from bert_tf.asking import Answers, Outputs, Text, characters, each_answer, plain
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
@@ -30,17 +29,26 @@ from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
-from bert_tf.tasks.token_classification.tagged_sentences import RawSentence, Sentence, tidied
+from bert_tf.tasks.token_classification.tagged_sentences import Sentence
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
-from bert_tf.text.cutting import cut
-from bert_tf.text.rows import owners, splits_of
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.rows import joined_starts
+from bert_tf.text.windows import at_tokens
+from bert_tf.text.words import cut, split_words
 
 # The label of tokens that are not classified: padding, special tokens, later pieces of a word.
 IGNORED = -1
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 FEATURES: tuple[str, ...] = get_args(Features)
+# How many layers they take, and what they are: [tokens, hidden or 4 * hidden].
+_ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
+    "embeddings": (1, lambda encoded: encoded.embeddings),
+    "second_to_last": (2, lambda encoded: encoded.layers[-2]),
+    "last": (1, lambda encoded: encoded.layers[-1]),
+    "sum_last_four": (4, lambda encoded: tf.add_n(encoded.layers[-4:])),
+    "concat_last_four": (4, lambda encoded: tf.concat(encoded.layers[-4:], axis=-1)),
+    "sum_all": (1, lambda encoded: tf.add_n(encoded.layers)),
+}
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
@@ -70,19 +78,10 @@ class TaggedTexts:
     @cached_property
     def texts(self) -> list[list[str]]:
         """The words of each text."""
-        return [[word for each in text for word in each.words] for text in self._grouped()]
+        return [[word for each in text for word in each.words] for text in self.grouped()]
 
-    @property
-    def tags(self) -> list[list[str]]:
-        """The tags of the words of each text, which must be known."""
-        return [[tag for each in text for tag in each.known_tags] for text in self._grouped()]
-
-    def by_sentence(self, values: Sequence[Any]) -> list[list[Any]]:
-        """Groups values, one for every word of the file, by sentence."""
-        rest = iter(values)
-        return [list(itertools.islice(rest, len(each.words))) for each in self.sentences]
-
-    def _grouped(self) -> list[list[Sentence]]:
+    def grouped(self) -> list[list[Sentence]]:
+        """The sentences of each text."""
         if not self.by_document:
             return [[each] for each in self.sentences]
         groups = itertools.groupby(self.sentences, key=lambda each: each.document)
@@ -159,7 +158,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         )
         self.stride = stride
         self.features = features
-        self.dropout: Dropout | None = None
+        self.dropout: Any = None
         self.classifier: Linear | None = None
         self.feature_classifier: Linear | None = None
         self.lstms: list[keras.layers.Layer] = []
@@ -209,25 +208,18 @@ class TokenClassifier(TaskModel, WeightedModel):
         head = self.classifier or self.feature_classifier
         if head is None:
             raise self._without_labels()
-        if self.features is not None:
-            encoded, tokens = self._read_features(inputs, training, self.features)
-        else:
+        if self.features is None:
             encoded = self.encoder.encode(inputs, training=training)
-            tokens = encoded.layers[-1]
-        if self.dropout is not None:
-            tokens = self.dropout(tokens, training=training)
+            tokens = self.dropout(encoded.layers[-1], training=training)
+        else:
+            encoded = self.encoder.encode(inputs, training=False)
+            _, activations = _ACTIVATIONS[self.features]
+            rows = encoded.layout.restore(activations(encoded))
+            mask = tf.not_equal(inputs["input_mask"], 0)
+            for lstm in self.lstms:
+                rows = lstm(rows, mask=mask, training=training)
+            tokens = encoded.layout.flatten(rows)
         return encoded.layout.restore(tf.cast(head(tokens), tf.float32))
-
-    def _read_features(
-        self, inputs: Mapping[str, tf.Tensor], training: bool, features: str
-    ) -> tuple[Encoded, tf.Tensor]:
-        """The output of the BiLSTM on the frozen encoder's features: [tokens, hidden]."""
-        encoded = self.encoder.encode(inputs, training=False)
-        rows = encoded.layout.restore(_activations(encoded, features))
-        mask = tf.not_equal(inputs["input_mask"], 0)
-        for lstm in self.lstms:
-            rows = lstm(rows, mask=mask, training=training)
-        return encoded, encoded.layout.flatten(rows)
 
     def loss_targets(self, y: tf.Tensor) -> dict[str, Targets]:
         """Every label that is not -1 weighs 1."""
@@ -300,7 +292,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         """The classes of the words of each text. Raises UserError if a tag is not a label."""
         check_tags(rows, self.labels)
         index = {label: number for number, label in enumerate(self.labels)}
-        return [[index[tag] for tag in tags] for tags in rows.tags]
+        return [[index[tag] for each in text for tag in each.tags or ()] for text in rows.grouped()]
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`; words and tags are ragged, or [batch, words] padded with ""."""
@@ -313,25 +305,20 @@ class TokenClassifier(TaskModel, WeightedModel):
         with tf.control_dependencies([tf.debugging.Assert(same, [said])]):
             labels = tags.with_values(self.class_of(tags.values))
         windows = self.windows()(words)
-        first = tf.cast(tf.gather(labels.row_starts(), windows.rows), tf.int32)[:, tf.newaxis]
-        of_words = tf.concat([labels.values, [IGNORED]], axis=0)
-        places = tf.where(windows.words < 0, tf.size(labels.values), first + windows.words)
         more = () if weights is None else (tf.gather(weights, windows.rows),)
-        return windows.features, tf.gather(of_words, places), *more
+        return windows.features, at_tokens(labels, windows.rows, windows.words, IGNORED), *more
 
     def infer(
         self, rows: TaggedTexts, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [words, labels]: the logits of every word, in their order."""
-        lengths = [len(text) for text in rows.texts]
-        first_words = np.cumsum([0, *lengths])
-        logits = np.zeros((first_words[-1], len(self.labels)), np.float32)
+
+        def logits(outputs: Outputs, place: int, row: int) -> np.ndarray:
+            return outputs["logits"][place, : len(rows.texts[row])]
+
         asked = [{"words": _askable(text)} for text in rows.texts]
-        for chosen, answered in batches(self, "logits", asked, batch_size, verbose, "tagging"):
-            for place, row in enumerate(chosen):
-                found = answered["logits"][place, : lengths[row]]
-                logits[first_words[row] : first_words[row + 1]] = found
-        return logits
+        answers = each_answer(self, "logits", asked, logits, batch_size, verbose, "tagging")
+        return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
         """See `entity_metrics` if the tags are of entities; else `accuracy`.
@@ -340,10 +327,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         """
         if rows.sentences[0].tags is None:
             return {}
-        labels = np.array([label for text in self._classes(rows) for label in text])
+        labels = np.concatenate(self._classes(rows))
         if EntityTypes.are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            gold = [each.known_tags for each in rows.sentences]
+            gold = [each.tags or () for each in rows.sentences]
             metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
@@ -352,8 +339,8 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     def predicted(self, logits: np.ndarray, rows: TaggedTexts) -> list[list[str]]:
         """The best tags of each sentence."""
-        best = best_labels(logits).labels.numpy()
-        return rows.by_sentence([self.labels[label] for label in best])
+        best = iter(best_labels(logits).labels.numpy())
+        return [[self.labels[next(best)] for _ in each.words] for each in rows.sentences]
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
@@ -380,37 +367,33 @@ class TokenClassifier(TaskModel, WeightedModel):
             pieces, starts, ends = split_words(texts, self.tokenizer)
             return tagger(pieces), starts, ends
 
+        def of_text(given: Mapping[str, tf.Tensor]) -> Tensors:
+            tags, starts, ends = tag(given["text"])
+            return self._labelled(cut(given["text"], starts, ends), tags, starts, ends)
+
+        def of_words(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self._tag_words(given["words"], tagger)
+
+        def entities(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return _find(given["text"], tag, EntityTypes(self.labels))
+
         signatures = {
-            "serving_default": Signature(
-                strings("text"), lambda given: self._tag_text(given["text"], tag), _TEXT
-            ),
-            "words": Signature(
-                _WORDS_SPEC, lambda given: self._tag_words(given["words"], tagger), _WORDS
-            ),
+            "serving_default": Signature(strings("text"), of_text, _TEXT),
+            "words": Signature(_WORDS_SPEC, of_words, _WORDS),
         }
         if EntityTypes.are_tags(self.labels):
-            types = EntityTypes(self.labels)
-            signatures["entities"] = Signature(
-                strings("text"), lambda given: _find(given["text"], tag, types), _TEXT
-            )
+            signatures["entities"] = Signature(strings("text"), entities, _TEXT)
         return signatures
 
     def _tagger(self, network: Network | None) -> WordTagger:
         return WordTagger(network or self, self.windows())
-
-    def _tag_text(self, texts: tf.Tensor, tag: Callable) -> Tensors:
-        """Cuts `texts`, string [batch], into words and labels these."""
-        tags, starts, ends = tag(texts)
-        return self._labelled(cut(texts, starts, ends), tags, starts, ends, width=None)
 
     def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
         """Labels words, string [batch, words], in which "" after the last word is padding."""
         words = without_padding(padded)
         tags = tagger(tokenize_words(words, self.tokenizer))
         sizes = tf.strings.length(words.values)
-        first_bytes = splits_of(sizes + 1)
-        text = owners(tf.cast(words.row_splits, tf.int32))
-        starts = first_bytes[:-1] - tf.gather(first_bytes, tf.gather(words.row_splits, text))
+        starts = joined_starts(sizes, tf.cast(words.row_splits, tf.int32))
         starts, ends = words.with_values(starts), words.with_values(starts + sizes)
         return self._labelled(words, tags, starts, ends, width=tf.shape(padded)[1])
 
@@ -420,18 +403,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         tags: Tags,
         starts: tf.RaggedTensor,
         ends: tf.RaggedTensor,
-        width: tf.Tensor | None,
+        width: tf.Tensor | None = None,
     ) -> Tensors:
-        """Words with their outputs, padded to `width` or else to the longest text."""
-        labels = tags.labels.with_values(tf.gather(tf.constant(self.labels), tags.labels.values))
-        shape = None if width is None else tf.stack([-1, width])
-        return {
-            "words": words.to_tensor("", shape=shape),
-            "labels": labels.to_tensor("", shape=shape),
-            "starts": starts.to_tensor(-1, shape=shape),
-            "ends": ends.to_tensor(-1, shape=shape),
-            "scores": tags.scores.to_tensor(0.0, shape=shape),
-        }
+        """Words with their outputs; see `_padded`."""
+        labels = tf.gather(tf.constant(self.labels), tags.labels)
+        outputs = {"words": words, "labels": labels, "starts": starts, "ends": ends}
+        return _padded(outputs | {"scores": tags.scores}, width)
 
     # Only texts or words can be named.
     def predict(  # type: ignore[override]
@@ -462,58 +439,38 @@ class TokenClassifier(TaskModel, WeightedModel):
         Raises:
             UserError: something is not a string.
         """
-        if words is None and inputs.is_for_keras(x):
-            return super().predict(x, batch_size, verbose, steps, callbacks)
-        self._check_ready()
-        if isinstance(x, tf.data.Dataset):
+        if isinstance(x, tf.data.Dataset) and inputs.holds_strings(x):
             x, _ = inputs.from_dataset(x, steps, "x")
-            if x and isinstance(x[0], list):
-                words = x
-        return self.answers(self, x if words is None else {"words": words}, batch_size, verbose)
+            words = x if isinstance(x[0], list) else words
+        x = x if words is None else {"words": words}
+        return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
     def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
         """See `TaskModel`; the entities of texts, or the tags of `words`."""
+        rows: list[dict[str, Any]]
         if isinstance(x, Mapping) and "words" in x:
-            return cls._answer_words(model, x["words"], batch_size, verbose)
-        return cls._answer_texts(model, x, batch_size, verbose)
+            lists = inputs.as_list(x["words"], "words")
+            single = bool(lists) and inputs.is_text(lists[0])
+            checked = inputs.lists_of_texts([lists] if single else lists, "words")
+            rows, signature = [{"words": _askable(each)} for each in checked], "words"
+        else:
+            x, single = inputs.as_batch(x)
+            (column,) = inputs.columns_of(x, ("text",))
+            texts = inputs.texts_of(column, "text")
+            rows, signature = [{"text": text} for text in texts], "entities"
+            try:
+                model.ranks(signature)
+                of, kind = "entities", "types"
+            except UserError:  # tags of something else
+                signature, of, kind = "serving_default", "words", "labels"
 
-    @classmethod
-    def _answer_words(
-        cls, model: Answers, words: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        """Tags of words by a model, or a SavedModel of one, as Python values."""
-        lists = inputs.as_list(words, "words")
-        single = bool(lists) and inputs.is_text(lists[0])
-        checked = inputs.lists_of_texts([lists] if single else lists, "words")
-        answers = each_answer(
-            model,
-            "words",
-            [{"words": _askable(each)} for each in checked],
-            lambda outputs, place, row: as_json(outputs["labels"][place][: len(checked[row])]),
-            batch_size,
-            verbose,
-            "tagging",
-        )
-        return answers[0] if single else answers
+        def tags(outputs: Outputs, place: int, row: int) -> list[str]:
+            return as_json(outputs["labels"][place][: len(checked[row])])
 
-    @classmethod
-    def _answer_texts(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        """Entities in texts by a model, or a SavedModel of one, as Python values."""
-        x, single = inputs.as_batch(x)
-        (column,) = inputs.columns_of(x, ("text",))
-        texts = inputs.texts_of(column, "text")
-        try:
-            model.ranks("entities")
-            signature, of, kind = "entities", "entities", "types"
-        except UserError:  # tags of something else
-            signature, of, kind = "serving_default", "words", "labels"
-
-        def answer(outputs: Outputs, place: int, row: int) -> list[dict[str, Any]]:
+        def entities(outputs: Outputs, place: int, row: int) -> list[dict[str, Any]]:
             character = characters(texts[row])
             starts = outputs["starts"][place]
             return [
@@ -527,7 +484,7 @@ class TokenClassifier(TaskModel, WeightedModel):
                 for i in np.flatnonzero(starts >= 0)
             ]
 
-        rows = [{"text": text} for text in texts]
+        answer = tags if signature == "words" else entities
         answers = each_answer(model, signature, rows, answer, batch_size, verbose, "tagging")
         return answers[0] if single else answers
 
@@ -544,7 +501,7 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
     Raises:
         UserError: there is no entity, or only one label.
     """
-    found = {tag for each in rows.sentences for tag in each.known_tags}
+    found = {tag for each in rows.sentences for tag in each.tags or ()}
     if not EntityTypes.are_tags(sorted(found)):
         if len(found) < 2:
             raise UserError(f"{source}: only one label, {found.pop()!r}; there must be two or more")
@@ -583,15 +540,15 @@ def _sentences(
     texts: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] | None
 ) -> list[Sentence]:
     """Texts as sentences; tags of entities, of any scheme, become IOB2."""
+    found: Sequence[tuple[str, ...] | None]
     if tags is None:
-        return tidied("the data", [RawSentence(words, None) for words in texts])
-    if not all(map(EntityTypes.are_tags, tags)):
-        rows = zip(texts, tags, strict=True)
-        return [Sentence(tuple(w), tuple(t), row) for row, (w, t) in enumerate(rows, start=1)]
-    return [
-        Sentence(tuple(words), to_iob2([tag_of(tag) for tag in each]), row)
-        for row, (words, each) in enumerate(zip(texts, tags, strict=True), start=1)
-    ]
+        found = [None] * len(texts)
+    elif all(map(EntityTypes.are_tags, tags)):
+        found = [to_iob2(list(map(tag_of, each))) for each in tags]
+    else:
+        found = list(map(tuple, tags))
+    rows = zip(texts, found, strict=True)
+    return [Sentence(tuple(words), each, row) for row, (words, each) in enumerate(rows, start=1)]
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:
@@ -604,35 +561,25 @@ def _check_features(encoder: Encoder, features: str) -> None:
     if features not in FEATURES:
         raise UserError(f"unknown features {features!r}; choose one of {', '.join(FEATURES)}")
     layers = encoder.config.num_hidden_layers
-    needed = {"second_to_last": 2, "sum_last_four": 4, "concat_last_four": 4}.get(features, 1)
+    needed, _ = _ACTIVATIONS[features]
     if layers < needed:
         raise UserError(f"features {features} need {needed} layers; the encoder has {layers}")
     if encoder.config.bilstm:
         raise UserError("features have a BiLSTM of their own; leave out model.bilstm")
 
 
-def _activations(encoded: Encoded, features: str) -> tf.Tensor:
-    """[tokens, hidden or 4 * hidden]."""
-    layers = encoded.layers
-    return {
-        "embeddings": lambda: encoded.embeddings,
-        "second_to_last": lambda: layers[-2],
-        "last": lambda: layers[-1],
-        "sum_last_four": lambda: tf.add_n(layers[-4:]),
-        "concat_last_four": lambda: tf.concat(layers[-4:], axis=-1),
-        "sum_all": lambda: tf.add_n(layers),
-    }[features]()
-
-
 def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:
     """The entities in `texts`, string [batch]; a score is the mean over an entity's words."""
     found = types.entities(*tag(texts))
-    names = tf.constant(types.names, tf.string)
-    kinds = found.types.with_values(tf.gather(names, found.types.values))
+    names = tf.gather(tf.constant(types.names, tf.string), found.types)
+    entities = cut(texts, found.starts, found.ends)
+    return _padded(found._asdict() | {"entities": entities, "types": names})
+
+
+def _padded(outputs: Mapping[str, tf.RaggedTensor], width: tf.Tensor | None = None) -> Tensors:
+    """Outputs by name, each [batch, width], padded to `width` or else to the longest text."""
+    shape = None if width is None else tf.stack([-1, width])
+    padding = {"starts": -1, "ends": -1, "scores": 0.0}
     return {
-        "entities": cut(texts, found.starts, found.ends).to_tensor(""),
-        "types": kinds.to_tensor(""),
-        "starts": found.starts.to_tensor(-1),
-        "ends": found.ends.to_tensor(-1),
-        "scores": found.scores.to_tensor(0.0),
+        name: each.to_tensor(padding.get(name, ""), shape=shape) for name, each in outputs.items()
     }

@@ -1,8 +1,7 @@
 """Pictures of a tagger of words."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +17,10 @@ from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
-from bert_tf.tasks.token_classification.tagged_windows import ragged
+from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
-from bert_tf.text.word_splitting import split_words
+from bert_tf.text.words import split_words
 
 _TEMPLATE = macros("bert_tf/tasks/token_classification/words.html")
 # Words of a text whose tags are explained.
@@ -41,8 +40,8 @@ class _Words(NamedTuple):
 
     Attributes:
         texts: the words.
-        between: what stands before each.
-        rest: what stands after the last.
+        between: the text before each.
+        rest: the text after the last.
         probabilities: float32 [words, labels].
     """
 
@@ -90,7 +89,7 @@ class TagPictures(Pictures):
         whole: TaggedTexts = subject.read_dev()
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
         logits = subject.model.infer(data)
-        tags = [tag for sentence in data.sentences for tag in sentence.known_tags]
+        tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
         words = [word for sentence in data.sentences for word in sentence.words]
         kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
@@ -126,18 +125,12 @@ class TagPictures(Pictures):
             tf.nn.softmax(logits).numpy(),
         ), windows
 
-    @functools.cached_property
-    def _tag_words(self) -> Callable:
-        """Text -> byte ranges and logits of its words, and its windows; traced once."""
-        tagger = WordTagger(self.subject.model, self._preprocess)
-
-        @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
-        def tag_words(texts: tf.Tensor) -> tuple:
-            pieces, starts, ends = split_words(texts, self.subject.tokenizer)
-            windows = self._preprocess.windows(pieces)
-            return starts.values, ends.values, tagger.logits(pieces).values, windows
-
-        return tag_words
+    @tf.function(input_signature=[tf.TensorSpec([1], tf.string)], autograph=False)
+    def _tag_words(self, texts: tf.Tensor) -> tuple:
+        """Byte ranges and logits of a text's words, and its windows."""
+        pieces, starts, ends = split_words(texts, self.subject.tokenizer)
+        logits = WordTagger(self.subject.model, self._preprocess).logits(pieces)
+        return starts.values, ends.values, logits.values, self._preprocess.windows(pieces)
 
     def _explained(
         self, words: _Words, best: np.ndarray, places: Mapping[int, int], inputs: Inputs
@@ -162,9 +155,8 @@ class TagPictures(Pictures):
         kinds = sorted({_kind(label) for label in self._labels} - {""})
         palette = dict(zip(kinds, charts.colours_of(len(kinds)), strict=True))
         tagged = []
-        for word, gap, label, shares in zip(
-            words.texts, words.between, best, words.probabilities, strict=True
-        ):
+        columns = (words.between, words.texts, best, words.probabilities)
+        for gap, word, label, shares in zip(*columns, strict=True):
             name = self._labels[label]
             tagged.append((gap, word, name, shares[label], palette.get(_kind(name))))
         return _TEMPLATE.words(tagged, words.rest)
@@ -176,9 +168,8 @@ class TagPictures(Pictures):
         width = self.subject.encoder.config.output_size
         vectors = np.zeros([first_words[-1], width], np.float32)
         for first in range(0, len(lengths), _BATCH):
-            pieces = tokenize_words(
-                ragged(data.texts[first : first + _BATCH]), self.subject.tokenizer
-            )
+            words = ragged_words(data.texts[first : first + _BATCH])
+            pieces = tokenize_words(words, self.subject.tokenizer)
             windows = self._preprocess.windows(pieces)
             encoded = self.subject.encoder.encode(windows.features, training=False).restore()
             chosen = windows.words.numpy() >= 0

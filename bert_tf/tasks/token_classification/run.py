@@ -6,7 +6,6 @@ one sentence.
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from bert_tf.tasks.token_classification.model import (
     check_tags,
     labels_of,
 )
-from bert_tf.tasks.token_classification.tfds_tags import read_tfds_tags
+from bert_tf.tasks.token_classification.tagged_sentences import read_tfds_tags
 from bert_tf.text import Tokenizer
 
 
@@ -57,16 +56,14 @@ class TokenClassification(Task):
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TokenClassifier:
         """See `Task`."""
         settings = self.config.model
-        features: dict[str, Any] = {}
-        if settings.features is not None:
-            features = {"features": settings.features, "lstm_units": settings.lstm_units}
         return TokenClassifier(
             encoder,
             tokenizer,
             self.labels,
             max_length=self.config.train.max_length,
             stride=self.data.stride,
-            **features,
+            features=settings.features,
+            lstm_units=settings.lstm_units,
         )
 
     def read(self, path: Path) -> TaggedTexts:
@@ -86,7 +83,7 @@ class TokenClassification(Task):
         folder: Path,
         name: str,
     ) -> None:
-        """Writes word, tag if it is known, and predicted tag, in columns parted as in the data.
+        """Writes word, tag if it is known, and predicted tag, in columns as the data have them.
 
         So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs.
         """

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.text import WordPreprocessor, WordWindows
+from bert_tf.text.windows import at_tokens
 
 # Texts that are cut at a time.
 _CHUNK = 256
@@ -44,27 +45,23 @@ class TaggedWindows(TrainingRows):
         weights: Sequence[Sequence[float]] | None = None,
     ) -> "TaggedWindows":
         """All windows of texts given as words, with a label and perhaps a weight for each word."""
-        of_tokens: list[np.ndarray] = []
-        weights_of_tokens: list[np.ndarray] = []
+        labels_of_tokens, weights_of_tokens = [], []
 
         def features() -> Iterator[Mapping[str, tf.Tensor]]:
             for first in range(0, len(texts), _CHUNK):
                 chunk = slice(first, first + _CHUNK)
-                windows = preprocess(ragged(texts[chunk]))
-                of_tokens.append(_of_tokens(windows, labels[chunk], np.int32, _IGNORED))
+                windows = preprocess(ragged_words(texts[chunk]))
+                labels_of_tokens.append(_of_tokens(windows, labels[chunk], tf.int32, _IGNORED))
                 if weights is not None:
-                    found = _of_tokens(windows, weights[chunk], np.float32, 0.0)
-                    weights_of_tokens.append(found)
+                    weights_of_tokens.append(_of_tokens(windows, weights[chunk], tf.float32, 0.0))
                 yield windows.features
 
         encoded = EncodedRows.gather(features())
-        joined = np.concatenate(weights_of_tokens) if weights_of_tokens else None
-        return cls(encoded, np.concatenate(of_tokens), joined)
+        joined = None if weights is None else np.concatenate(weights_of_tokens)
+        return cls(encoded, np.concatenate(labels_of_tokens), joined)
 
     def take(self, rows: np.ndarray) -> tuple:
-        """The encoder's inputs, and labels, all int32 [batch, seq_len]; and weights, float32
-        [batch, seq_len], where there are.
-        """
+        """The encoder's inputs, the labels, and the weights if any, each [batch, seq_len]."""
         inputs = self.encoded.take(rows)
         mask = inputs["input_mask"].astype(bool)
         starts = self.encoded.starts
@@ -78,24 +75,19 @@ class TaggedWindows(TrainingRows):
         return inputs, padded(self.labels, _IGNORED), *weights
 
 
-def ragged(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
+def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
     """Texts given as words: RaggedTensor string [batch, (words)].
 
-    >>> ragged([["Ada", "sat"], ["Hello"]]).to_list()
+    >>> ragged_words([["Ada", "sat"], ["Hello"]]).to_list()
     [[b'Ada', b'sat'], [b'Hello']]
     """
-    words = tf.constant([word for text in texts for word in text], tf.string)
-    return tf.RaggedTensor.from_row_lengths(words, [len(text) for text in texts])
+    return tf.ragged.constant(texts, tf.string, ragged_rank=1)
 
 
 def _of_tokens(
-    windows: WordWindows, values: Sequence[Sequence[float]], dtype: type, missing: float
+    windows: WordWindows, values: Sequence[Sequence[float]], dtype: tf.DType, missing: float
 ) -> np.ndarray:
     """[tokens]: the value of each word at its token; `missing` at other tokens."""
-    flat: np.ndarray = np.array(
-        [value for of_text in values for value in of_text] + [missing], dtype
-    )
-    first_words = np.cumsum([0, *(len(of_text) for of_text in values)])
-    words = windows.words.numpy()
-    places = np.where(words < 0, -1, first_words[windows.rows.numpy()][:, None] + words)
-    return flat[places][windows.features["input_mask"].numpy().astype(bool)]
+    of_words = tf.ragged.constant(values, dtype, ragged_rank=1)
+    of_tokens = at_tokens(of_words, windows.rows, windows.words, missing)
+    return tf.boolean_mask(of_tokens, windows.features["input_mask"] > 0).numpy()
