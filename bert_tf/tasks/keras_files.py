@@ -186,7 +186,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
-        if key == "encoder" or cls is Encoder and key == "config":
+        if key == "encoder" or issubclass(cls, Encoder) and key == "config":
             continue
         if key == "dtype":
             _check_policy(path, value)
@@ -199,7 +199,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             and not all(isinstance(each, str | int | float) for each in value)
         ):
             raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
-    if cls is Encoder and not isinstance(node["config"].get("config"), dict):
+    if issubclass(cls, Encoder) and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no sizes of an encoder")
     own: dict[str, Any] = {"trainable": bool, "name": str}
     if registry.family_of(cls.__name__) is not None:

@@ -3,7 +3,7 @@
 import keras
 
 import bert_tf
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.ablations import encoder_for
 from bert_tf.text import Tokenizer
 from tests import tiny
 
@@ -22,7 +22,7 @@ def encoder(seed=0, **changes):
     keras.utils.set_random_seed(seed)
     sizes = {"initializer_range": 0.1, "num_hidden_layers": 1}
     sizes |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return Encoder(tiny.encoder_config(16, **sizes | changes))
+    return encoder_for(tiny.encoder_config(16, **sizes | changes))
 
 
 def tokenizer():
