@@ -25,6 +25,8 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 # An optional input, float [batch, seq_len, hidden]: it replaces the output of the embeddings, so
 # that gradients by it can be computed.
 EMBEDDED = "input_embeddings"
+# The arguments of an `Encoder` that make its layers.
+FACTORIES = ("embeddings", "block")
 LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
     "padded": PaddedLayout,
     "unpadded": UnpaddedLayout,
@@ -349,7 +351,7 @@ class Encoder(Extensible, keras.Model):
         """The encoder that `get_config` described, with new weights."""
         fields = dict(config)
         frozen = fields.pop("frozen", ())
-        for name in ("embeddings", "block"):
+        for name in FACTORIES:
             if name in fields:
                 fields[name] = _registered(fields[name], custom_objects)
         encoder = cls(EncoderConfig(**fields.pop("config")), **fields)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import TextClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
@@ -103,5 +104,5 @@ def test_it_learns_in_a_task_model_and_comes_back_from_a_file(layout, tmp_path):
     losses = history.history["loss"]
     assert losses[-1] < 0.7 * losses[0]
     model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
+    again = bert_tf.load(tmp_path / "model.keras")
     assert again.predict(texts[:3], verbose=0) == model.predict(texts[:3], verbose=0)

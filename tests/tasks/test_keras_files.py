@@ -48,6 +48,15 @@ def test_files_of_every_format_so_far_open(file):
     assert close(ask(model, expected["asked"]), expected["answers"])
 
 
+@pytest.mark.parametrize("changes", [{"attention": "side_by_side"}, {"bilstm": True}])
+def test_encoders_of_the_ablations_come_back(changes, tmp_path):
+    model = bert_tf.TextClassifier(tiny.encoder(**changes), tiny.tokenizer(), labels=["a", "b"])
+    model.save(tmp_path / "model.keras")
+    again = bert_tf.load(tmp_path / "model.keras")
+    assert type(again.encoder) is type(model.encoder)
+    assert again.predict("the cat") == model.predict("the cat")
+
+
 def test_kerass_own_loading_gives_the_same():
     path = GOLDEN / "1" / "classifier.keras"
     model = keras.saving.load_model(path)
