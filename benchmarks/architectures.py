@@ -20,8 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bert_tf.cli import command
-from bert_tf.config.kinds import POLICIES
-from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import LAYOUTS, Encoder
 from tests.encoder.modern_bert import modern_bert
 

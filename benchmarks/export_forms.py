@@ -81,8 +81,7 @@ def _prepare(settings: dict[str, Any]) -> Job:
 
     from benchmarks.speed.inputs import full_batch
     from benchmarks.threads import set_threads
-    from bert_tf.config.kinds import POLICIES
-    from bert_tf.encoder.config import EncoderConfig
+    from bert_tf.encoder.config import POLICIES, EncoderConfig
     from bert_tf.encoder.encoder import Encoder
     from bert_tf.export.fused_norms import fuse_norms
     from bert_tf.export.precision import copied

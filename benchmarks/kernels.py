@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bert_tf.cli import command
-from bert_tf.config.kinds import POLICIES
+from bert_tf.encoder.config import POLICIES
 from bert_tf.encoder.layer_norm import LayerNorm
 
 _TOKENS = (20, 53, 424, 1696)

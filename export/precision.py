@@ -3,7 +3,7 @@
 import keras
 
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.config.kinds import POLICIES
+from bert_tf.encoder.config import POLICIES
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 

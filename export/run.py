@@ -9,8 +9,8 @@ import keras
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
-from bert_tf.config.kinds import POLICIES
 from bert_tf.console import logger
+from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export import KINDS
 from bert_tf.export.saving import save_hub, save_task

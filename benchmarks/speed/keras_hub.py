@@ -8,7 +8,7 @@ import tensorflow as tf
 from benchmarks.speed import inputs
 from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
-from bert_tf.config.kinds import POLICIES
+from bert_tf.encoder.config import POLICIES
 
 _NAMES = {
     "input_word_ids": "token_ids",

@@ -11,7 +11,7 @@ from benchmarks.speed.fitting import endless, training
 from benchmarks.speed.turns import Job, serve
 from benchmarks.threads import set_threads
 from bert_tf.checkpoints import reading
-from bert_tf.config.kinds import POLICIES
+from bert_tf.encoder.config import POLICIES
 from bert_tf.export.served_model import ServedModel
 
 

@@ -2,8 +2,8 @@
 
 The docstring of a command is its help: what it does, and examples.
 
-They are checked without TensorFlow, so that help and mistakes answer at once; what computes is
-imported by the command that needs it.
+They are checked without TensorFlow and pydantic, so that help and mistakes answer at once; what a
+command needs is imported by that command.
 """
 
 import argparse
@@ -11,14 +11,16 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bert_tf.config.reading import load_config_for
-from bert_tf.config.run import FinetuningRun, PretrainingRun, RunConfig
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 from bert_tf.quiet import prepare_to_serve
+
+if TYPE_CHECKING:
+    from bert_tf.config.run import RunConfig
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -73,7 +75,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     bert-tf pretrain-data pretraining.yaml --out records --tfrecords --set train.max_length=512
     bert-tf pretrain-data pretraining.yaml --out /shared/tokens --beam --runner=FlinkRunner --flink_master=HOST:8081
     """  # noqa: E501
-    loaded = load_config_for("pretrain-data", PretrainingRun, arguments.config, arguments.settings)
+    loaded = _config("pretrain-data", arguments)
     if arguments.tfrecords and arguments.beam is not None:
         raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
     if arguments.naming != "google" and not arguments.tfrecords:
@@ -101,7 +103,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
     bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
     bert-tf pretrain pretraining.yaml --out /shared/run --set train.strategy=multi_worker --workers one:2222 other:2222 --worker 0
     """  # noqa: E501
-    loaded = load_config_for("pretrain", PretrainingRun, arguments.config, arguments.settings)
+    loaded = _config("pretrain", arguments)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 
@@ -116,14 +118,23 @@ def finetune(arguments: argparse.Namespace) -> None:
     bert-tf finetune reviews.yaml --out runs/search --set 'train.seed=[1,2,3]'
     bert-tf --quiet finetune reviews.yaml --out runs/reviews | jq .accuracy
     """
-    loaded = load_config_for("finetune", FinetuningRun, arguments.config, arguments.settings)
+    loaded = _config("finetune", arguments)
     _join_workers(arguments, loaded)
     from bert_tf import runs
 
     print_metrics(runs.finetune(loaded, arguments.out))
 
 
-def _join_workers(arguments: argparse.Namespace, loaded: RunConfig) -> None:
+def _config(command: str, arguments: argparse.Namespace) -> Any:
+    """The configuration that a command is given: a file, and settings that are laid over it."""
+    from bert_tf.config.reading import load_config_for
+    from bert_tf.config.run import FinetuningRun, PretrainingRun
+
+    kind = FinetuningRun if command == "finetune" else PretrainingRun
+    return load_config_for(command, kind, arguments.config, arguments.settings)
+
+
+def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
     """Says in TensorFlow's way which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):

@@ -12,8 +12,8 @@ from typing import Any
 import bert_tf
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
-from bert_tf.config.kinds import POLICIES
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
+from bert_tf.encoder.config import POLICIES
 from bert_tf.export import KINDS
 from bert_tf.quiet import check_backend
 

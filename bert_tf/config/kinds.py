@@ -9,9 +9,6 @@ from pydantic import BeforeValidator, Field
 
 from bert_tf.config.yaml_files import Text
 
-# What a configuration calls a precision -> Keras's dtype policy.
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-
 
 def _found(path: object) -> object:
     """A path of a file, made absolute if it exists in the file's folder or in the current one."""

@@ -31,6 +31,9 @@ _PUBLISHED = [
 ]
 _PRESETS = {f"bert-{size}-{vocabulary}": (size, vocabulary) for size, vocabulary in _PUBLISHED}
 
+# What a configuration calls a precision -> Keras's dtype policy.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
 ACTIVATIONS = ("gelu", "gelu_new")
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", "right_to_left", "side_by_side")
 

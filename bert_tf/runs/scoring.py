@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.kinds import POLICIES
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
+from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry

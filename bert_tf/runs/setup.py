@@ -8,12 +8,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.description import describe, vocabulary_hash
-from bert_tf.config.kinds import POLICIES
 from bert_tf.config.run import RunConfig
 from bert_tf.config.train import PretrainingTrain, TrainConfig
 from bert_tf.console import logger
 from bert_tf.encoder.ablations import encoder_for
-from bert_tf.encoder.config import EncoderConfig
+from bert_tf.encoder.config import POLICIES, EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
