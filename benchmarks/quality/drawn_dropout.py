@@ -31,7 +31,7 @@ def draw_in_ours(model: EncoderModel) -> None:
 def _dropouts(model: EncoderModel) -> list[Dropout]:
     """Those of a model in the order in which they act."""
     in_blocks = (
-        (block.attention.dropout, block.mixed_dropout, block.output_dropout)
+        (block.attention.dropout, block.attention_dropout, block.output_dropout)
         for block in model.encoder.blocks
     )
     of_head = [model.dropout] if hasattr(model, "dropout") else []

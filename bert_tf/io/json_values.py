@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 KINDS: dict[object, str] = {
     list: "a list",
     dict: "an object",
@@ -19,10 +17,10 @@ def as_json(value: Any) -> Any:
 
     A float32 becomes the shortest decimal number that means it: 0.1, not 0.10000000149.
     """
-    if isinstance(value, np.ndarray):
+    if getattr(value, "ndim", 0):
         return [as_json(each) for each in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if isinstance(value, np.float32):
+    if value.dtype == "float32":
         return float(str(value))
     return value.item()

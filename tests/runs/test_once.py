@@ -65,7 +65,10 @@ def load(folder, *settings):
     [
         (tiny.write_pretraining, runs.pretrain, ["train.steps=1"]),
         (tiny.write_finetuning, runs.finetune, ["train.epochs=1"]),
-        (tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),
+        pytest.param(
+            *(tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["pre-training", "fine-tuning", "search"],
 )
@@ -87,6 +90,7 @@ def test_the_initial_checkpoint_is_opened_once(tmp_path, monkeypatch, write, run
     assert counts[start] == 1
 
 
+@pytest.mark.slow
 def test_trials_with_the_same_data_settings_share_what_is_read_and_encoded(
     tmp_path, opened, tokenized
 ):
