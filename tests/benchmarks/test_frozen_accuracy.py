@@ -92,10 +92,7 @@ def gold_answers(dev):
             1.0,
         ),
         ("tags", tiny_tags.LABELS, {"words"}, gold_tags, 1.0),
-        pytest.param(
-            *("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
-            marks=pytest.mark.slow,
-        ),
+        ("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
         ("SQuAD 2.0", (), {"question", "context"}, gold_answers, 100.0),
     ],
 )
