@@ -176,6 +176,7 @@ def _angles(length: tf.Tensor, head_size: int, theta: float) -> tf.Tensor:
 
 def _rotated(x: tf.Tensor, angles: tf.Tensor) -> tf.Tensor:
     """Number i of each half of [..., length, head_size] is turned with that of the other half."""
-    cos, sin = tf.cast(tf.cos(angles), x.dtype), tf.cast(tf.sin(angles), x.dtype)
-    first, second = tf.split(x, 2, axis=-1)
-    return tf.concat([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    cos = tf.concat([tf.cos(angles)] * 2, axis=-1)
+    sin = tf.concat([-tf.sin(angles), tf.sin(angles)], axis=-1)
+    other = tf.roll(x, x.shape[-1] // 2, axis=-1)
+    return x * tf.cast(cos, x.dtype) + other * tf.cast(sin, x.dtype)
