@@ -53,6 +53,7 @@ def fuzz(folder: Path, inputs: int, *readers: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_reader_is_given_some(tmp_path):
     told = fuzz(tmp_path, 10)
     assert [line.partition(":")[0] for line in told.splitlines()] == list(READERS)

@@ -63,7 +63,9 @@ def load(folder, *settings):
 @pytest.mark.parametrize(
     ("write", "run", "settings"),
     [
-        (tiny.write_pretraining, runs.pretrain, ["train.steps=1"]),
+        pytest.param(
+            *(tiny.write_pretraining, runs.pretrain, ["train.steps=1"]), marks=pytest.mark.slow
+        ),
         (tiny.write_finetuning, runs.finetune, ["train.epochs=1"]),
         pytest.param(
             *(tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),

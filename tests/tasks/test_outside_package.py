@@ -111,6 +111,7 @@ def test_it_is_exported_and_asked(run, environment, tmp_path):
     assert asked.stdout == "[1, 5]\n[1, 5]\n", asked.stderr
 
 
+@pytest.mark.slow
 def test_it_is_inspected_and_reported(run, environment, tmp_path):
     (tmp_path / "reviews.jsonl").write_text('{"review": "the soup was <b>very bad ."}\n')
     page = tmp_path / "page.html"

@@ -64,6 +64,7 @@ def test_a_model_of_one_direction_predicts_every_token(attention):
     assert np.isfinite(model.fit(TEXTS, verbose=0).history["loss"]).all()
 
 
+@pytest.mark.slow
 def test_weights_and_datasets_work_as_in_keras():
     model = tiny.filler()
     model.fit(TEXTS, sample_weight=np.ones(len(TEXTS)), verbose=0)
