@@ -65,14 +65,14 @@ def _work(arguments: argparse.Namespace) -> None:
         labels = [(each.start_position, each.end_position) for each in theirs]
         gold = _bumps(*zip(*labels, strict=True))
         answers = reference.answers(examples, theirs, gold, False, Path(folder))
-        tell_gold("the first answers, decoded by the reference", questions, answers)
+        print_gold("the first answers, decoded by the reference", questions, answers)
         answers = _our_answers(ours, _bumps_of(ours), unanswerable=False)
-        tell_gold("the first answers", questions, answers)
+        print_gold("the first answers", questions, answers)
         chosen = [_of_whole_pieces(each, tokenizer) for each in questions]
         windows = list(_our_windows(chosen, tokenizer))
         answers = _our_answers(windows, _bumps_of(windows), unanswerable=False)
         longest = SpanRules().max_answer_length
-        tell_gold(f"the first answers of whole pieces, at most {longest}", chosen, answers)
+        print_gold(f"the first answers of whole pieces, at most {longest}", chosen, answers)
         logits = _model_logits(arguments.run, ours) if arguments.run else _noise(ours)
         for unanswerable in (False, True):
             expected = reference.answers(examples, theirs, logits, unanswerable, Path(folder))
@@ -173,12 +173,12 @@ def compare_labels(ours: Sequence[Chunk], theirs: Sequence[Any], tokenizer: Toke
         print(f"  reference {' '.join(tokens[a : b + 1])!r}, ours {' '.join(tokens[c : d + 1])!r}")
 
 
-def tell_gold(told: str, questions: Sequence[Question], answers: Sequence[str]) -> None:
-    """Prints the metrics of answers decoded from gold positions alone; `told` names them."""
+def print_gold(name: str, questions: Sequence[Question], answers: Sequence[str]) -> None:
+    """Prints the metrics of answers decoded from gold positions alone, with their `name`."""
     by_id = {each.id: text for each, text in zip(questions, answers, strict=True)}
     metrics = answer_metrics(questions, by_id)
     scores = f"exact_match {metrics['exact_match']:.2f}, f1 {metrics['f1']:.2f}"
-    print(f"gold positions of {told}: {scores}", flush=True)
+    print(f"gold positions of {name}: {scores}", flush=True)
 
 
 def compare_answers(

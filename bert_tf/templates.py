@@ -1,7 +1,7 @@
 """The templates of pages. They escape every text of data, models and runs that they show.
 
-A template is a file in a package, and its name is its path from there. That may be a package of
-someone else: `star_ratings/stars.html`.
+A template is a file in a package. Its name is the package and the path of the file in it. Other
+packages have templates too: `star_ratings/stars.html`.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 
 def figures(value: float) -> str:
-    """A number with three figures behind the point, and a true minus sign."""
+    """A number with three decimals, and the minus sign of Unicode."""
     return f"{value:.3f}".replace("-", "−")
 
 
 def signed(value: float) -> str:
-    """The same with its sign."""
+    """A number like `figures`, always with its sign."""
     return figures(value) if value < 0 else f"+{figures(value)}"
 
 

@@ -131,7 +131,7 @@ def save(
             raise UserError(
                 f"{whole.parent} is an export without versions; choose another folder for them"
             )
-    # Of the two folders of a pair none appears before both are written.
+    # Neither folder of a pair appears before both are written.
     with contextlib.ExitStack() as stack:
         for name, service in services.items():
             new = stack.enter_context(atomic_path(_place(folder, name, version)))

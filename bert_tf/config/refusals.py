@@ -21,6 +21,7 @@ _WORDS = {
     "tuple_type": "must be a list",
     "too_long": "must have at most {max_length} items",
     "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
 }
 
 

@@ -159,16 +159,16 @@ def write(corpus: Corpus, folder: Path) -> dict:
     return manifest
 
 
-def _draw(passages: Sequence[Passage], wanted: int, used_runs: set[str]) -> Iterator[Example]:
-    """Up to `wanted` examples, one per docstring, that share no run of words with earlier ones."""
+def _draw(passages: Sequence[Passage], count: int, used_runs: set[str]) -> Iterator[Example]:
+    """Up to `count` examples, one per docstring, that share no run of words with earlier ones."""
     for passage in sorted(passages, key=lambda passage: _hash(" ".join(passage.sentences))):
-        if wanted == 0:
+        if count == 0:
             return
         sentences = _excerpt(passage.sentences)
         runs = {run for sentence in sentences for run in _runs(sentence)}
         if sentences and used_runs.isdisjoint(runs):
             used_runs |= runs
-            wanted -= 1
+            count -= 1
             yield Example(mask_names(" ".join(sentences)), passage.library, passage.module)
 
 

@@ -78,7 +78,13 @@ class OneWayEncoder(Encoder):
 
 
 class TwoWayEncoder(Encoder):
-    """An encoder of which half of each vector has read from the left, and half from the right."""
+    """An encoder around others. One half of each vector was read from the left, one from the right."""
+
+    def _inner(self, name: str, **changes: Any) -> Encoder:
+        """An encoder without a pooler, with some fields of the configuration changed."""
+        options: dict[str, Any] = {"name": name, "dtype": self.dtype_policy, **self.factories}
+        config = dataclasses.replace(self.config, **changes)
+        return encoder_for(config, self.layout, with_pooler=False, **options)
 
     def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
         """int32 [batch, 2]: the tokens at which each half has read the whole row."""
@@ -101,15 +107,10 @@ class SideBySideEncoder(TwoWayEncoder):
         _check(self, not config.bilstm and config.attention == "side_by_side")
 
     def _make_layers(self) -> None:
-        def tower(direction: str, name: str) -> OneWayEncoder:
-            config = dataclasses.replace(self.config, attention=direction)
-            options: dict[str, Any] = {"name": name, "dtype": self.dtype_policy, **self.factories}
-            return OneWayEncoder(config, self.layout, with_pooler=False, **options)
-
         # Its weights have the names of a left-to-right encoder's: "encoder/layer_0/...".
-        self.left_to_right = tower("left_to_right", self.name)
+        self.left_to_right = self._inner(self.name, attention="left_to_right")
         with keras.name_scope(self.name):
-            self.right_to_left = tower("right_to_left", "right_to_left")
+            self.right_to_left = self._inner("right_to_left", attention="right_to_left")
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
         """Creates the pooler's weights; the towers have theirs."""
@@ -169,14 +170,7 @@ class BiLSTMEncoder(TwoWayEncoder):
 
     def _make_layers(self) -> None:
         # Its weights have the names that they have without the BiLSTM: "encoder/layer_0/...".
-        self.below = encoder_for(
-            dataclasses.replace(self.config, bilstm=False),
-            self.layout,
-            with_pooler=False,
-            name=self.name,
-            dtype=self.dtype_policy,
-            **self.factories,
-        )
+        self.below = self._inner(self.name, bilstm=False)
         units, policy = self.config.output_size // 2, {"dtype": self.dtype_policy}
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
         self.bilstm = keras.layers.Bidirectional(lstm, name="bilstm", **policy)

@@ -119,7 +119,7 @@ class SelfAttention(keras.layers.Layer):
         return tf.transpose(split, [0, 2, 1, 3])
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
+        """The shape of the output, which `summary` shows."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:

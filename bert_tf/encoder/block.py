@@ -85,7 +85,7 @@ class TransformerBlock(keras.layers.Layer):
         return self.output_layer_norm(expanded, tokens), {"attention_probabilities": probabilities}
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
+        """The shape of the tokens, which `summary` shows."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Encoder(Extensible, keras.Model):
             raise UserError(
                 "an Encoder attends in both directions and has no BiLSTM; for attention: "
                 f"{config.attention}, bilstm: {str(config.bilstm).lower()} call encoder_for of "
-                "bert_tf.encoder.ablations"
+                "bert_tf.encoder.ablations, or from_checkpoint of a class there"
             )
 
     def _make_layers(self) -> None:

@@ -11,14 +11,14 @@ from bert_tf.errors import UserError
 
 
 def class_weights(
-    wanted: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
+    setting: str | Mapping[str, float], labels: Sequence[str], counts: np.ndarray
 ) -> tuple[float, ...]:
     """The weight of each class, such that rows weigh 1 on average.
 
     So the loss stays a mean over rows, and its gradient as large as without weights.
 
     Args:
-        wanted: "balanced", which gives every class the same total weight, or weights for some
+        setting: "balanced", which gives every class the same total weight, or weights for some
             labels; other labels have weight 1.
         labels: names of the classes.
         counts: int [classes], rows of each in the training data.
@@ -26,16 +26,16 @@ def class_weights(
     Raises:
         UserError: a weight is given for a name that is not a label.
     """
-    if isinstance(wanted, str):
+    if isinstance(setting, str):
         weights = 1 / np.maximum(counts, 1)
     else:
-        for name in wanted:
+        for name in setting:
             if name not in labels:
                 raise UserError(
                     f"data.class_weights has {name!r}, which is no label; there are "
                     f"{', '.join(labels)}"
                 )
-        weights = np.array([wanted.get(name, 1.0) for name in labels])
+        weights = np.array([setting.get(name, 1.0) for name in labels])
     return tuple((weights * counts.sum() / (weights * counts).sum()).tolist())
 
 

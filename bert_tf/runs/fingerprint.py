@@ -35,7 +35,7 @@ def fingerprint(examples: TrainingRows) -> str:
 
 
 def of_files(paths: Iterable[Path]) -> str:
-    """Of the contents of files; what is no file, such as a split of TFDS, counts by its name.
+    """The fingerprint of files by content, and of other sources, such as a split of TFDS, by name.
 
     Raises:
         UserError: a file cannot be read.
@@ -55,7 +55,7 @@ def of_sizes(files: Iterable[Path]) -> str:
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
-    """Of a corpus and what its tokens depend on; its files count by name, size and last change.
+    """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change.
 
     Args:
         config: of task pretraining.

@@ -28,10 +28,10 @@ from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
 
 CONFIG_FILE = RUN_FILE
-# Of a search: a line for each trial, and one for each setting.
+# The files of a search: one has a line for each trial, the other one for each setting.
 SEARCH_FILE = "search.tsv"
 SUMMARY_FILE = "summary.tsv"
-# Of a trial whose loss is no longer a number: what was seen, and where.
+# The file of a trial whose loss is no longer a number. It says what was seen, and where.
 DIVERGED_FILE = "diverged.json"
 # What a run has under `logs`.
 _LOGS = ("train", "dev", "trials")

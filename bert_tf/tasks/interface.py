@@ -41,7 +41,7 @@ class TaskInterface(EncoderModel):
     answer_names: ClassVar[tuple[str, ...]]
     # The arguments of the constructor that decide how strings are read and answers are made.
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
-    # Of a model that is not given another one, as far as the encoder has positions; None is all.
+    # The default of `max_length`, at most the positions of the encoder; None takes all of them.
     default_max_length: ClassVar[int | None] = 128
     has_labels: ClassVar[bool] = False
     # Whether `fit` takes targets besides the inputs.

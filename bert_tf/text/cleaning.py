@@ -116,7 +116,7 @@ def prepare(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Pr
         )
         first = tf.gather(splits, rows)
         places = tf.ragged.range(first, first + counts).values
-        # Of the two that take the place of a cut text's first word, the later one stays.
+        # A text that was cut has two candidates for its first word; the later one stays.
         parts = tf.dynamic_stitch([splits[:-1], places], [lowered, cleaned.parts])
 
         def of_parts(of_texts: int, of_words: tf.Tensor) -> tf.Tensor:

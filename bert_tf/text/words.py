@@ -231,7 +231,7 @@ def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
     compound = tf.searchsorted(
         _compound_starts(texts, text_starts), tf.gather(first_byte, basic), side="right"
     )
-    # Of the words of BERT that begin in one compound only the first begins a word.
+    # Several words of BERT may begin in one compound; only the first begins a word.
     is_first = compound != tf.concat([[-1], compound[:-1]], axis=0)
     starts_word = tf.tensor_scatter_nd_update(starts_word, basic[:, None], is_first)
     first_pieces = positions(starts_word)

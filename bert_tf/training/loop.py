@@ -192,8 +192,8 @@ def train(
     Afterwards it has, in the chief, the weights that the run ends with.
 
     Args:
-        folder: of the run; logs go there.
-        settings: of the run.
+        folder: the folder of the run; logs are written there.
+        settings: the settings of the run.
         model: compiled in the scope of the cluster's strategy, with its initial weights.
         checkpoints: where its states are.
         phases: in their order.
@@ -202,10 +202,10 @@ def train(
 
     Raises:
         UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
-        Preempted: the process was asked to end, and the run is saved.
+        Preempted: the process received SIGTERM, and the run is saved.
     """
     total = phases[-1].end
-    # Variables that are made while Keras traces the step have it traced twice.
+    # If variables are created while Keras traces the step, Keras traces it twice.
     with cluster.strategy.scope():
         model.optimizer.build(model.trainable_variables)
     prepare_fit(model, cluster.strategy, lambda: phases[0].batches_from(0, 0, 1).element_spec)
@@ -267,9 +267,9 @@ def _restore(
 def _evaluator(
     phase: Phase, preemption: Preemption, cluster: Cluster
 ) -> Callable[[], Metrics | None]:
-    """What evaluates in a phase; it gives None if the process was asked to end in its middle."""
+    """The evaluation of a phase; it returns None if SIGTERM arrived while it ran."""
     if phase.together and not cluster.alone:
-        # Whoever left would leave the others waiting.
+        # A process that left early would leave the others waiting.
         return phase.evaluate
     return lambda: cluster.from_chief(lambda: preemption.attempt(phase.evaluate))
 

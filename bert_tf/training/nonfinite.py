@@ -16,7 +16,7 @@ from bert_tf.training.evaluations import Metrics, has_finite_loss
 
 Batches = Callable[[int, int, int], tf.data.Dataset]
 
-# Where so many updates in a row are left out, leaving out does not help.
+# After so many skipped updates in a row, skipping more does not help.
 _IN_A_ROW = 10
 _ADVICE = "lower train.learning_rate and start again with another --out"
 
@@ -26,7 +26,7 @@ class Diverged(UserError):
 
     Args:
         found: what was seen, and where.
-        advice: what to do where this is a run by itself, and no trial of a search.
+        advice: what to do if this is a run of its own, not a trial of a search.
 
     Attributes:
         found: as given.
@@ -66,7 +66,7 @@ class NonFinite:
         self._in_a_row = 0
 
     def begin(self, model: keras.Model) -> None:
-        """Notes what came before."""
+        """Notes how many updates were skipped before."""
         self._seen = int(model.optimizer.nonfinite.numpy())
         self._in_a_row = 0
 
@@ -87,7 +87,7 @@ class NonFinite:
             is_loss = not math.isfinite(loss)
             what = f"the loss is {loss}" if is_loss else "the gradient is not finite"
             self._leave_out(what, step, batches_from)
-            # The means would stay what they are now.
+            # Otherwise the means would stay infinite.
             model.reset_metrics()
         if step == self._total and not _has_finite_weights(model):
             raise Diverged(f"weights are not finite after step {step}, the last", _ADVICE)

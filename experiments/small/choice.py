@@ -8,8 +8,8 @@ from experiments.small.job import Job, Sources
 from experiments.small.plan import jobs
 
 
-def choose(sources: Sources, wanted: Sequence[str]) -> list[Job]:
-    """The jobs of the tables `wanted`; logs what is left out, and why.
+def choose(sources: Sources, names: Sequence[str]) -> list[Job]:
+    """The jobs of the tables `names`; logs what is left out, and why.
 
     Raises:
         UserError: everything is left out.
@@ -23,15 +23,15 @@ def choose(sources: Sources, wanted: Sequence[str]) -> list[Job]:
         lost = _tables(job for job in jobs(complete) if job.makes not in kept)
         left_out = [
             f"a part of {_called(table)}" if table in possible else _called(table)
-            for table in wanted
+            for table in names
             if table in lost
         ]
         if left_out:
             logger.info(f"--{name} is not given; left out: {', '.join(left_out)}")
-    tables = possible & set(wanted)
+    tables = possible & set(names)
     if not tables:
         options = " and ".join(f"--{name}" for name in lacking)
-        raise UserError(f"nothing is left of {', '.join(map(_called, wanted))}; give {options}")
+        raise UserError(f"nothing is left of {', '.join(map(_called, names))}; give {options}")
     return [job for job in jobs(sources) if tables & set(job.tables)]
 
 

@@ -273,11 +273,11 @@ def _chunks(
 
 
 def _random_passages(
-    documents: Documents, document: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
+    documents: Documents, document: np.ndarray, length: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws for each row a passage of whole sentences from a document other than `document`.
 
-    The passage starts at a random sentence. It goes on until it has `wanted` tokens or the document
+    The passage starts at a random sentence. It goes on until it has `length` tokens or the document
     ends.
     """
     firsts, sentences = documents.documents, documents.sentences
@@ -286,7 +286,7 @@ def _random_passages(
     other = (document + step) % len(documents)
     first, last = firsts[other], firsts[other + 1]
     start = first + np.floor(rng.random(len(document)) * (last - first)).astype(np.int64)
-    stop = np.searchsorted(sentences, sentences[start] + wanted)
+    stop = np.searchsorted(sentences, sentences[start] + length)
     return sentences[start], sentences[np.minimum(stop, last)]
 
 

@@ -29,7 +29,7 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
     return {
         "accuracy": float(metrics.accuracy_score(labels, predicted)),
         "f1": float(metrics.f1_score(labels, predicted, average=average, zero_division=0.0)),
-        # Where there is one class in all it is 0, which scikit-learn warns of.
+        # With a single class it is 0, and scikit-learn warns.
         "mcc": float(metrics.matthews_corrcoef(labels, predicted)) if several else 0.0,
         "loss": float(-log_probabilities[np.arange(len(labels)), labels].mean()),
     }

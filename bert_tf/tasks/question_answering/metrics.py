@@ -155,7 +155,7 @@ def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[s
         if (answer := answers.get(each.id)) is not None:
             given = [text for text, _ in each.answers or () if normalized(text)] or [""]
             exact = max(_exact(answer, text) for text in given)
-            # Where one of both is no answer, they are equal or have nothing in common.
+            # If one of the two is empty, they are equal or have nothing in common.
             f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
             scores[each.id] = _Score(exact, f1)
     return scores

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
@@ -119,8 +120,21 @@ def test_whole_numbers_sort_as_numbers(tmp_path):
     assert rows.all_classes() == ("9", "10")
 
 
-def test_keys_that_exclude_each_other_are_refused():
-    with pytest.raises(ValueError, match="label_column and data.label_columns exclude each other"):
-        MultiLabelData(path=".", format="csv", label_column="x", label_columns=("a",))
-    with pytest.raises(ValueError, match="label_separator"):
-        MultiLabelData(path=".", format="csv", label_separator="")
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            "label_column: x, label_columns: [a]",
+            "data.label_column and data.label_columns exclude each other",
+        ),
+        ("label_separator: ''", "data.label_separator must not be empty"),
+    ],
+)
+def test_keys_that_exclude_each_other_are_refused(tmp_path, settings, said):
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        f"task: multi_label_classification\ndata: {{path: ., format: csv, {settings}}}\n"
+        "tokenizer: {vocab: vocab.txt}\n"
+    )
+    with pytest.raises(UserError, match=said):
+        load_config(path)
