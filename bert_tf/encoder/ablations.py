@@ -78,7 +78,7 @@ class OneWayEncoder(Encoder):
 
 
 class TwoWayEncoder(Encoder):
-    """An encoder around others. One half of each vector was read from the left, one from the right."""
+    """An encoder around others: half of each vector was read from the left, half from the right."""
 
     def _inner(self, name: str, **changes: Any) -> Encoder:
         """An encoder without a pooler, with some fields of the configuration changed."""
