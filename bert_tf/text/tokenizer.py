@@ -17,7 +17,13 @@ from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.compat import wordpiece_model
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, is_lower_case, read_vocabulary
+from bert_tf.io.vocabulary import (
+    SPECIAL_TOKENS,
+    UNK,
+    check_vocabulary,
+    is_lower_case,
+    read_vocabulary,
+)
 from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
@@ -113,8 +119,8 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.vocabulary.index(token) for token in SPECIAL_TOKENS
         )
-        self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
-        self._model = _wordpiece_model(self._pieces_as_cleaned(), self.unk_id)
+        # A vocabulary that cannot be used shows here.
+        _ = self._graphs
 
     @classmethod
     def from_checkpoint(cls, path: str | os.PathLike | Checkpoint) -> "Tokenizer":
@@ -149,7 +155,7 @@ class Tokenizer:
             texts: UTF-8 strings of any shape, dense or ragged; pieces are a new last axis. One
                 string alone gives a Tensor int32 [pieces].
         """
-        (ids,) = _over_flat(lambda flat: [self._tokenize(flat)], texts)
+        (ids,) = _over_flat(lambda flat: [self._graphs.tokenize(flat)], texts)
         return ids
 
     def tokenize_with_offsets(self, texts: Any) -> Pieces:
@@ -167,7 +173,7 @@ class Tokenizer:
         Args:
             texts: as for `tokenize`.
         """
-        return Pieces(*_over_flat(self._tokenize_with_offsets, texts))
+        return Pieces(*_over_flat(self._graphs.tokenize_with_offsets, texts))
 
     def detokenize(self, ids: Any) -> tf.Tensor:
         """The text of the pieces: words are joined by spaces, and "##" pieces to the piece before.
@@ -182,22 +188,30 @@ class Tokenizer:
         joined = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
         return tf.strings.regex_replace(joined, r" ##", "")
 
-    def _pieces_as_cleaned(self) -> list[str]:
-        """The pieces as WordPiece matches them against cleaned text."""
-        # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
-        # that cleaning deletes, never matches a text in the reference.
-        stand_ins = dict(zip(self._whole, characters.STAND_INS, strict=False))
-        return [
-            f"{characters.NEVER}{number}"
-            if characters.is_never_matched(piece)
-            else stand_ins.get(piece, piece)
-            for number, piece in enumerate(self.vocabulary)
-        ]
+    @functools.cached_property
+    def _graphs(self) -> "_Graphs":
+        return _graphs(self.vocabulary, self.lower_case, self.keep_special_tokens)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the graphs, which are traced again when they are needed."""
-        traced = ("_wordpiece", "_tokenize", "_tokenize_with_offsets")
-        return {name: value for name, value in vars(self).items() if name not in traced}
+        return {name: value for name, value in vars(self).items() if name != "_graphs"}
+
+
+class _Graphs:
+    """The traced functions of all tokenizers with the same pieces and settings.
+
+    Args:
+        vocabulary, lower_case, keep_special_tokens: those of the tokenizers.
+
+    Raises:
+        UserError: the WordPiece op cannot use the vocabulary.
+    """
+
+    def __init__(self, vocabulary: tuple[str, ...], lower_case: bool, keep_special_tokens: bool):
+        self._lower_case = lower_case
+        self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
+        pieces = _as_cleaned(vocabulary, self._whole)
+        self._model = _wordpiece_model(pieces, vocabulary.index(UNK))
 
     @_traced_once
     def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
@@ -209,13 +223,13 @@ class Tokenizer:
         return [each.with_row_splits_dtype(tf.int32) for each in op.tokenize_with_offsets(parts)]
 
     @_traced_once
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        prepared = cleaning.prepare(texts, self.lower_case, self._whole)
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
         return _by_text(self._wordpiece(prepared.parts)[0], prepared)
 
     @_traced_once
-    def _tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
-        prepared = cleaning.prepare(texts, self.lower_case, self._whole)
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
+        prepared = cleaning.prepare(texts, self._lower_case, self._whole)
         ids, *offsets = self._wordpiece(prepared.parts)
         starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
         starts, ends = tf.cond(
@@ -224,6 +238,23 @@ class Tokenizer:
             lambda: (starts, ends),
         )
         return [_by_text(ids.with_values(each), prepared) for each in (ids.values, starts, ends)]
+
+
+# Tracing takes a second. A program uses few vocabularies, but may load many models of one.
+_graphs = functools.lru_cache(maxsize=8)(_Graphs)
+
+
+def _as_cleaned(vocabulary: Sequence[str], whole: Sequence[str]) -> list[str]:
+    """The pieces as WordPiece matches them against cleaned text."""
+    # A piece with a space in it (U+2028 is in the published Chinese vocabulary), or a character
+    # that cleaning deletes, never matches a text in the reference.
+    stand_ins = dict(zip(whole, characters.STAND_INS, strict=False))
+    return [
+        f"{characters.NEVER}{number}"
+        if characters.is_never_matched(piece)
+        else stand_ins.get(piece, piece)
+        for number, piece in enumerate(vocabulary)
+    ]
 
 
 def _by_text(pieces: tf.RaggedTensor, prepared: Prepared) -> tf.RaggedTensor:

@@ -468,7 +468,13 @@ def test_questions():
     model = tiny.answerer()
     data = (tiny.QUESTIONS, tiny.CONTEXTS, tiny.ANSWERS)
     history = model.fit(
-        *data, epochs=30, batch_size=8, learning_rate=1e-2, validation_data=data, verbose=0
+        *data,
+        epochs=30,
+        batch_size=8,
+        learning_rate=1e-2,
+        validation_data=data,
+        validation_freq=30,
+        verbose=0,
     )
     assert history.history["val_exact_match"][-1] == 100
     found = model.predict(question=tiny.QUESTIONS[1], context=tiny.CONTEXTS[1])
@@ -519,7 +525,13 @@ def test_entities_and_tags():
     model = tiny.tagger()
     data = (tiny.WORDS, tiny.TAGS)
     history = model.fit(
-        *data, epochs=30, batch_size=8, learning_rate=1e-2, validation_data=data, verbose=0
+        *data,
+        epochs=30,
+        batch_size=8,
+        learning_rate=1e-2,
+        validation_data=data,
+        validation_freq=30,
+        verbose=0,
     )
     assert history.history["val_f1"][-1] == 1
     assert model.predict(words=tiny.WORDS[:2]) == tiny.TAGS[:2]

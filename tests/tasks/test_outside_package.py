@@ -37,6 +37,14 @@ for path in sys.argv[1:]:
     print(json.dumps(model.predict(["the soup was very bad .", "the tea was very good ."])))
 """
 
+COMMANDS = """
+import json, sys
+from bert_tf.cli.parser import main
+for command in json.loads(sys.argv[1]):
+    if code := main(command):
+        sys.exit(code)
+"""
+
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
@@ -72,8 +80,13 @@ def run(tmp_path_factory, environment):
 
 def command(environment, *arguments) -> str:
     """What a command prints."""
+    return commands(environment, arguments)
+
+
+def commands(environment, *each) -> str:
+    """What commands print, one after the other in one process."""
     done = subprocess.run(
-        [sys.executable, "-m", "bert_tf", *map(str, arguments)],
+        [sys.executable, "-c", COMMANDS, json.dumps(each, default=str)],
         env=environment,
         capture_output=True,
         text=True,
@@ -96,11 +109,14 @@ def test_it_is_fine_tuned_from_yaml_and_evaluated(run, environment):
 
 
 def test_it_is_exported_and_asked(run, environment, tmp_path):
-    command(environment, "export", run, "--out", tmp_path / "saved")
+    printed = commands(
+        environment,
+        ("export", run, "--out", tmp_path / "saved"),
+        ("predict", tmp_path / "saved", "the soup was very bad ."),
+    )
     card = json.loads((tmp_path / "saved/assets.extra/model_card.json").read_text())
     assert (card["task"], card["model"]["class"]) == ("star_rating", "StarRater")
-    printed = command(environment, "predict", tmp_path / "saved", "the soup was very bad .")
-    assert json.loads(printed)["stars"] == 1
+    assert json.loads(printed.splitlines()[-1])["stars"] == 1
 
     asked = subprocess.run(
         [sys.executable, "-c", ASK, run, tmp_path / "saved"],

@@ -17,7 +17,14 @@ def test_it_learns_from_texts_alone():
     model = tiny.filler()
     before = model.evaluate(TEXTS)
     history = model.fit(
-        TEXTS, epochs=20, batch_size=8, learning_rate=1e-2, seed=0, verbose=0, validation_data=TEXTS
+        TEXTS,
+        epochs=20,
+        batch_size=8,
+        learning_rate=1e-2,
+        seed=0,
+        verbose=0,
+        validation_data=TEXTS,
+        validation_freq=20,
     )
     after = model.evaluate(TEXTS)
     assert after["loss"] < before["loss"] - 0.5 and after["accuracy"] > before["accuracy"]

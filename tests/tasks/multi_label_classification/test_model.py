@@ -26,6 +26,7 @@ def trained():
         seed=0,
         verbose=0,
         validation_data=(TEXTS, LABEL_LISTS),
+        validation_freq=20,
     )
     return model
 
