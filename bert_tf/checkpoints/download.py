@@ -4,8 +4,9 @@ A name is "google-bert/bert-base-uncased", or as an address "hf://google-bert/be
 which is never taken for a path and may have a revision: "hf://org/name@v1.0". The Hub is the one
 that the environment variable HF_ENDPOINT says.
 
-Only plain files are fetched: weights, configuration and vocabulary. torch's file is, where there
-is no safetensors one.
+Only plain files are fetched: weights, configuration and vocabulary, of a repository of
+sentence-transformers also those in the folders of its modules. torch's file is, where there is no
+safetensors one.
 """
 
 import os
@@ -21,6 +22,9 @@ _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
+_MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
+# The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
+_FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer", "[0-9]*_Dense")
 
 
 def is_address(path: str | os.PathLike) -> bool:
@@ -53,13 +57,25 @@ def fetch(address: str) -> Path:
     from huggingface_hub import errors, snapshot_download
 
     def get(*files: str) -> Path:
-        patterns = [*_PLAIN_FILES, *_OWN_FILES, *files]
+        plain = [*_PLAIN_FILES, *_MODULE_FILES]
+        patterns = [*plain, *_OWN_FILES, *(f"{_FOLDERS}/{each}" for each in plain), *files]
         return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
+    def weights(name: str, shards: str) -> list[str]:
+        files = [name, f"{name}.index.json", shards]
+        return [*files, *(f"{place}/{file}" for place in _WITH_WEIGHTS for file in files)]
+
+    def has_safetensors(place: Path) -> bool:
+        return any(place.glob("model*.safetensors*"))
+
     try:
-        folder = get(SAFETENSORS, f"{SAFETENSORS}.index.json", "model-*-of-*.safetensors")
-        if not any(folder.glob("model*.safetensors*")):
-            folder = get(TORCH, f"{TORCH}.index.json", "pytorch_model-*-of-*.bin")
+        folder = get(*weights(SAFETENSORS, "model-*-of-*.safetensors"))
+        places = [each for pattern in _WITH_WEIGHTS for each in folder.glob(pattern)]
+        # The root holds no weights where the transformer has a folder.
+        if not (folder / "0_Transformer").is_dir():
+            places.append(folder)
+        if not all(map(has_safetensors, places)):
+            folder = get(*weights(TORCH, "pytorch_model-*-of-*.bin"))
     except errors.GatedRepoError:
         raise UserError(
             f"{address} requires an agreement first; accept it on the Hub, then log in with "
