@@ -236,7 +236,7 @@ class TextEmbedder(TaskModel):
         prompt: str | None = None,
     ) -> np.ndarray:
         """See `TaskModel`; an array, not a list. `prompt` is the name of a prompt."""
-        prompts = [each for each in model.signature_names() if each not in _NO_PROMPTS]
+        prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"there is no prompt {prompt!r}; {embedder.known(prompts)}")
         x, single = inputs.as_batch(x)
