@@ -49,7 +49,9 @@ def poolings(given: Any) -> tuple[str, ...]:
     """
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not names:
-        raise UserError(f"pooling is {_shown(given)}; give one of {', '.join(POOLINGS)}, or several")
+        raise UserError(
+            f"pooling is {_shown(given)}; give one of {', '.join(POOLINGS)}, or several"
+        )
     for name in names:
         if name not in POOLINGS:
             raise UserError(f"unknown pooling {_shown(name)}; choose one of {', '.join(POOLINGS)}")
@@ -82,12 +84,10 @@ def _dense_layer(number: int, given: Any) -> dict[str, Any]:
         raise UserError(f"dense layer {number} is {_shown(given)}; give it as {example}")
     layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
     for name, kind in _DENSE.items():
-        if type(layer[name]) is not kind or layer[name] == 0 and kind is int:
+        if type(layer[name]) is not kind or kind is int and layer[name] < 1:
             raise UserError(
                 f"{name} of dense layer {number} is {_shown(layer[name])}; give it as {example}"
             )
-    if layer["units"] < 1:
-        raise UserError(f"units of dense layer {number} are {layer['units']}; give at least 1")
     if layer["activation"] not in ACTIVATIONS:
         raise UserError(
             f"unknown activation {_shown(layer['activation'])} of dense layer {number}; choose one "
@@ -138,9 +138,7 @@ def similarity_function(given: Any) -> str:
     return given
 
 
-def dense_shapes(
-    width: int, pooling: Any, dense: Any
-) -> dict[str, tuple[int, ...]]:
+def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, ...]]:
     """Our names and shapes of the weights of the dense layers.
 
     >>> dense_shapes(8, ["cls", "max"], [{"units": 3, "bias": False}])

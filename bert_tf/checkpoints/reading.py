@@ -27,8 +27,8 @@ def find(path: str | os.PathLike) -> Checkpoint:
 
     Args:
         path: a run folder; a folder of ours, of Hugging Face, of sentence-transformers, of
-            google-research or of Model Garden; a SavedModel of TF Hub; one file of these; a prefix such as
-            "model.ckpt-1000"; or a name on the Hugging Face Hub such as
+            google-research or of Model Garden; a SavedModel of TF Hub; one file of these; a prefix
+            such as "model.ckpt-1000"; or a name on the Hugging Face Hub such as
             "google-bert/bert-base-uncased", also as "hf://org/name@revision". A path that exists
             wins over a name.
 

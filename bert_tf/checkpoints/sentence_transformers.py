@@ -162,8 +162,9 @@ def write_weights(
     """
     if description.model != embedder.MODEL:
         raise UserError(
-            f"the format sentence_transformers holds a {embedder.MODEL}, not a {description.model}; choose "
-            f"another format, or save a {embedder.MODEL} with its encoder"
+            f"the format sentence_transformers holds a {embedder.MODEL}, not a "
+            f"{description.model}; choose another format, or save a {embedder.MODEL} with its "
+            "encoder"
         )
     settings = description.settings
     modes = embedder.poolings(settings["pooling"])

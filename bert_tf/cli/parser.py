@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bert_tf
-from bert_tf.cli import commands
 from bert_tf.checkpoints.embedder import POOLINGS
+from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
 from bert_tf.encoder.config import POLICIES

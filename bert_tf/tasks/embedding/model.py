@@ -178,7 +178,7 @@ class TextEmbedder(TaskModel):
         """
         network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        default = self.prompts.get(self.default_prompt, "")
+        default = self.prompts.get(self.default_prompt or "", "")
 
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
             features = preprocess([tf.strings.join([prompt, texts]) if prompt else texts])
@@ -273,8 +273,11 @@ class TextEmbedder(TaskModel):
             UserError: something is neither a string nor a vector, or the vectors are of different
                 widths.
         """
-        compare = self.exported_functions()["similarity"]
-        return self.compared(self, compare, a, b, batch_size, verbose)
+        # Traced once, as signatures are.
+        key = f"similarity of vectors by {self.similarity_function}"
+        if key not in self._functions:
+            self._functions[key] = self.exported_functions()["similarity"]
+        return self.compared(self, self._functions[key], a, b, batch_size, verbose)
 
     @classmethod
     def compared(
@@ -322,4 +325,3 @@ class TextEmbedder(TaskModel):
 
     given = _learn_from_dataset = rows = learn_from = examples = encode = _cannot_be_trained
     infer = official_metrics = _cannot_be_trained
-

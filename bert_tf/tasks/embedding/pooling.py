@@ -98,8 +98,8 @@ def pool(
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
     """Vectors, float [..., width], divided by their lengths; 0 stays 0.
 
-    >>> normalized(tf.constant([[3.0, 4.0], [0.0, 0.0]])).numpy().round(2).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
+    >>> normalized(tf.constant([[0.0, -4.0], [0.0, 0.0]])).numpy().tolist()
+    [[0.0, -1.0], [0.0, 0.0]]
     """
     lengths = tf.norm(vectors, axis=-1, keepdims=True)
     return vectors / tf.maximum(lengths, _SHORTEST)
