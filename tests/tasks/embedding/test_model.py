@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.export.precision import in_precision
+from tests.checkpoints.tiny_embedders import change
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 
@@ -114,6 +115,18 @@ def test_settings_given_replace_those_of_the_checkpoint(tmp_path, whole):
     }
     said = refusal(load, tmp_path / "checkpoint", pooling="mean")
     assert said.endswith("leave pooling and dense out, or give those of the checkpoint")
+
+
+def test_a_checkpoint_that_claims_other_dense_layers_than_it_has_is_refused(tmp_path, whole):
+    whole.save_checkpoint(tmp_path / "checkpoint")
+    path = tmp_path / "checkpoint" / "bert_tf.json"
+    for dense, said in (
+        ([{"units": 10**9}], "weight dense_0/kernel of"),
+        ([*whole.head["dense"], {"units": 3}], "lacks the weight dense_2/kernel"),
+        (3, "is damaged (dense is 3; give a list of at most 16 layers); copy it again"),
+    ):
+        change(path, head={"dense": dense})
+        assert said in refusal(bert_tf.load, tmp_path / "checkpoint")
 
 
 def test_one_token_is_enough_for_poolings_that_read_no_other(embedder):
