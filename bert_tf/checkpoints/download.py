@@ -11,6 +11,7 @@ safetensors one.
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
@@ -24,7 +25,7 @@ _PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
 _MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
 # The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
-_FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer", "[0-9]*_Dense")
+_FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 
 
 def is_address(path: str | os.PathLike) -> bool:
@@ -61,21 +62,18 @@ def fetch(address: str) -> Path:
         patterns = [*plain, *_OWN_FILES, *(f"{_FOLDERS}/{each}" for each in plain), *files]
         return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
-    def weights(name: str, shards: str) -> list[str]:
-        files = [name, f"{name}.index.json", shards]
-        return [*files, *(f"{place}/{file}" for place in _WITH_WEIGHTS for file in files)]
-
-    def has_safetensors(place: Path) -> bool:
-        return any(place.glob("model*.safetensors*"))
+    def weights(places: Iterable[str], name: str, shards: str) -> list[str]:
+        return [place + file for place in places for file in (name, f"{name}.index.json", shards)]
 
     try:
-        folder = get(*weights(SAFETENSORS, "model-*-of-*.safetensors"))
-        places = [each for pattern in _WITH_WEIGHTS for each in folder.glob(pattern)]
+        folder = get(*weights(("", *_WITH_WEIGHTS), SAFETENSORS, "model-*-of-*.safetensors"))
+        places = {f"{each.name}/": each for p in _WITH_WEIGHTS for each in folder.glob(p)}
         # The root holds no weights where the transformer has a folder.
-        if not (folder / "0_Transformer").is_dir():
-            places.append(folder)
-        if not all(map(has_safetensors, places)):
-            folder = get(*weights(TORCH, "pytorch_model-*-of-*.bin"))
+        if _WITH_WEIGHTS[0] not in places:
+            places[""] = folder
+        without = [p for p, each in places.items() if not any(each.glob("model*.safetensors*"))]
+        if without:
+            folder = get(*weights(without, TORCH, "pytorch_model-*-of-*.bin"))
     except errors.GatedRepoError:
         raise UserError(
             f"{address} requires an agreement first; accept it on the Hub, then log in with "
