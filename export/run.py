@@ -8,6 +8,7 @@ from typing import Any, cast
 import keras
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.embedder import poolings
 from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
@@ -30,7 +31,7 @@ def export_run(
     path: str | os.PathLike,
     out: str | os.PathLike,
     kind: str = "task",
-    pooling: str | None = None,
+    pooling: str | Sequence[str] | None = None,
     precision: str | None = None,
     freeze: bool = False,
     version: int | None = None,
@@ -48,7 +49,8 @@ def export_run(
         kind: one of `bert_tf.export.KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm"
             and "nsp" are the heads of pre-training, "embedding" the encoder, and "hub" the encoder
             and its preprocessor as TF Hub has them.
-        pooling: of kind "embedding", see `TextEmbedder`.
+        pooling: of kind "embedding", see `TextEmbedder`; None is that of an embedder's checkpoint,
+            or else "mean".
         precision: "float32" (the default) or "bfloat16".
         freeze: see `TaskModel.export`.
         version: see `TaskModel.export`.
@@ -157,7 +159,7 @@ def _of_kind(
     dtype = POLICIES["float32"]
     model = loading.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
     report = checkpoint.fill(model)
-    if settings.get("pooling") == "pooled":
+    if "pooled" in poolings(settings.get("pooling", "mean")):
         if loading.lacks_pooler(report):
             raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
         trained = loading.build(checkpoint, path)

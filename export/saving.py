@@ -38,6 +38,7 @@ class TaskService(Service):
         super().__init__(model.tokenizer, model.labels)
         self._network = network
         self._signatures, self._settings = model.signatures(network), model.settings
+        self._functions = model.exported_functions()
         family = registry.family_of(type(model).__name__)
         self.task = family.name if family else None
 
@@ -51,7 +52,7 @@ class TaskService(Service):
 
     def attributes(self) -> dict[str, Any]:
         """See `Service`."""
-        return {"weights": self._network.variables}
+        return {"weights": self._network.variables} | self._functions
 
 
 def save_task(

@@ -33,6 +33,9 @@ class Answers(Protocol):
             UserError: there is no such signature of strings.
         """
 
+    def signature_names(self) -> tuple[str, ...]:
+        """The names of all signatures."""
+
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """The outputs for a batch of rows, each [batch, ...]."""
 

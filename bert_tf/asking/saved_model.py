@@ -67,6 +67,10 @@ class SavedModel:
                 )
         return {name: specs[name].shape.rank for name in sorted(specs)}
 
+    def signature_names(self) -> tuple[str, ...]:
+        """See `bert_tf.asking.Answers`."""
+        return tuple(self._loaded.signatures)
+
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """See `bert_tf.asking.Answers`."""
         tensors = tensors_of(rows, self.ranks(signature))

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import embedder, names
 from bert_tf.checkpoints.correspondence import Row, Table
 from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.checkpoints.sizes import encoder_shapes
@@ -130,11 +130,28 @@ class Checkpoint:
             elif not name.startswith("encoder/pooler/"):
                 missing = rows.get(name, self.table.without_row(name)).theirs[0]
                 raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
+        for name, shape in self._dense_shapes().items():
+            row = self._source(name, rows)
+            if row is None:
+                missing = rows.get(name, self.table.without_row(name)).theirs[0]
+                raise UserError(f"{self.folder} lacks the weight {missing}; copy it again")
+            self._check_size(row, shape)
         longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
         for name, value in self.description.head.items():
             if type(value) is int and not 0 < value <= longest:
                 raise UserError(f"{self.folder}: {name} {value} is not what its tensors hold")
         return self
+
+    def _dense_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Our names and shapes of the weights of an embedder's dense layers."""
+        if self.description.model != embedder.MODEL:
+            return {}
+        dense = self.description.head.get("dense", ())
+        pooling = self.description.settings.get("pooling", "mean")
+        try:
+            return embedder.dense_shapes(self.encoder.output_size, pooling, dense)
+        except UserError as error:
+            raise UserError(f"{self.folder} is damaged ({error}); copy it again") from None
 
     def weights(self) -> tuple[dict[str, np.ndarray], LoadReport]:
         """Every weight of the checkpoint under our names, float32, and where each came from.

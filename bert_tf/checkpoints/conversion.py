@@ -9,7 +9,15 @@ from types import ModuleType
 import keras
 import numpy as np
 
-from bert_tf.checkpoints import google, huggingface, model_garden, native, plain_json, reading
+from bert_tf.checkpoints import (
+    google,
+    huggingface,
+    model_garden,
+    native,
+    plain_json,
+    reading,
+    sentence_transformers,
+)
 from bert_tf.checkpoints.checkpoint import Checkpoint, listed
 from bert_tf.checkpoints.description import ENCODER, Description, describe, vocabulary_hash
 from bert_tf.checkpoints.names import weight_names
@@ -22,6 +30,7 @@ from bert_tf.text import Tokenizer
 _FORMATS: dict[str, ModuleType] = {
     "bert_tf": native,
     "huggingface": huggingface,
+    "sentence_transformers": sentence_transformers,
     "tf1": google,
     "model_garden": model_garden,
 }
@@ -84,11 +93,12 @@ def save(
     Args:
         model: an `Encoder`, a `PreTrainer` or a task model.
         folder: the folder; it must not exist yet.
-        to: "bert_tf", "huggingface", "tf1" or "model_garden".
+        to: "bert_tf", "huggingface", "sentence_transformers", "tf1" or "model_garden".
         tokenizer: the tokenizer to write; None writes that of a task model.
 
     Raises:
-        UserError: an unknown format, a model that is not of bert_tf, or a folder that exists or
+        UserError: an unknown format, a model that is not of bert_tf or for which the format has no
+            place, or a folder that exists or
             cannot be written.
     """
     if tokenizer is None and getattr(model, "has_tokenizer", False):

@@ -4,12 +4,14 @@ A name is "google-bert/bert-base-uncased", or as an address "hf://google-bert/be
 which is never taken for a path and may have a revision: "hf://org/name@v1.0". The Hub is the one
 that the environment variable HF_ENDPOINT says.
 
-Only plain files are fetched: weights, configuration and vocabulary. torch's file is, where there
-is no safetensors one.
+Only plain files are fetched: weights, configuration and vocabulary, of a repository of
+sentence-transformers also those in the folders of its modules. torch's file is, where there is no
+safetensors one.
 """
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
@@ -21,6 +23,9 @@ _NAME = r"(?:[\w.-]+/)?[\w.-]+"
 _ADDRESS = re.compile(rf"(?:{_SCHEME})?({_NAME})(?:@([\w./-]+))?")
 _PLAIN_FILES = ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]
 _OWN_FILES = ["bert_tf.json", "bert_tf.safetensors"]
+_MODULE_FILES = ["modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"]
+# The folders of sentence-transformers' modules, such as 1_Pooling, and those that have weights.
+_FOLDERS, _WITH_WEIGHTS = "[0-9]*_*", ("0_Transformer/", "[0-9]*_Dense/")
 
 
 def is_address(path: str | os.PathLike) -> bool:
@@ -53,13 +58,22 @@ def fetch(address: str) -> Path:
     from huggingface_hub import errors, snapshot_download
 
     def get(*files: str) -> Path:
-        patterns = [*_PLAIN_FILES, *_OWN_FILES, *files]
+        plain = [*_PLAIN_FILES, *_MODULE_FILES]
+        patterns = [*plain, *_OWN_FILES, *(f"{_FOLDERS}/{each}" for each in plain), *files]
         return Path(snapshot_download(match[1], revision=match[2], allow_patterns=patterns))
 
+    def weights(places: Iterable[str], name: str, shards: str) -> list[str]:
+        return [place + file for place in places for file in (name, f"{name}.index.json", shards)]
+
     try:
-        folder = get(SAFETENSORS, f"{SAFETENSORS}.index.json", "model-*-of-*.safetensors")
-        if not any(folder.glob("model*.safetensors*")):
-            folder = get(TORCH, f"{TORCH}.index.json", "pytorch_model-*-of-*.bin")
+        folder = get(*weights(("", *_WITH_WEIGHTS), SAFETENSORS, "model-*-of-*.safetensors"))
+        places = {f"{each.name}/": each for p in _WITH_WEIGHTS for each in folder.glob(p)}
+        # The root holds no weights where the transformer has a folder.
+        if _WITH_WEIGHTS[0] not in places:
+            places[""] = folder
+        without = [p for p, each in places.items() if not any(each.glob("model*.safetensors*"))]
+        if without:
+            folder = get(*weights(without, TORCH, "pytorch_model-*-of-*.bin"))
     except errors.GatedRepoError:
         raise UserError(
             f"{address} requires an agreement first; accept it on the Hub, then log in with "

@@ -25,6 +25,8 @@ def likely_cause(name: str, theirs: tuple[int, ...], ours: tuple[int, ...]) -> s
         return f"the vocabulary has {ours[0]} pieces, the checkpoint's {theirs[0]}"
     if name.endswith("position_embeddings") and theirs[1:] == ours[1:]:
         return f"set max_position_embeddings to {theirs[0]}"
+    if name.startswith("dense_"):
+        return "leave pooling and dense out, or give those of the checkpoint"
     if not name.startswith("encoder/"):
         return "the checkpoint's files are not of one model; copy them anew from where they came"
     return "the sizes under `model` are not those of the checkpoint"

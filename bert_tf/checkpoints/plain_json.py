@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,30 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     Raises:
         UserError: the file is missing, or is not a JSON object.
     """
+    fields = _read(path, what)
+    if not isinstance(fields, dict):
+        raise UserError(f"{what} is not a JSON object: {path}; copy it again")
+    return fields
+
+
+def read_array(path: Path, what: str) -> list[Any]:
+    """The JSON array in the file at `path`; as `read_object`."""
+    entries = _read(path, what)
+    if not isinstance(entries, list):
+        raise UserError(f"{what} is not a JSON array: {path}; copy it again")
+    return entries
+
+
+def _read(path: Path, what: str) -> Any:
     text = read_text(path, what)
     try:
-        fields = json.loads(text, parse_int=_whole_number)
+        return json.loads(text, parse_int=_whole_number)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{what} is not JSON: {path}, line {error.lineno} ({error.msg}); copy it again"
         ) from None
     except (RecursionError, ValueError) as error:  # nested, or with a number, beyond all measure
         raise UserError(f"{what} is not JSON: {path} ({error}); copy it again") from None
-    if not isinstance(fields, dict):
-        raise UserError(f"{what} is not a JSON object: {path}; copy it again")
-    return fields
 
 
 def _whole_number(digits: str) -> int:
@@ -41,5 +53,14 @@ def _whole_number(digits: str) -> int:
 
 def write_object(path: Path, fields: Mapping[str, Any]) -> None:
     """Writes `fields` as a JSON object that reads well."""
-    text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+    _write(path, fields)
+
+
+def write_array(path: Path, entries: Sequence[Any]) -> None:
+    """Writes `entries` as a JSON array, likewise."""
+    _write(path, entries)
+
+
+def _write(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", newline="\n")

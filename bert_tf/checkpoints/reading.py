@@ -10,6 +10,7 @@ from bert_tf.checkpoints import (
     huggingface,
     model_garden,
     native,
+    sentence_transformers,
     tf_files,
     tf_hub,
 )
@@ -25,9 +26,9 @@ def find(path: str | os.PathLike) -> Checkpoint:
     """Detects and opens the checkpoint at `path`.
 
     Args:
-        path: a run folder; a folder of ours, of Hugging Face, of google-research or of Model
-            Garden; a SavedModel of TF Hub; one file of these; a prefix such as
-            "model.ckpt-1000"; or a name on the Hugging Face Hub such as
+        path: a run folder; a folder of ours, of Hugging Face, of sentence-transformers, of
+            google-research or of Model Garden; a SavedModel of TF Hub; one file of these; a prefix
+            such as "model.ckpt-1000"; or a name on the Hugging Face Hub such as
             "google-bert/bert-base-uncased", also as "hf://org/name@revision". A path that exists
             wins over a name.
 
@@ -72,6 +73,8 @@ def _in_folder(folder: Path) -> Checkpoint:
         return native.open_checkpoint(folder)
     if (folder / tf_hub.SAVED_MODEL_FILE).is_file():
         return tf_hub.open_checkpoint(folder)
+    if sentence_transformers.is_one(folder):
+        return sentence_transformers.open_checkpoint(folder)
     if (folder / huggingface.CONFIG_FILE).is_file():
         return huggingface.open_checkpoint(folder)
     prefix = tf_files.find_prefix(folder)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bert_tf
+from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
@@ -198,9 +199,13 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pooling",
-        choices=("cls", "mean", "pooled"),
-        help="what the vector of a text is: the last layer at [CLS], its mean over the text (the "
-        "default), or the pooler's output",
+        metavar="NAME",
+        nargs="+",
+        choices=POOLINGS,
+        help="what the vector of a text is: the last layer at [CLS] (cls) or [SEP] (last_token), "
+        "its mean or maximum over the text (mean, mean_sqrt_len, weighted_mean, max), the pooler's "
+        "output (pooled), or several of them side by side; by default what the checkpoint says, or "
+        "else mean",
     )
     parser.add_argument(
         "--precision",
@@ -242,10 +247,10 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", metavar="DST", help="the folder to write")
     parser.add_argument(
         "--to",
-        choices=("bert_tf", "huggingface", "tf1", "model_garden"),
+        choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
         required=True,
-        help="the format: bert_tf, huggingface (transformers), tf1 (google-research/bert) or "
-        "model_garden (tf-models-official)",
+        help="the format: bert_tf, huggingface (transformers), sentence_transformers (of an "
+        "embedder), tf1 (google-research/bert) or model_garden (tf-models-official)",
     )
     parser.add_argument(
         "--verify",

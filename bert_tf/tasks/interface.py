@@ -43,6 +43,8 @@ class TaskInterface(EncoderModel):
     setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
     default_max_length: ClassVar[int | None] = 128
+    # The arguments of `answers` by which one call of `predict` differs from another.
+    answer_options: ClassVar[tuple[str, ...]] = ()
     has_labels: ClassVar[bool] = False
     # Whether `fit` takes targets besides the inputs.
     has_targets: ClassVar[bool] = True
@@ -117,6 +119,8 @@ class TaskInterface(EncoderModel):
     ) -> Any:
         """Answers of a model of this class, or of a SavedModel of one, as Python values.
 
+        A subclass may add arguments, which it names in `answer_options`.
+
         Args:
             model: the model, or the SavedModel.
             x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
@@ -151,6 +155,13 @@ class TaskInterface(EncoderModel):
 
     def own_losses(self) -> dict[str, Any]:
         """Loss and metrics for `compile`; {} if they are built in."""
+        return {}
+
+    def exported_functions(self) -> dict[str, Callable]:
+        """What a program that loads an export in Python finds in it besides `serve`, by name.
+
+        By default there is nothing.
+        """
         return {}
 
     def inner_signatures(self) -> dict[str, Signature]:

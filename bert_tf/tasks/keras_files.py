@@ -19,6 +19,7 @@ from typing import Any
 import h5py
 import keras
 
+from bert_tf.checkpoints.embedder import dense_shapes
 from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
@@ -49,6 +50,8 @@ _MOST_PARTS = 1000
 # Regular expressions that take exponential time have a repeated group, others many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
 _SHOWN = 60
+# Nested arguments, which their class takes as data and checks itself.
+_CHECKED_LATER = ("prompts", "dense")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -196,6 +199,8 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 raise _Damage(f"{key} is no list of texts")
+        elif key in _CHECKED_LATER:
+            continue
         elif (
             isinstance(value, dict)
             or isinstance(value, list)
@@ -326,6 +331,8 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
         if type(units) is not int or units < 1:
             raise _Damage(f"lstm_units is {repr(units)[:_SHOWN]}, not what it should be")
         least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
+    dense = dense_shapes(width, fields.get("pooling", "mean"), fields.get("dense", ()))
+    least += sum(map(math.prod, dense.values()))
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
         raise _Damage(f"its sizes need more than the {held} weights that it holds")
 

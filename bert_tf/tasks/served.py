@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking.saved_model import SavedModel
@@ -48,12 +49,14 @@ class ServedTask(SavedModel):
             other: contexts of questions, or choices of contexts.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
-            **named: the inputs by their names.
+            **named: the inputs by their names, and options as `predict` of the task model has
+                them.
 
         Raises:
             UserError: the model does not take such inputs, or is of no task.
         """
-        outputs = set(self._loaded.signatures["serving_default"].structured_outputs)
+        cls = self._model_class()
+        options = {name: named.pop(name) for name in cls.answer_options if name in named}
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, None, "x")
         # The second column may also follow by its name: predict(questions, context=contexts).
@@ -62,10 +65,31 @@ class ServedTask(SavedModel):
             x = named
         elif len(columns) > 1:
             x = tuple(columns)
+        return cls.answers(self, x, batch_size, verbose, **options)
+
+    def similarity(
+        self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> np.ndarray:
+        """How alike texts or vectors are; see `TextEmbedder.similarity`.
+
+        Raises:
+            UserError: as there, or the model gives no vectors.
+        """
+        compare, cls = getattr(self._loaded, "similarity", None), self._model_class()
+        if compare is None:
+            raise UserError(
+                f"{self.path} gives no vectors of texts; similarity is for the export of a "
+                "TextEmbedder"
+            )
+        return cls.compared(self, compare, a, b, batch_size, verbose)
+
+    def _model_class(self) -> Any:
+        """The class of the task model that was exported."""
+        outputs = set(self._loaded.signatures["serving_default"].structured_outputs)
         for family in registry.families():
             cls = family.model_class()
             if outputs == set(cls.answer_names):
-                return cls.answers(self, x, batch_size, verbose)
+                return cls
         raise UserError(
             f"{self.path} gives {', '.join(sorted(outputs))}, which are no answers of a task; use "
             "serve"

@@ -286,11 +286,13 @@ class TaskModel(StringTraining):
 
         Args:
             folder: it must not exist yet.
-            format: "bert_tf", "huggingface" (transformers), "tf1" (google-research/bert) or
-                "model_garden" (tf-models-official).
+            format: "bert_tf", "huggingface" (transformers), "sentence_transformers" (of a
+                `TextEmbedder`), "tf1" (google-research/bert) or "model_garden"
+                (tf-models-official).
 
         Raises:
-            UserError: an unknown format, a model without labels, or a folder that exists or cannot
+            UserError: an unknown format, or one that is not for such a model, a model without
+                labels, or a folder that exists or cannot
                 be written.
         """
         conversion.save(self, folder, format)
@@ -359,18 +361,22 @@ class TaskModel(StringTraining):
             verbose: 0 shows no progress.
             steps: batches to take of a dataset.
             callbacks: as in Keras, for ids.
-            **columns: the columns by their names instead of `x`.
+            **columns: the columns by their names instead of `x`, and what the class says of one
+                call, such as the `prompt` of a `TextEmbedder`.
 
         Raises:
             UserError: the inputs are not what the model takes.
         """
+        options = {name: columns.pop(name) for name in self.answer_options if name in columns}
         x = columns or x
         if inputs.is_for_keras(x):
+            if options:
+                raise UserError(f"{', '.join(options)} is for strings, not for ids; leave it out")
             return super().predict(x, batch_size, verbose, steps, callbacks)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, steps, "x")
         self._check_ready()
-        return self.answers(self, x, batch_size, verbose)
+        return self.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> Tensors:
         """The exported signature `serving_default`: string tensors in, a dict of tensors out.
@@ -399,6 +405,10 @@ class TaskModel(StringTraining):
         """See `bert_tf.asking.Answers`."""
         specs = self._signature(signature).inputs
         return {name: spec.shape.rank for name, spec in specs.items()}
+
+    def signature_names(self) -> tuple[str, ...]:
+        """See `bert_tf.asking.Answers`."""
+        return tuple(self.signatures())
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
         """See `bert_tf.asking.Answers`."""

@@ -1,25 +1,32 @@
 """Checkpoints of the Hugging Face Hub: from the cache without a network, or a clear line."""
 
 import fnmatch
+import json
 import shutil
 import sys
 import types
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from bert_tf import UserError
 from bert_tf.checkpoints import download, reading
+from tests.checkpoints import tiny_embedders
 from tests.checkpoints import tiny_models as tiny
 
 FOLDER = tiny.FIXTURES / "huggingface_heads" / "BertModel"
 
 
 class FakeHub(types.ModuleType):
-    """Stands for huggingface_hub with one repository, org/name; notes what was asked for."""
+    """Stands for huggingface_hub with one repository, org/name; notes what was asked for.
 
-    def __init__(self, files, cache, error=None):
+    Its files are side by side, or as they are in the folder `root`.
+    """
+
+    def __init__(self, files, cache, error=None, root=None):
         super().__init__("huggingface_hub")
+        self.root = root
         self.files, self.cache, self.error, self.asked = files, cache, error, []
         kinds = (
             "GatedRepoError RepositoryNotFoundError RevisionNotFoundError LocalEntryNotFoundError "
@@ -34,15 +41,17 @@ class FakeHub(types.ModuleType):
         if self.error:
             raise getattr(self.errors, self.error)("first line\nsecond line")
         for file in self.files:
-            if any(fnmatch.fnmatch(file.name, pattern) for pattern in allow_patterns):
-                shutil.copy(file, self.cache)
+            name = str(file.relative_to(self.root)) if self.root else file.name
+            if any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns):
+                (self.cache / name).parent.mkdir(exist_ok=True)
+                shutil.copy(file, self.cache / name)
         return str(self.cache)
 
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    def install(files, error=None):
-        fake = FakeHub(files, tmp_path, error)
+    def install(files, error=None, root=None):
+        fake = FakeHub(files, tmp_path, error, root)
         monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
         return fake
 
@@ -72,6 +81,36 @@ def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path)
     (tmp_path / "model.safetensors").unlink()
     hub([FOLDER / "config.json", torch_file])
     assert (download.fetch("hf://org/name") / "pytorch_model.bin").exists()
+
+
+@pytest.mark.parametrize("transformer", ["", "0_Transformer"])
+@pytest.mark.parametrize("is_torch", [False, True])
+def test_the_files_of_sentence_transformers_modules_are_fetched(
+    hub, tmp_path_factory, transformer, is_torch
+):
+    root = tiny_embedders.write(tmp_path_factory.mktemp("from"), "dense", transformer)
+    modules = json.loads((root / "modules.json").read_text())
+    modules[0]["path"] = transformer
+    (root / "modules.json").write_text(json.dumps(modules))
+    (root / "onnx").mkdir()
+    for name in ("onnx/config.json", "README.md", "1_Pooling/other.bin"):
+        (root / name).write_text("{}")
+    if is_torch:
+        # The weights of a dense layer are often those of torch alone.
+        (root / "2_Dense" / "model.safetensors").rename(root / "2_Dense" / "pytorch_model.bin")
+        (root / transformer / "pytorch_model.bin").write_text("the same as in model.safetensors")
+    files = [file for file in root.rglob("*") if file.is_file()]
+    fake = hub(files, root=root)
+
+    folder = download.fetch("org/name")
+
+    assert len(fake.asked) == 1 + is_torch
+    fetched = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    left_out = {"onnx/config.json", "README.md", "1_Pooling/other.bin"}
+    left_out |= {str(Path(transformer, "pytorch_model.bin"))} if is_torch else set()
+    assert {str(file.relative_to(root)) for file in files} - fetched == left_out
+    if not is_torch:
+        assert reading.find("hf://org/name").description.head["dense"][1]["units"] == 3
 
 
 @pytest.mark.parametrize(

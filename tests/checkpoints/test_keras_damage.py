@@ -6,6 +6,7 @@ Each gives one line that names the file, and nothing in it is run.
 import copy
 import io
 import json
+import re
 import zipfile
 
 import h5py
@@ -99,6 +100,39 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
     assert type(same) is type(model)
     for ours, theirs in zip(model.weights, same.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("dense", [{"units": 10**9}], "its sizes need more than the"),
+        ("dense", [node("Dense", "keras.layers", {"units": 4})], "dense layer 0 is {'module'"),
+        ("dense", "x", "dense is 'x'; give a list"),
+        ("pooling", node("Lambda", "keras.layers"), "'pooling' is not what it should be"),
+        ("pooling", ["mean"] * 10**5, "names; give each of them once"),
+        (
+            "prompts",
+            node("__lambda__", "builtins", {"value": "x"}),
+            "the prompt 'registered_name' is None",
+        ),
+        ("prompts", {"query": {"class_name": "Lambda"}}, "the prompt 'query' is {'class_name'"),
+        ("include_prompt", "no", "include_prompt is 'no', not what it should be"),
+        ("default_prompt", "x", "default prompt 'x' is not among the prompts"),
+    ],
+)
+def test_nested_settings_of_an_embedder_are_not_trusted(tmp_path, key, value, told):
+    path = tmp_path / "model.keras"
+    dense = [{"units": 4}]
+    embedder = bert_tf.TextEmbedder(tiny.make("encoder"), Tokenizer(tiny.PIECES), dense=dense)
+    embedder.save(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(entries[CONFIG])
+    config["config"][key] = value
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (entries | {CONFIG: json.dumps(config).encode()}).items():
+            archive.writestr(name, content)
+    refused(path, re.escape(told))
 
 
 def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):

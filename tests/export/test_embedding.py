@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import TextEmbedder
+from bert_tf import TextEmbedder, UserError, load
 from bert_tf.export.served_model import ServedModel
 from bert_tf.text import Preprocessor
 
@@ -31,6 +31,13 @@ def test_vectors_are_the_encoders(models, tokenizer, pooling):
     inputs = Preprocessor(tokenizer, max_length=32)(TEXTS)
     expected = vectors(encoder(inputs), inputs["input_mask"].numpy(), pooling)
     np.testing.assert_allclose(found["embedding"], expected, atol=2e-6)
+
+
+def test_an_export_that_gives_no_vectors_compares_nothing(exported):
+    model = load(exported("regression"))
+    said = "gives no vectors of texts; similarity is for the export of a TextEmbedder"
+    with pytest.raises(UserError, match=said):
+        model.similarity(TEXTS, TEXTS)
 
 
 def test_a_text_has_the_same_vector_in_any_company(loaded):

@@ -35,6 +35,7 @@ from bert_tf.io.vocabulary import write_beside
 from bert_tf.runs.run_folder import BEST_FILE, RunFolder
 from bert_tf.tasks import registry
 from tests import tiny, tiny_questions
+from tests.checkpoints import tiny_embedders
 
 
 def start(path, model, *settings) -> RunFolder:
@@ -415,6 +416,37 @@ def test_a_head_that_reads_no_pooler_is_served_without_one(
 ):
     served = options(without_pooler(tmp_path, make(encoder)), monkeypatch, kind=kind)["model"]
     assert not served.uses_pooler
+
+
+@pytest.mark.parametrize("kind", ["task", "embedding"])
+def test_an_embedder_is_served_as_its_folder_says_unless_the_options_say_otherwise(
+    tmp_path, monkeypatch, kind
+):
+    tiny_embedders.write(tmp_path, "normalized")
+    served = options(tmp_path, monkeypatch, kind=kind)
+    assert (served["pooling"], served["normalize"], served["max_length"]) == ("mean", True, 12)
+    assert served["prompts"]["query"] == "the good cat : "
+    served = options(tmp_path, monkeypatch, kind="embedding", pooling=["cls", "max"], max_length=8)
+    assert (served["pooling"], served["normalize"], served["max_length"]) == (
+        ["cls", "max"],
+        True,
+        8,
+    )
+
+
+def test_the_command_takes_several_poolings(tmp_path, encoder):
+    arguments = [
+        "export",
+        str(alone(tmp_path, encoder)),
+        "--out",
+        str(tmp_path / "saved"),
+        "--kind",
+        "embedding",
+    ]
+    assert main([*arguments, "--pooling", "cls", "weighted_mean"]) == 0
+    card = json.loads((tmp_path / "saved/assets.extra/model_card.json").read_text())
+    assert card["model"]["pooling"] == ["cls", "weighted_mean"]
+    assert card["signatures"].keys() == {"serving_default", "similarity"}
 
 
 def test_a_classifier_of_several_labels_at_once_is_served_as_one(tmp_path, encoder, monkeypatch):

@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.export.precision import in_precision
+from tests.checkpoints.tiny_embedders import change
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 
@@ -54,22 +56,140 @@ def test_the_encoder_of_any_checkpoint_is_taken(make, tmp_path):
     np.testing.assert_allclose(embedder.predict(TEXTS), expected, atol=1e-6)
 
 
-def test_files_keep_its_settings(tmp_path):
-    model = tiny.embedder(pooling="cls", normalize=True, max_length=8)
-    model.save(tmp_path / "model.keras")
-    model.save_checkpoint(tmp_path / "checkpoint", "huggingface")
-    for name in ("model.keras", "checkpoint"):
-        again = bert_tf.load(tmp_path / name)
-        assert type(again) is bert_tf.TextEmbedder and again.settings == model.settings
-        np.testing.assert_allclose(again.predict(TEXTS), model.predict(TEXTS), atol=1e-6)
+SETTINGS = {
+    "pooling": ["cls", "mean"],
+    "normalize": True,
+    "prompts": {"query": "the cat "},
+    "default_prompt": "query",
+    "include_prompt": False,
+    "similarity_function": "dot",
+    "max_length": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A model of which every setting is another than the default."""
+    dense = [{"units": 5, "activation": "GELU"}, {"units": 3, "bias": False}]
+    return tiny.embedder(dense=dense, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        ("model.keras", None),
+        ("checkpoint", "bert_tf"),
+        ("huggingface", "huggingface"),
+        ("sentence_transformers", "sentence_transformers"),
+    ],
+)
+def test_files_keep_its_settings_and_weights(tmp_path, whole, name, to):
+    if to is None:
+        whole.save(tmp_path / name)
+    else:
+        whole.save_checkpoint(tmp_path / name, to)
+    again = bert_tf.load(tmp_path / name)
+    assert type(again) is bert_tf.TextEmbedder
+    assert (again.settings, again.head, again.width) == (SETTINGS, whole.head, 3)
+    for ours, theirs in zip(again.weights, whole.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_model_rebuilt_around_another_encoder_is_the_same_but_for_its_weights(whole):
+    again = whole.rebuilt(whole.encoder.copied(layout="padded"))
+    assert (again.settings, again.head) == (SETTINGS, whole.head)
+    half = in_precision(whole, "bfloat16")
+    inputs = whole.preprocessor()(TEXTS)
+    np.testing.assert_allclose(half(inputs), whole(inputs), atol=0.05)
+
+
+def test_settings_given_replace_those_of_the_checkpoint(tmp_path, whole):
+    whole.save_checkpoint(tmp_path / "checkpoint")
+    load = bert_tf.TextEmbedder.from_checkpoint
+    given = {"dense": (), "pooling": "last_token", "prompts": None, "default_prompt": None}
+    model = load(tmp_path / "checkpoint", **given)
+    assert model.settings == SETTINGS | {
+        "pooling": "last_token",
+        "prompts": {},
+        "default_prompt": None,
+    }
+    said = refusal(load, tmp_path / "checkpoint", pooling="mean")
+    assert said.endswith("leave pooling and dense out, or give those of the checkpoint")
+
+
+def test_a_checkpoint_that_claims_other_dense_layers_than_it_has_is_refused(tmp_path, whole):
+    whole.save_checkpoint(tmp_path / "checkpoint")
+    path = tmp_path / "checkpoint" / "bert_tf.json"
+    for dense, said in (
+        ([{"units": 10**9}], "weight dense_0/kernel of"),
+        ([*whole.head["dense"], {"units": 3}], "lacks the weight dense_2/kernel"),
+        (3, "is damaged (dense is 3; give a list of at most 16 layers); copy it again"),
+    ):
+        change(path, head={"dense": dense})
+        assert said in refusal(bert_tf.load, tmp_path / "checkpoint")
+
+
+def test_one_token_is_enough_for_poolings_that_read_no_other(embedder):
+    """The last block then computes nothing for the others; with `mean` it computes them all."""
+    inputs = embedder.preprocessor()(TEXTS)
+    for one in (["cls"], ["last_token"], ["last_token", "cls"], ["pooled"]):
+        model = bert_tf.TextEmbedder(embedder.encoder, tiny.tokenizer(), pooling=[*one, "mean"])
+        alone = bert_tf.TextEmbedder(embedder.encoder, tiny.tokenizer(), pooling=one)
+        found = alone(inputs)
+        np.testing.assert_allclose(found, model(inputs)[:, : found.shape[1]], atol=1e-6)
 
 
 def test_mistakes_are_one_sentence(embedder):
-    said = "unknown pooling 'max'; choose one of cls, mean, pooled"
-    assert refusal(tiny.embedder, pooling="max") == said
+    said = "unknown pooling 'median'; choose one of cls, max, mean, mean_sqrt_len, weighted_mean, "
+    assert refusal(tiny.embedder, pooling="median").startswith(said)
+    assert refusal(tiny.embedder, pooling=[]).startswith("pooling is []; give one of cls, max")
+    assert refusal(tiny.embedder, pooling=3).startswith("pooling is 3; give one of cls, max")
+    assert "8 names; give each of them once" in refusal(tiny.embedder, pooling=["cls"] * 8)
     assert refusal(embedder.predict, ["a", 3]) == "text 1 is 3, not a string"
     assert refusal(embedder.predict, []) == "there are no texts; give at least one"
+    assert refusal(embedder.similarity, [], TEXTS) == "there are no texts; give at least one"
+    said = "there is no prompt 'query'; there are none"
+    assert refusal(embedder.predict, TEXTS, prompt="query") == said
+    ids = embedder.preprocessor()(TEXTS)
+    said = "prompt is for strings, not for ids; leave it out"
+    assert refusal(embedder.predict, ids, prompt="query") == said
     assert "a TextEmbedder is not trained on texts" in refusal(embedder.fit, TEXTS, [1, 2, 3])
     assert "a TextEmbedder is not trained on texts" in refusal(embedder.evaluate, TEXTS, [1, 2, 3])
-    said = "vectors of shape [1, 3] are not of this model, whose width is 16"
-    assert refusal(embedder.similarity, np.zeros([1, 3], np.float32), TEXTS) == said
+    said = "vectors of shapes [1, 3] and [3, 16] cannot be compared; give [n, width] and [m, width]"
+    assert refusal(embedder.similarity, np.zeros([1, 3], np.float32), TEXTS).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"dense": [{"units": 0}]}, "units of dense layer 0 is 0; give it as"),
+        ({"dense": [{"units": -1}]}, "units of dense layer 0 is -1; give it as"),
+        ({"dense": [{"units": 4, "bias": 1}]}, "bias of dense layer 0 is 1; give it as"),
+        ({"dense": [{"units": 4}, {}]}, "units of dense layer 1 is None; give it as"),
+        ({"dense": [{"units": 4, "x": 1}]}, "dense layer 0 is {'units': 4, 'x': 1}; give it as"),
+        ({"dense": [3]}, "dense layer 0 is 3; give it as"),
+        ({"dense": 3}, "dense is 3; give a list of at most 16 layers"),
+        ({"dense": [{"units": 4}] * 17}, "dense is [{'units': 4}, "),
+        (
+            {"dense": [{"units": 4, "activation": "Hardshrink"}]},
+            "unknown activation 'Hardshrink' of dense layer 0; choose one of Identity, Tanh, ReLU",
+        ),
+        (
+            {"prompts": ["query"]},
+            'prompts is [\'query\']; give texts by names, {"query": "query: "}',
+        ),
+        ({"prompts": {"query": 3}}, "the prompt 'query' is 3; give a text, and a name that is not"),
+        ({"prompts": {"": "x"}}, "the prompt '' is 'x'; give a text, and a name that is not empty"),
+        (
+            {"prompts": {"serving_default": "x"}},
+            "a prompt is called 'serving_default', as a signature; give it another name",
+        ),
+        (
+            {"prompts": {"a": ""}, "default_prompt": "b"},
+            "the default prompt 'b' is not among the prompts; there are a",
+        ),
+        ({"similarity_function": "maxsim"}, "unknown similarity function 'maxsim'; choose one of"),
+    ],
+)
+def test_settings_that_are_none_are_refused(settings, said):
+    assert refusal(tiny.embedder, **settings).startswith(said)

@@ -1,0 +1,166 @@
+"""What makes a vector of the encoder's tokens, as plain data: pooling, dense layers, prompts.
+
+`TextEmbedder` computes it, and every format of checkpoints keeps it. The data may come from a file
+of unknown origin, so each function here checks what it is given.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.errors import UserError
+
+MODEL = "TextEmbedder"
+# In the order in which sentence-transformers puts them side by side, then the pooler's output.
+POOLINGS = ("cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled")
+SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+# The names of torch's classes.
+ACTIVATIONS = (
+    "Identity",
+    "Tanh",
+    "ReLU",
+    "GELU",
+    "Sigmoid",
+    "SiLU",
+    "Mish",
+    "ELU",
+    "SELU",
+    "LeakyReLU",
+    "Softplus",
+    "Softsign",
+)
+# More dense layers are in no model, and would take long to build.
+MOST_DENSE = 16
+DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE = "serving_default", "similarity"
+
+_DENSE = {"units": int, "activation": str, "bias": bool}
+# What a dense layer has where its `units` alone are given; the defaults of sentence-transformers.
+_DEFAULTS = {"activation": "Tanh", "bias": True}
+_SHOWN = 60
+
+
+def poolings(given: Any) -> tuple[str, ...]:
+    """The names of the poolings, of one name or a sequence of names.
+
+    >>> poolings("mean"), poolings(["cls", "max"])
+    (('mean',), ('cls', 'max'))
+
+    Raises:
+        UserError: a name is unknown, or there is none.
+    """
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not names:
+        raise UserError(
+            f"pooling is {_shown(given)}; give one of {', '.join(POOLINGS)}, or several"
+        )
+    for name in names:
+        if name not in POOLINGS:
+            raise UserError(f"unknown pooling {_shown(name)}; choose one of {', '.join(POOLINGS)}")
+    if len(names) > len(POOLINGS):
+        raise UserError(f"pooling has {len(names)} names; give each of them once")
+    return tuple(names)
+
+
+def dense_layers(given: Any) -> list[dict[str, Any]]:
+    """The dense layers with all their fields.
+
+    >>> dense_layers([{"units": 4}])
+    [{'units': 4, 'activation': 'Tanh', 'bias': True}]
+
+    Args:
+        given: a sequence of mappings: `units`, the width of the output; `activation`, one of
+            `ACTIVATIONS` ("Tanh"); `bias`, whether there is one (True).
+
+    Raises:
+        UserError: a field is missing, unknown or of the wrong type, or the activation is unknown.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_DENSE:
+        raise UserError(f"dense is {_shown(given)}; give a list of at most {MOST_DENSE} layers")
+    return [_dense_layer(number, each) for number, each in enumerate(given)]
+
+
+def _dense_layer(number: int, given: Any) -> dict[str, Any]:
+    example = '{"units": 128, "activation": "Tanh", "bias": True}'
+    if not isinstance(given, Mapping) or not given.keys() <= _DENSE.keys():
+        raise UserError(f"dense layer {number} is {_shown(given)}; give it as {example}")
+    layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
+    for name, kind in _DENSE.items():
+        if type(layer[name]) is not kind or kind is int and layer[name] < 1:
+            raise UserError(
+                f"{name} of dense layer {number} is {_shown(layer[name])}; give it as {example}"
+            )
+    if layer["activation"] not in ACTIVATIONS:
+        raise UserError(
+            f"unknown activation {_shown(layer['activation'])} of dense layer {number}; choose one "
+            f"of {', '.join(ACTIVATIONS)}"
+        )
+    return layer
+
+
+def prompts(given: Any, default: str | None) -> dict[str, str]:
+    """The prompts by their names, which include the default one's.
+
+    >>> prompts({"query": "query: "}, default="query")
+    {'query': 'query: '}
+
+    Raises:
+        UserError: a name or a text is no string, a signature has the name, or there is no prompt
+            with the name `default`.
+    """
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise UserError(f'prompts is {_shown(given)}; give texts by names, {{"query": "query: "}}')
+    for name, text in given.items():
+        if not isinstance(name, str) or not name or not isinstance(text, str):
+            raise UserError(
+                f"the prompt {_shown(name)} is {_shown(text)}; give a text, and a name that is not "
+                "empty"
+            )
+        if name in (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE):
+            raise UserError(f"a prompt is called {name!r}, as a signature; give it another name")
+    if default is not None and default not in given:
+        raise UserError(
+            f"the default prompt {_shown(default)} is not among the prompts; " + known(given)
+        )
+    return dict(given)
+
+
+def known(names: Sequence[str] | Mapping[str, str]) -> str:
+    """The names of the prompts as the end of a message."""
+    return f"there are {', '.join(names)}" if names else "there are none"
+
+
+def similarity_function(given: Any) -> str:
+    """The name of a similarity function. Raises UserError if it is unknown."""
+    if given not in SIMILARITIES:
+        raise UserError(
+            f"unknown similarity function {_shown(given)}; choose one of {', '.join(SIMILARITIES)}"
+        )
+    return given
+
+
+def dense_shapes(width: int, pooling: Any, dense: Any) -> dict[str, tuple[int, ...]]:
+    """Our names and shapes of the weights of the dense layers.
+
+    >>> dense_shapes(8, ["cls", "max"], [{"units": 3, "bias": False}])
+    {'dense_0/kernel': (16, 3)}
+
+    Args:
+        width: of the encoder's output.
+        pooling: as for `poolings`.
+        dense: as for `dense_layers`.
+
+    Raises:
+        UserError: as these.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    width *= len(poolings(pooling))
+    for number, layer in enumerate(dense_layers(dense)):
+        shapes[f"dense_{number}/kernel"] = (width, layer["units"])
+        width = layer["units"]
+        if layer["bias"]:
+            shapes[f"dense_{number}/bias"] = (width,)
+    return shapes
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:_SHOWN]

@@ -1,0 +1,393 @@
+"""sentence-transformers' folders: a Hugging Face one, and modules that make a vector of its tokens.
+
+`modules.json` lists the modules, each with its class and its folder. Those that are read are
+Transformer, Pooling, any number of Dense, and Normalize, in this order, as versions 2 to 6 write
+them; what is written is opened by 6.2.0. Prompts and the similarity function are in
+`config_sentence_transformers.json`, the longest text in `sentence_bert_config.json`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.checkpoints import (
+    embedder,
+    huggingface,
+    huggingface_tokenizer,
+    plain_json,
+    tensors,
+    weight_files,
+)
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.checkpoints.correspondence import TRANSPOSED, rows_of
+from bert_tf.checkpoints.description import ENCODER, Description
+from bert_tf.checkpoints.tensors import Tensors
+from bert_tf.errors import UserError
+from bert_tf.io.json_values import KINDS
+
+MODULES_FILE = "modules.json"
+CONFIG_FILE = "config_sentence_transformers.json"
+READER = "sentence-transformers"
+
+_TRANSFORMER_FILE, _MODULE_FILE = "sentence_bert_config.json", "config.json"
+# The kind of model of this library that is no embedder says so in `CONFIG_FILE`.
+_KIND = "SentenceTransformer"
+# The place of the modules in versions 2 to 5, which 6 knows too.
+_MODULES = "sentence_transformers.models."
+_ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
+# Ours -> theirs.
+_POOLINGS = {
+    "cls": "cls",
+    "max": "max",
+    "mean": "mean",
+    "mean_sqrt_len": "mean_sqrt_len_tokens",
+    "weighted_mean": "weightedmean",
+    "last_token": "lasttoken",
+}
+# The keys of older versions, in the order in which they put the vectors side by side.
+_POOLING_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
+    "pooling_mode_weightedmean_tokens": "weighted_mean",
+    "pooling_mode_lasttoken": "last_token",
+}
+_LINEAR = ("linear.weight", "linear.bias")
+_SENTENCE = "sentence_embedding"
+_SHOWN = 60
+
+TABLE = dataclasses.replace(
+    huggingface.TABLE,
+    heads={
+        embedder.MODEL: rows_of(
+            {f"dense_{n}": f"{n + 2}_Dense/linear." for n in range(embedder.MOST_DENSE)},
+            TRANSPOSED,
+            {"kernel": "weight"},
+        )
+    },
+)
+
+
+class _Module(NamedTuple):
+    """A module: the name of its class, and its folder."""
+
+    kind: str
+    folder: Path
+
+
+def is_one(folder: Path) -> bool:
+    """Whether `folder` holds an embedder of sentence-transformers.
+
+    Raises:
+        UserError: a file is not JSON.
+    """
+    if not (folder / MODULES_FILE).is_file():
+        return False
+    return _config(folder).get("model_type", _KIND) == _KIND
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """The checkpoint in `folder`.
+
+    Raises:
+        UserError: a file is missing or damaged, or the folder holds a module or a setting that a
+            `TextEmbedder` does not have.
+    """
+    transformer, pooling, dense, normalize = _in_order(folder, _modules(folder))
+    inner = huggingface.open_checkpoint(transformer)
+    config, fields = _config(folder), _fields(transformer / _TRANSFORMER_FILE)
+    _check_transformer(fields, transformer / _TRANSFORMER_FILE)
+    lower_case, notes = inner.description.lower_case, inner.notes
+    if _field(fields, "do_lower_case", bool, False, transformer / _TRANSFORMER_FILE):
+        if lower_case is False:
+            notes += ("warning: its own tokenizer keeps accents, bert_tf's strips them",)
+        lower_case = True
+    path = folder / CONFIG_FILE
+    prompts = _field(config, "prompts", dict, {}, path)
+    settings: dict[str, Any] = {
+        **_pooling(pooling / _MODULE_FILE, inner.encoder.output_size),
+        "normalize": normalize,
+        "prompts": {name: "" if text is None else text for name, text in prompts.items()},
+        "default_prompt": _field(config, "default_prompt_name", str, None, path),
+        "similarity_function": _field(config, "similarity_fn_name", str, "cosine", path),
+        "max_length": _max_length(transformer, fields, inner.encoder.max_position_embeddings),
+    }
+    try:
+        embedder.prompts(settings["prompts"], settings["default_prompt"])
+        embedder.similarity_function(settings["similarity_function"])
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    if config.get("truncate_dim") is not None:
+        raise UserError(
+            f"{path} cuts vectors to {config['truncate_dim']!r} numbers, which bert_tf does not; "
+            "remove its key truncate_dim, and cut the vectors yourself"
+        )
+    width = inner.encoder.output_size * len(embedder.poolings(settings["pooling"]))
+    layers, weights = [], [inner.tensors]
+    for number, each in enumerate(dense):
+        layers.append(_dense(each / _MODULE_FILE, width))
+        weights.append(_linear(each, number))
+        width = layers[-1]["units"]
+    description = Description(
+        embedder.MODEL,
+        {"dense": layers} if layers else {},
+        inner.encoder,
+        lower_case=lower_case,
+        settings=settings,
+    )
+    return Checkpoint(
+        folder,
+        description.supplemented(config, path),
+        tensors.joined(*weights),
+        TABLE,
+        inner.read_vocabulary,
+        notes,
+    ).check()
+
+
+def write_weights(
+    folder: Path,
+    weights: Mapping[str, np.ndarray],
+    description: Description,
+    vocabulary: tuple[str, ...] | None,
+) -> None:
+    """Writes the checkpoint into the existing `folder`.
+
+    Raises:
+        UserError: it is no embedder, or one that pools as no module does.
+    """
+    if description.model != embedder.MODEL:
+        raise UserError(
+            f"the format sentence_transformers holds a {embedder.MODEL}, not a "
+            f"{description.model}; choose another format, or save a {embedder.MODEL} with its "
+            "encoder"
+        )
+    settings = description.settings
+    modes = embedder.poolings(settings["pooling"])
+    if "pooled" in modes:
+        raise UserError(
+            "sentence-transformers has no module for the pooling 'pooled'; choose another pooling, "
+            "or the format bert_tf"
+        )
+    own = {name: array for name, array in weights.items() if name.startswith("dense_")}
+    encoder = {name: array for name, array in weights.items() if name not in own}
+    inner = dataclasses.replace(description, model=ENCODER, head={}, settings={})
+    huggingface.write_weights(folder, encoder, inner, vocabulary)
+    fields = {"max_seq_length": settings["max_length"], "do_lower_case": False}
+    plain_json.write_object(folder / _TRANSFORMER_FILE, fields)
+    modules = [("Transformer", "")]
+
+    def add(kind: str, fields: Mapping[str, Any]) -> Path:
+        """Writes the folder of the next module, with its configuration."""
+        modules.append((kind, f"{len(modules)}_{kind}"))
+        place = folder / modules[-1][1]
+        place.mkdir()
+        plain_json.write_object(place / _MODULE_FILE, fields)
+        return place
+
+    names, width = [_POOLINGS[mode] for mode in modes], description.encoder.output_size
+    pooling = {"word_embedding_dimension": width, "include_prompt": settings["include_prompt"]}
+    add("Pooling", pooling | {"pooling_mode": names[0] if len(names) == 1 else names})
+    named, width = TABLE.write(own, description), width * len(modes)
+    for layer in embedder.dense_layers(description.head.get("dense", ())):
+        sizes = {"in_features": width, "out_features": layer["units"], "bias": layer["bias"]}
+        place = add("Dense", sizes | {"activation_function": _activation_path(layer["activation"])})
+        prefix = f"{place.name}/"
+        arrays = {n.removeprefix(prefix): a for n, a in named.items() if n.startswith(prefix)}
+        tensors.save(place / weight_files.SAFETENSORS, arrays, {"format": "pt"})
+        width = layer["units"]
+    if settings["normalize"]:
+        add("Normalize", {})
+    listed = [
+        {"idx": number, "name": str(number), "path": path, "type": _MODULES + kind}
+        for number, (kind, path) in enumerate(modules)
+    ]
+    plain_json.write_array(folder / MODULES_FILE, listed)
+    config = {
+        "model_type": _KIND,
+        "prompts": settings["prompts"],
+        "default_prompt_name": settings["default_prompt"],
+        "similarity_fn_name": settings["similarity_function"],
+    }
+    plain_json.write_object(folder / CONFIG_FILE, config)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """What is said of the model as a whole; versions before 2.0 did not write the file."""
+    return _fields(folder / CONFIG_FILE)
+
+
+def _fields(path: Path) -> dict[str, Any]:
+    """The JSON object in a file that may be missing."""
+    return plain_json.read_object(path, "module configuration") if path.is_file() else {}
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any, path: Path) -> Any:
+    """One field; null is the default. Raises UserError if it is of another type."""
+    value = fields.get(name)
+    if value is None:
+        return default
+    if type(value) is not kind:
+        raise UserError(f"{path}: {name} must be {KINDS[kind]}, not {repr(value)[:_SHOWN]}")
+    return value
+
+
+def _modules(folder: Path) -> list[_Module]:
+    """The modules in their order."""
+    path = folder / MODULES_FILE
+    found = []
+    for entry in plain_json.read_array(path, "list of modules"):
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(name), str) for name in ("path", "type")
+        ):
+            raise UserError(
+                f"{path} is damaged: {repr(entry)[:_SHOWN]} has no path and type of a module; copy "
+                "it again"
+            )
+        place, kind = entry["path"], entry["type"]
+        name = kind.rpartition(".")[2]
+        if not kind.startswith("sentence_transformers.") or name not in _ORDER:
+            raise UserError(
+                f"{path} names the module {kind[:_SHOWN]}, which bert_tf does not have; it reads "
+                f"{', '.join(_ORDER)}"
+            )
+        if place in (".", "..") or "/" in place or "\\" in place or "\0" in place:
+            raise UserError(f"{path} names a folder outside its own: {place[:_SHOWN]!r}")
+        found.append(_Module(name, folder / place))
+    return found
+
+
+def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Path], bool]:
+    """The folders of the transformer, of the pooling and of each dense layer; and if it normalizes.
+
+    Raises:
+        UserError: the modules are others, or in another order.
+    """
+    kinds = [each.kind for each in modules]
+    normalize = kinds[-1:] == ["Normalize"]
+    dense = modules[2 : len(modules) - normalize]
+    if kinds[:2] != ["Transformer", "Pooling"] or {each.kind for each in dense} - {"Dense"}:
+        raise UserError(
+            f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf reads "
+            "Transformer, Pooling, Dense as often as there is one, and Normalize, in this order"
+        )
+    if len(dense) > embedder.MOST_DENSE:
+        raise UserError(
+            f"{folder / MODULES_FILE} lists {len(dense)} modules Dense; bert_tf reads at most "
+            f"{embedder.MOST_DENSE}"
+        )
+    for each in (*dense, *modules[len(modules) - normalize :]):
+        path = each.folder / _MODULE_FILE
+        for name in ("module_input_name", "module_output_name"):
+            value = _field(_fields(path), name, str, _SENTENCE, path)
+            if value != _SENTENCE:
+                raise UserError(
+                    f"{path}: {name} is {value[:_SHOWN]!r}; bert_tf reads modules of the "
+                    f"{_SENTENCE} only"
+                )
+    return modules[0].folder, modules[1].folder, [each.folder for each in dense], normalize
+
+
+def _check_transformer(fields: Mapping[str, Any], path: Path) -> None:
+    """Raises UserError if the transformer gives something else than its last layer."""
+    modality = _field(fields, "modality_config", dict, {}, path)
+    text = _field(modality, "text", dict, {}, path)
+    for name, value, usual in (
+        ("transformer_task", fields.get("transformer_task"), "feature-extraction"),
+        ("module_output_name", fields.get("module_output_name"), "token_embeddings"),
+        ("method_output_name", text.get("method_output_name"), "last_hidden_state"),
+        ("processing_kwargs", fields.get("processing_kwargs") or None, None),
+    ):
+        if value not in (None, usual):
+            raise UserError(
+                f"{path}: {name} is {repr(value)[:_SHOWN]}, which bert_tf does not have; it reads "
+                "a transformer whose last layer is pooled"
+            )
+
+
+def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> int:
+    """Most tokens of a text. Version 6 writes it with the tokenizer alone."""
+    path = transformer / _TRANSFORMER_FILE
+    length = _field(fields, "max_seq_length", int, None, path)
+    if length is None:
+        # A whole number of 31 digits stands for no limit; transformers once wrote it as 1e30.
+        said = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
+        length = int(said) if isinstance(said, int | float) and 0 < said < longest else longest
+    if length < 1:
+        raise UserError(f"{path}: max_seq_length is {length}; it must be at least 1")
+    return min(length, longest)
+
+
+def _pooling(path: Path, width: int) -> dict[str, Any]:
+    """The settings that a pooling module makes, of vectors that are `width` wide."""
+    fields = plain_json.read_object(path, "pooling configuration")
+    for name in ("word_embedding_dimension", "embedding_dimension"):
+        if (found := _field(fields, name, int, width, path)) != width:
+            raise UserError(
+                f"{path}: {name} is {found}, but the encoder's vectors have {width} numbers; copy "
+                "both anew from where they came"
+            )
+    modes = fields.get("pooling_mode")
+    if modes is None:
+        chosen = [
+            mode for name, mode in _POOLING_KEYS.items() if _field(fields, name, bool, False, path)
+        ]
+        modes = [_POOLINGS[mode] for mode in chosen or ["mean"]]
+    ours = {theirs: mode for mode, theirs in _POOLINGS.items()}
+    names = [modes] if isinstance(modes, str) else modes
+    if not isinstance(names, list) or not all(isinstance(n, str) and n in ours for n in names):
+        raise UserError(
+            f"{path}: pooling_mode is {repr(modes)[:_SHOWN]}; it must be of {', '.join(ours)}"
+        )
+    try:
+        found = embedder.poolings([ours[name] for name in names])
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return {
+        "pooling": found[0] if len(found) == 1 else [*found],
+        "include_prompt": _field(fields, "include_prompt", bool, True, path),
+    }
+
+
+def _dense(path: Path, width: int) -> dict[str, Any]:
+    """A dense layer of vectors that are `width` wide; see `embedder.dense_layers`."""
+    fields = plain_json.read_object(path, "dense configuration")
+    found = _field(fields, "in_features", int, width, path)
+    if found != width:
+        raise UserError(
+            f"{path}: in_features is {found}, but the vectors before it have {width} numbers; copy "
+            "it anew from where it came"
+        )
+    if _field(fields, "use_residual", bool, False, path):
+        raise UserError(f"{path}: use_residual is true, which bert_tf does not have")
+    name = _field(fields, "activation_function", str, _activation_path("Tanh"), path)
+    activation = name.rpartition(".")[2]
+    if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:
+        raise UserError(
+            f"{path}: unknown activation_function {name[:_SHOWN]!r}; bert_tf has torch.nn's "
+            f"{', '.join(embedder.ACTIVATIONS)}"
+        )
+    units = _field(fields, "out_features", int, 0, path)
+    if units < 1:
+        raise UserError(f"{path}: out_features must be at least 1, not {units}; copy it again")
+    return {
+        "units": units,
+        "activation": activation,
+        "bias": _field(fields, "bias", bool, True, path),
+    }
+
+
+def _activation_path(name: str) -> str:
+    """The place of one of torch's activations, as it is written."""
+    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+
+
+def _linear(folder: Path, number: int) -> Tensors:
+    """The tensors of the dense layer in `folder` under the names of `TABLE`."""
+    found = weight_files.open_folder(folder)
+    names = {f"{number + 2}_Dense/{name}": name for name in _LINEAR if name in found.shapes}
+    return found.renamed(names)

@@ -1,0 +1,53 @@
+"""How alike two vectors are: the similarity functions of sentence-transformers.
+
+The numbers are those of sentence-transformers 6.2.0, `util/similarity.py`, but that a cosine is
+never beyond -1 or 1.
+"""
+
+import tensorflow as tf
+
+from bert_tf.tasks.embedding.pooling import normalized
+
+
+def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """The similarity of each vector of `a` with the one of `b` in its place.
+
+    >>> pairwise("euclidean", tf.constant([[0.0, 0.0]]), tf.constant([[3.0, 4.0]])).numpy().tolist()
+    [-5.0]
+
+    Args:
+        name: "cosine", "dot", "euclidean" (the negative distance) or "manhattan" (likewise).
+        a: float32 [..., width].
+        b: float32 [..., width], which broadcasts with `a`.
+
+    Returns:
+        float32 [...]. The cosine is 0 for a vector that is all 0.
+    """
+    if name == "cosine":
+        return tf.clip_by_value(tf.reduce_sum(normalized(a) * normalized(b), axis=-1), -1.0, 1.0)
+    if name == "dot":
+        return tf.reduce_sum(a * b, axis=-1)
+    return -tf.norm(a - b, ord="euclidean" if name == "euclidean" else 1, axis=-1)
+
+
+def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """The similarity of every vector of `a` with every one of `b`.
+
+    >>> of_all("dot", tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0], [0.0, 1.0]])).numpy()
+    array([[11.,  2.]], dtype=float32)
+
+    Args:
+        name: as for `pairwise`.
+        a: float32 [n, width].
+        b: float32 [m, width].
+
+    Returns:
+        float32 [n, m].
+    """
+    if name == "cosine":
+        product = tf.matmul(normalized(a), normalized(b), transpose_b=True)
+        return tf.clip_by_value(product, -1.0, 1.0)
+    if name == "dot":
+        return tf.matmul(a, b, transpose_b=True)
+    # One row at a time: [n, m, width] would not fit into memory.
+    return tf.map_fn(lambda vector: pairwise(name, vector[tf.newaxis], b), a)
