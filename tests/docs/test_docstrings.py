@@ -56,6 +56,7 @@ EXCEPTIONS = {
     "tasks.task.Task": _BASE,
     "tasks.task_model.TaskModel": _BASE,
     "tasks.texts.glue_submission.main": _COMMAND,
+    "tasks.texts.groups.GroupModel": _BASE,
     "tasks.texts.model.TextModel": _BASE,
     "tasks.texts.tfds_rows.load_split": _TFDS,
     "tasks.texts.tfds_rows.read_tfds": _TFDS,
