@@ -31,6 +31,7 @@ _POOLING = (
     "TextClassifier",
     "MultiLabelClassifier",
     "TextRegressor",
+    "Reranker",
     "MultipleChoice",
     "NextSentence",
 )

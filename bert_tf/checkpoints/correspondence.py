@@ -110,7 +110,8 @@ def rows_of(
 
 def text_heads(rows: tuple[Row, ...]) -> dict[str, tuple[Row, ...]]:
     """The same rows for each of the models that classify or rate whole texts."""
-    return dict.fromkeys(("TextClassifier", "MultiLabelClassifier", "TextRegressor"), rows)
+    classes = ("TextClassifier", "MultiLabelClassifier", "TextRegressor", "Reranker")
+    return dict.fromkeys(classes, rows)
 
 
 @dataclasses.dataclass(frozen=True)

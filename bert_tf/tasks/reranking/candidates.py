@@ -89,8 +89,7 @@ def check_loss(rows: Iterable[Candidates], loss: Any, place: str = "row") -> Non
         loss: any loss; those of other programs take all rows.
         place: what a row is called.
     """
-    is_binary, compares = isinstance(loss, BinaryCrossEntropyLoss), getattr(loss, "compares", False)
-    has_lists = False
+    is_binary, has_lists = isinstance(loss, BinaryCrossEntropyLoss), False
     for number, row in enumerate(rows):
         has_lists |= len(row.passages) > 1
         for value in row.relevance or ():
@@ -99,7 +98,18 @@ def check_loss(rows: Iterable[Candidates], loss: Any, place: str = "row") -> Non
                     f"{place} {number}: relevance {value} is outside 0 to 1, which binary "
                     "cross-entropy requires; scale it, or choose the loss mean_squared_error"
                 )
-    if compares and not has_lists:
+    check_has_lists(loss, has_lists)
+
+
+def check_has_lists(loss: Any, has_lists: bool) -> None:
+    """Raises UserError if a loss compares passages, and no query has more than one.
+
+    >>> check_has_lists(ListNetLoss(), has_lists=False)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the loss list_net compares the passages of a query, ...
+    """
+    if getattr(loss, "compares", False) and not has_lists:
         raise UserError(
             f"the loss {loss.name} compares the passages of a query, but each query has one; give "
             "lists of passages, or choose the loss binary_cross_entropy or mean_squared_error"
@@ -114,24 +124,26 @@ def grouped(rows: Iterable[Candidates]) -> list[Candidates]:
     ('who', ('a', 'b'), (1.0, 2.0))
     """
     firsts: dict[str, Candidates] = {}
-    passages: dict[str, dict[str, tuple[str, float | None]]] = {}
+    texts: dict[str, dict[str, str]] = {}
+    numbers: dict[str, dict[str, float]] = {}
     for row in rows:
-        firsts.setdefault(row.query_key, row)
-        known = passages.setdefault(row.query_key, {})
-        relevance: Sequence[float | None] = row.relevance or [None] * len(row.passages)
-        for key, text, value in zip(row.passage_keys, row.passages, relevance, strict=True):
-            before = known.get(key, (text, value))[1]
-            known[key] = text, value if before is None or value is None else max(before, value)
-    merged = []
-    for key, first in firsts.items():
-        texts, values = zip(*passages[key].values(), strict=True)
-        relevance = None if first.relevance is None else values
-        ids = tuple(passages[key]) if first.passage_ids else ()
-        merged.append(first._replace(passages=texts, relevance=relevance, passage_ids=ids))
-    return merged
+        key = row.query_key
+        firsts.setdefault(key, row)
+        texts.setdefault(key, {}).update(zip(row.passage_keys, row.passages, strict=True))
+        known = numbers.setdefault(key, {})
+        for passage, value in zip(row.passage_keys, row.relevance or (), strict=False):
+            known[passage] = max(known.get(passage, value), value)
+    return [
+        first._replace(
+            passages=tuple(texts[key].values()),
+            relevance=None if first.relevance is None else tuple(numbers[key].values()),
+            passage_ids=tuple(texts[key]) if first.passage_ids else (),
+        )
+        for key, first in firsts.items()
+    ]
 
 
-def padded(rows: Sequence[Sequence[float]], padding: float) -> np.ndarray:
+def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.ndarray:
     """float32 [rows, longest]: rows of different lengths in a table.
 
     >>> padded([[1.0], [2.0, 3.0]], float("nan")).tolist()
@@ -165,10 +177,11 @@ def ranking_metrics(
     """
     found: dict[str, dict[str, float]] = {}
     relevant: dict[str, dict[str, int]] = {}
-    for row, values in zip(rows, logits, strict=True):
+    for row, row_logits in zip(rows, logits, strict=True):
         scores = found.setdefault(row.query_key, {})
         degrees = relevant.setdefault(row.query_key, {})
-        for key, score, value in zip(row.passage_keys, values, row.relevance or (), strict=True):
+        judged = zip(row.passage_keys, row_logits, row.relevance or (), strict=True)
+        for key, score, value in judged:
             scores[key] = float(score)
             degrees[key] = max(degrees.get(key, 0), math.floor(value + 0.5))
     measured = retrieval_metrics(found, relevant)

@@ -142,7 +142,7 @@ class GroupModel(TaskModel):
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         """See `TaskModel`; a text "" is padding."""
-        first, others = self._columns(x)
+        first, others = self.columns(x)
         shape = tf.shape(others)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
@@ -154,8 +154,8 @@ class GroupModel(TaskModel):
             features, self.encode_targets(y, is_there), weights
         )
 
-    def _columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """First texts [batch] and groups [batch, group] of a batch of a dataset."""
+    def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.input_names)
         first, others = x
