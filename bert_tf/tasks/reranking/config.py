@@ -25,10 +25,14 @@ class RerankingData(FinetuningData):
     binary_cross_entropy, for a relevance from 0 to 1. mean_squared_error learns the scores of a
     teacher. For list_net and lambda_loss the rows of the same query are one list.
     """
+    activation: Literal["sigmoid", "identity"] = "sigmoid"
+    """What makes scores of logits."""
     negatives: Annotated[int, Field(ge=0)] = 8
     """Format beir: passages of the corpus that are drawn for each query as not relevant, besides
-    those that qrels judges. The same seed draws the same passages.
+    those that qrels judges.
     """
+    negatives_seed: int = 0
+    """Decides which these are."""
 
 
 class RerankingRun(FinetuningRun):
