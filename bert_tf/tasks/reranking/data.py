@@ -94,7 +94,7 @@ def _json_lines(path: Path) -> Iterator[_Row]:
             raise UserError(f"{place}: no {missing}; there are {', '.join(map(repr, row))}")
         query = _text(row["query"], f"{place}: query")
         if key == "positive":
-            negatives = _list(row.get("negatives"), f"{place}: negatives")
+            negatives = _list(row.get("negatives", []), f"{place}: negatives")
             passages = [row["positive"], *negatives]
             numbers: Any = [1.0, *[0.0] * len(negatives)]
         elif key == "passages":
