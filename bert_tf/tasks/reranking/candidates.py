@@ -19,6 +19,10 @@ _CHUNK = 64
 class Candidates(NamedTuple):
     """One row: a query, and passages to rank for it.
 
+    >>> row = Candidates("who sat", ("a cat", "a log"), (1.0, 0.0), query_id="q7")
+    >>> row.query_key, row.passage_keys
+    ('q7', ('a cat', 'a log'))
+
     Attributes:
         query: the query.
         passages: one or more.
