@@ -12,6 +12,9 @@ from bert_tf.tasks.reranking.losses import BinaryCrossEntropyLoss, ListNetLoss, 
 
 # Those of the measures of retrieval that a ranking of given passages is judged by.
 _MEASURES = ("ndcg@10", "mrr@10", "map")
+_LARGEST = float(np.finfo(np.float32).max)
+# Characters of a value that a message quotes.
+_SHOWN = 60
 # Queries whose loss is computed at a time.
 _CHUNK = 64
 
@@ -62,8 +65,8 @@ def checked_relevance(value: Any, place: str) -> float:
         UserError: it is not a finite number; `place` says which one.
     """
     is_number = isinstance(value, int | float | np.number | np.bool_)
-    if not is_number or not math.isfinite(value):
-        raise UserError(f"{place} is {value!r}, not a finite number")
+    if not is_number or not abs(value) <= _LARGEST:
+        raise UserError(f"{place} is {repr(value)[:_SHOWN]}, not a finite number")
     return float(value)
 
 

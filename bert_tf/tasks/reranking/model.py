@@ -150,12 +150,14 @@ class Reranker(GroupModel):
     def _is_compiled_by_user(self) -> bool:
         return self.compiled and not self._compiled_by_fit
 
+    def _loss_to_learn(self) -> Any:
+        """The loss of a model that the user has compiled, or else that of `fit`."""
+        return self.loss if self._is_compiled_by_user() else self.own_losses()["loss"]
+
     def _decide_loss(self, default: RankingLoss) -> Any:
-        """The loss that `fit` trains with: of `compile`, as it was given, or the default."""
-        if self._is_compiled_by_user():
-            return self.loss
+        """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
         self._next_loss = self._next_loss or default
-        return self._next_loss
+        return self._loss_to_learn()
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """Rows, and what the loss counts in them."""
@@ -230,7 +232,7 @@ class Reranker(GroupModel):
         if isinstance(y, tf.RaggedTensor):
             y = tf.cast(y, tf.float32).to_tensor()
         relevance = tf.reshape(tf.cast(y, tf.float32), tf.shape(is_there))
-        if isinstance(self._decide_loss(BinaryCrossEntropyLoss()), BinaryCrossEntropyLoss):
+        if isinstance(self._loss_to_learn(), BinaryCrossEntropyLoss):
             fits = ~is_there | (relevance >= 0) & (relevance <= 1)
             said = (
                 "in the dataset, a relevance is outside 0 to 1, which binary cross-entropy "

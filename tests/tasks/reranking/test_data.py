@@ -138,6 +138,11 @@ LINES = {
         [{"query": "a", "passages": ["b"], "relevances": ["1"]}],
         "line 1: relevance 0 is '1', not a finite number",
     ),
+    "an immense relevance": (
+        "jsonl",
+        ['{"query": "a", "passages": ["b"], "relevances": [' + "9" * 400 + "]}"],
+        f"line 1: relevance 0 is {'9' * 60}, not a finite number",
+    ),
     "two fields": (
         "triples",
         ["a\tb"],
