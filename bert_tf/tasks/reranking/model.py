@@ -111,9 +111,10 @@ class Reranker(GroupModel):
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        self.activation = checked_activation(activation)
+        checked_activation(activation)
         kwargs.setdefault("name", "reranker")
         super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
+        self.activation = activation
         # The loss that the next `compile` takes unless it is given one.
         self._next_loss: Any = None
 

@@ -85,6 +85,7 @@ def test_an_embedder_of_sentence_transformers_is_no_cross_encoder(copied):
     assert type(bert_tf.load(copied)) is bert_tf.TextRegressor
 
 
+@pytest.mark.slow
 def test_the_head_of_any_checkpoint_with_one_label_is_taken(copied):
     (copied / "config_sentence_transformers.json").unlink()
     expected = json.loads((copied / "answers.json").read_text())[1]
