@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.model import QuestionAnswerer as QuestionAnswerer
     from bert_tf.tasks.registry import register as register
     from bert_tf.tasks.regression.model import TextRegressor as TextRegressor
+    from bert_tf.tasks.reranking.model import Reranker as Reranker
     from bert_tf.tasks.token_classification.model import TokenClassifier as TokenClassifier
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
@@ -50,6 +51,7 @@ _WITH_KERAS = {
     "PreTrainer": "bert_tf.models.pretrainer",
     "Preprocessor": "bert_tf.text",
     "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
+    "Reranker": "bert_tf.tasks.reranking.model",
     "TextClassifier": "bert_tf.tasks.classification.model",
     "TextEmbedder": "bert_tf.tasks.embedding.model",
     "TextRegressor": "bert_tf.tasks.regression.model",

@@ -27,6 +27,8 @@ _HEADS_OF = {
     "MaskedLM": ("PreTrainer",),
     "NextSentence": ("PreTrainer",),
     "MultiLabelClassifier": ("TextClassifier",),
+    "Reranker": ("TextRegressor",),
+    "TextRegressor": ("Reranker",),
 }
 # The arguments of heads that decide the shapes of their weights, and what these count or name.
 _HEAD_SIZES = {"num_classes": "labels", "lstm_units": "LSTM units", "features": "features"}

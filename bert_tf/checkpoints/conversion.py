@@ -40,6 +40,7 @@ _POOLING = (
     "TextClassifier",
     "MultiLabelClassifier",
     "TextRegressor",
+    "Reranker",
     "MultipleChoice",
     "NextSentence",
 )

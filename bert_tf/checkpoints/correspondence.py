@@ -108,9 +108,13 @@ def rows_of(
     return tuple(rows)
 
 
+# The models that classify or rate whole texts.
+TEXT_HEADS = ("TextClassifier", "MultiLabelClassifier", "TextRegressor", "Reranker")
+
+
 def text_heads(rows: tuple[Row, ...]) -> dict[str, tuple[Row, ...]]:
-    """The same rows for each of the models that classify or rate whole texts."""
-    return dict.fromkeys(("TextClassifier", "MultiLabelClassifier", "TextRegressor"), rows)
+    """The same rows for each of `TEXT_HEADS`."""
+    return dict.fromkeys(TEXT_HEADS, rows)
 
 
 @dataclasses.dataclass(frozen=True)

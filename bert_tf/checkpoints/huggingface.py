@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import huggingface_tokenizer, plain_json, tensors, weight_files
+from bert_tf.checkpoints import (
+    cross_encoder,
+    huggingface_tokenizer,
+    plain_json,
+    tensors,
+    weight_files,
+)
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import TRANSPOSED, UNMAPPED, Row, Table, rows_of, text_heads
 from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
@@ -100,8 +106,13 @@ _HEADS = {
 }
 _POOLER_BIAS = "pooler.dense.bias"
 _MULTI_LABEL = "multi_label_classification"
-# What the classifier of transformers is, where it does not choose one of several classes.
-_PROBLEMS = {"TextRegressor": "regression", "MultiLabelClassifier": _MULTI_LABEL}
+# What the classifier of transformers is, where it does not choose one of several classes. None: the
+# configuration does not say.
+_PROBLEMS = {
+    "TextRegressor": "regression",
+    "MultiLabelClassifier": _MULTI_LABEL,
+    "Reranker": None,
+}
 _WITHOUT_POOLER = (
     "BertForMaskedLM",
     "BertLMHeadModel",
@@ -144,14 +155,19 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         # Also of one label only, which may be given or not.
         classes = weights.shapes["classifier.bias"][0]
         model, head = "MultiLabelClassifier", {"num_classes": classes, "dropout": head["dropout"]}
+    encoder, settings = _encoder(fields, path), None
+    if model == "TextRegressor":
+        settings = cross_encoder.settings(folder, fields, encoder.max_position_embeddings)
+        model = model if settings is None else "Reranker"
     if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
         notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
     description = Description(
         model,
         head,
-        _encoder(fields, path),
+        encoder,
         lower_case=huggingface_tokenizer.lower_case(folder),
         labels=_labels(fields, head.get("num_classes", 0), path),
+        settings=settings or {},
     )
     return Checkpoint(
         folder,
@@ -188,6 +204,8 @@ def write_weights(
     plain_json.write_object(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
+        if description.model == "Reranker":
+            longest = description.settings.get("max_length", longest)
         huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
 
 
@@ -293,12 +311,14 @@ def _config(
         "pad_token_id": vocabulary.index("[PAD]") if vocabulary else 0,
         "classifier_dropout": description.head.get("dropout"),
     }
-    is_regressor = description.model == "TextRegressor"
-    classes = 1 if is_regressor else description.head.get("num_classes")
+    has_one = description.model in ("TextRegressor", "Reranker")
+    classes = 1 if has_one else description.head.get("num_classes")
     if classes:
         labels = description.labels or _numbered(classes)
         fields["id2label"] = {str(number): label for number, label in enumerate(labels)}
         fields["label2id"] = {label: number for number, label in enumerate(labels)}
-    if description.model in _PROBLEMS:
-        fields["problem_type"] = _PROBLEMS[description.model]
+    if problem := _PROBLEMS.get(description.model):
+        fields["problem_type"] = problem
+    if description.model == "Reranker":
+        fields |= cross_encoder.fields(description.settings)
     return dict(sorted(fields.items()))

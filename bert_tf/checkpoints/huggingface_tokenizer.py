@@ -20,6 +20,8 @@ from bert_tf.io.vocabulary import (
 CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILE = "tokenizer.json"
 
+# What transformers writes as the length of a tokenizer that has none is far above this.
+_NO_LENGTH = 10**9
 # The settings of tokenizer_config.json -> their names in tokenizer.json.
 _NORMALIZER = {
     "do_lower_case": "lowercase",
@@ -75,6 +77,19 @@ def differences(folder: Path) -> tuple[str, ...]:
     if said["tokenize_chinese_chars"] is False:
         notes.append("warning: its own tokenizer keeps Chinese words whole, bert_tf's does not")
     return tuple(notes)
+
+
+def max_length(folder: Path) -> int | None:
+    """The most tokens of an input; None where no file says so.
+
+    Raises:
+        UserError: a file is not JSON.
+    """
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        return None
+    said = plain_json.read_object(path, "tokenizer").get("model_max_length")
+    return said if type(said) is int and 0 < said < _NO_LENGTH else None
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.correspondence import TEXT_HEADS
 from bert_tf.checkpoints.description import ENCODER, Description
 from bert_tf.checkpoints.model_garden import PREFIX
 from bert_tf.encoder.config import EncoderConfig
@@ -81,7 +82,11 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
         tokens = int(tf.reduce_min(tf.reduce_sum(batch["input_mask"], axis=1)))
         batch["masked_lm_positions"] = tf.tile(tf.range(tokens)[tf.newaxis], (2, 1))
     expected = _outputs(theirs, batch, description)
-    found = _flat(ours(batch), description)
+    given = batch
+    if description.model == "Reranker":
+        # Each row is the only passage of its query.
+        given = {name: values[:, tf.newaxis] for name, values in batch.items()}
+    found = _flat(ours(given), description)
     differences = (
         np.abs(found[name].reshape(value.shape) - value)[_valid(batch, value)]
         for name, value in expected.items()
@@ -116,7 +121,7 @@ def _with_head(encoder: Any, description: Description) -> tuple[Any, dict[str, A
         model(model.inputs)
         return model, model.checkpoint_items | {"model": model}
     classes = head.get("num_classes") or 1
-    if kind in ("TextClassifier", "MultiLabelClassifier", "TextRegressor"):
+    if kind in TEXT_HEADS:
         model = models.BertClassifier(encoder, classes)
     elif kind == "QuestionAnswerer":
         model = models.BertSpanLabeler(encoder)

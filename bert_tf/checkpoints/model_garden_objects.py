@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.correspondence import UNMAPPED
+from bert_tf.checkpoints.correspondence import TEXT_HEADS, UNMAPPED
 from bert_tf.checkpoints.description import Description
 
 _POOLER = "pooler_transform/"
@@ -63,7 +63,7 @@ def objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mod
                 setattr(root, "next_sentence.pooler_dense", pooler)
                 head = node(dense=pooler, out_proj=logits)
                 root.model.classification_heads = node(**{"0": head})
-        case "TextClassifier" | "MultiLabelClassifier" | "TextRegressor":
+        case model if model in TEXT_HEADS:
             head = node(out_proj=layer("sentence_prediction/logits/"))
             root.model = node(_network=encoder, classifier=head)
         case "QuestionAnswerer":

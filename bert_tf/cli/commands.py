@@ -272,6 +272,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."
     bert-tf inspect runs/squad --question "Who sat?" --context "The cat sat down."
     bert-tf inspect runs/swag --context "The pot boils." --choices "It sings." "It snows."
+    bert-tf inspect runs/ranker --query "Who sat?" --passages "The cat sat." "A log burns."
     bert-tf inspect runs/reviews --rows 1000 --out reviews.html
     bert-tf inspect reviews.keras --text "what a lovely film" --out film.html
     bert-tf inspect bert-base-uncased --text "the cat sat" --out cat.html
@@ -281,6 +282,6 @@ def inspect(arguments: argparse.Namespace) -> None:
     from bert_tf.interpret import inspect as write
     from bert_tf.interpret.given import rows_of
 
-    names = ("text", "text_a", "text_b", "question", "context", "choices")
+    names = ("text", "text_a", "text_b", "question", "context", "choices", "query", "passages")
     rows = rows_of({name: getattr(arguments, name) for name in names})
     write(arguments.run, rows, arguments.out, arguments.rows, arguments.input)

@@ -277,15 +277,16 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     inputs = parser.add_argument_group(
         "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
     )
-    for name in ("text", "text-a", "text-b", "question", "context"):
+    for name in ("text", "text-a", "text-b", "question", "context", "query"):
         inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+")
-    inputs.add_argument(
-        "--choices",
-        metavar="TEXT",
-        nargs="+",
-        action="append",
-        help="the choices of one context; once for each --context",
-    )
+    for name, first in (("choices", "context"), ("passages", "query")):
+        inputs.add_argument(
+            f"--{name}",
+            metavar="TEXT",
+            nargs="+",
+            action="append",
+            help=f"the {name} of one {first}; once for each --{first}",
+        )
     inputs.add_argument(
         "--input",
         metavar="FILE",

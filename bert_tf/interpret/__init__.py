@@ -33,7 +33,7 @@ def inspect(
         path: a run folder, a `.keras` file, or a checkpoint of any format with its vocabulary; the
             dev data are those of a run.
         rows: the texts to look at, each by the names of the model's inputs as `bert-tf predict`
-            has them: text; text_a, text_b; question, context; context, choices.
+            has them: text; text_a, text_b; question, context; context, choices; query, passages.
         out: the page, which ends in .html; None is `inspect.html` in the run folder.
         dev_rows: how many rows of the dev data to take.
         input_file: more texts, as `bert-tf predict --input` reads them.

@@ -54,6 +54,43 @@ def by_label(
     return projection(vectors, titles, colours, legend, marks, note)
 
 
+def by_number(
+    vectors: np.ndarray,
+    texts: Sequence[str],
+    given: np.ndarray,
+    predicted: np.ndarray,
+    marks: Sequence[Mark],
+    note: str,
+    found: str,
+) -> list[Section]:
+    """The projection, coloured by what is given, and the predictions compared with that.
+
+    Args:
+        vectors: float32 [points, hidden].
+        texts: what each point is.
+        given: float [points], the number of each.
+        predicted: float [points], what the model says.
+        marks: what stands out.
+        note: what the points are.
+        found: how good the predictions are, in words.
+    """
+    titles = [f"{number:.3g}: {text}" for number, text in zip(given, texts, strict=True)]
+    low, high = float(given.min()), float(given.max())
+    colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in given]
+    legend = [(f"{low:.3g}", charts.between(0)), (f"{high:.3g}", charts.between(1))]
+    both = charts.scatter(
+        np.stack([given, predicted], axis=1),
+        [shortened(each) for each in titles],
+        colours,
+        ("given", "predicted"),
+        diagonal=True,
+    )
+    return [
+        *projection(vectors, titles, colours, legend, marks, note),
+        Section("Predicted against given", both, found),
+    ]
+
+
 def of_marks(marks: Sequence[Mark], note: str = MEAN_NOTE) -> list[Section]:
     """The texts that were looked at in one plane, where a model has no dev data."""
     if not marks:

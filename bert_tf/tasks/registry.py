@@ -25,6 +25,7 @@ _OWN = (
     "question_answering",
     "token_classification",
     "multiple_choice",
+    "reranking",
     "masked_lm",
     "next_sentence",
     "embedding",
@@ -72,7 +73,7 @@ def own_families() -> tuple[TaskFamily, ...]:
     """The families of bert_tf.
 
     >>> len(own_families())
-    9
+    10
     """
     return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
 

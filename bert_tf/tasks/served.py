@@ -46,7 +46,7 @@ class ServedTask(SavedModel):
 
         Args:
             x: the inputs; see `predict` of the task model.
-            other: contexts of questions, or choices of contexts.
+            other: contexts of questions, choices of contexts, or passages of queries.
             batch_size: rows of a batch (32).
             verbose: 0 shows no progress.
             **named: the inputs by their names, and options as `predict` of the task model has

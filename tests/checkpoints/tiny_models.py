@@ -11,6 +11,7 @@ from bert_tf import (
     MultipleChoice,
     NextSentence,
     QuestionAnswerer,
+    Reranker,
     TextClassifier,
     TextEmbedder,
     TextRegressor,
@@ -50,6 +51,7 @@ _HEADS = {
     "span": lambda encoder: QuestionAnswerer(encoder, None, max_length=7, max_question_length=2),
     "tokens": lambda encoder: TokenClassifier(encoder, None, LABELS),
     "choice": lambda encoder: MultipleChoice(encoder, None),
+    "reranker": lambda encoder: Reranker(encoder, None, activation="identity"),
     "feature_tagger": lambda encoder: TokenClassifier(
         encoder, None, LABELS, features="last", lstm_units=4
     ),
@@ -105,7 +107,7 @@ def encoder_differences(model: keras.Model, expected) -> dict[str, float]:
 def outputs(model: keras.Model) -> list[np.ndarray]:
     """All that a model computes for one batch."""
     random = np.random.RandomState(1)
-    shape = (2, 2, 7) if isinstance(model, MultipleChoice) else (2, 7)
+    shape = (2, 2, 7) if isinstance(model, MultipleChoice | Reranker) else (2, 7)
     inputs = {
         "input_word_ids": random.randint(0, len(PIECES), shape),
         "input_mask": np.ones(shape, np.int32),

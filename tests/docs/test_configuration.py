@@ -9,6 +9,7 @@ from bert_tf.config import data, model, train, yaml_files
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
+from bert_tf.tasks.reranking.config import RerankingData
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.token_classification.config import TaggerModel, TokenClassificationData
 
@@ -28,6 +29,7 @@ TABLES = (
     MultiLabelData,
     QuestionAnsweringData,
     TokenClassificationData,
+    RerankingData,
     data.PretrainingData,
 )
 

@@ -68,6 +68,17 @@ def endings(folder):
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def passages(folder):
+    source = random.Random(0)
+    for split in ("train", "dev"):
+        lines = [
+            f"the {tiny.WORDS[2 + i // 2 % 4]}\t{tiny.sentence(source, 3)}\t{i % 2}"
+            for i in range(16)
+        ]
+        text = "\n".join(["query\tpassage\trelevance", *lines]) + "\n"
+        (folder / f"{split}.tsv").write_text(text)
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", tiny.write_vocabulary),
@@ -76,6 +87,7 @@ PAGES = {
     "tasks/question_answering.md": ("squad", squad),
     "tasks/token_classification.md": ("entities", tiny_tags.write_tagged),
     "tasks/multiple_choice.md": ("endings", endings),
+    "tasks/reranking.md": ("passages", passages),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),
     "inspect.md": ("reviews", reviews),

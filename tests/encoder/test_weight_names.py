@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import MultipleChoice, QuestionAnswerer, TextClassifier, TokenClassifier
+from bert_tf import (
+    MultipleChoice,
+    QuestionAnswerer,
+    Reranker,
+    TextClassifier,
+    TokenClassifier,
+)
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
@@ -83,6 +89,10 @@ token_classifier/classifier/bias                        5
 multiple_choice/choice/kernel                        8 1
 multiple_choice/choice/bias                            1
 """,
+    "reranker": """
+reranker/classifier/kernel                        8 1
+reranker/classifier/bias                            1
+""",
     "feature_tagger": """
 token_classifier/lstm_0/forward_lstm/lstm_cell/kernel             8 16
 token_classifier/lstm_0/forward_lstm/lstm_cell/recurrent_kernel   4 16
@@ -115,6 +125,7 @@ def make(name: str) -> keras.Model:
         "question_answerer": lambda: QuestionAnswerer(encoder, None, max_question_length=2),
         "token_classifier": lambda: TokenClassifier(encoder, None, range(5)),
         "multiple_choice": lambda: MultipleChoice(encoder, None),
+        "reranker": lambda: Reranker(encoder, None),
         "feature_tagger": lambda: TokenClassifier(
             encoder, None, range(5), features="last", lstm_units=4
         ),

@@ -94,6 +94,8 @@ def check(rows: Rows, answers: Mapping[str, np.ndarray], labels: Sequence[bytes]
         _check_labels(answers, labels)
     elif "choice" in answers:
         _check_choice(rows["choices"], answers)
+    elif "order" in answers:
+        _check_order(rows["passages"], answers)
     elif "answer" in answers:
         _check_answer(rows["context"], answers)
     elif "words" in answers:
@@ -139,6 +141,16 @@ def _check_choice(choices: np.ndarray, answers: Mapping[str, np.ndarray]) -> Non
             np.testing.assert_allclose(probabilities.sum(), 1, atol=1e-5)
         else:
             assert choice == -1
+
+
+def _check_order(passages: np.ndarray, answers: Mapping[str, np.ndarray]) -> None:
+    assert answers["order"].shape == answers["scores"].shape == passages.shape
+    for row, order, scores in zip(passages, answers["order"], answers["scores"], strict=True):
+        real = row != b""
+        count = real.sum()
+        assert {*order[:count].tolist()} == {*np.flatnonzero(real).tolist()}
+        assert (order[count:] == -1).all() and not scores[~real].any()
+        assert (np.diff(scores[order[:count]]) <= 0).all()
 
 
 def _check_answer(contexts: np.ndarray, answers: Mapping[str, np.ndarray]) -> None:

@@ -176,6 +176,14 @@ def check_choice(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
     assert not any(probabilities[count:])
 
 
+def check_ranking(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
+    count = len(row["passages"])
+    order, scores = [*map(int, found["order"])], [*map(float, found["scores"])]
+    assert_alike(scores[:count], answer["scores"])
+    assert order[:count] == answer["order"]
+    assert not any(scores[count:]) and {*order[count:]} <= {-1}
+
+
 def check_question(row: Row, found: Row, answer: dict, offsets: Offsets) -> None:
     text, start, end = offsets.text(found["answer"]), int(found["start"]), int(found["end"])
     assert text == answer["answer"]
@@ -242,6 +250,7 @@ CHECKS: dict[str, dict[str, Check]] = {
     "multi_label": {"serving_default": check_labels},
     "regression": {"serving_default": check_regression},
     "multiple_choice": {"serving_default": check_choice},
+    "reranking": {"serving_default": check_ranking},
     "question_answering": {"serving_default": check_question},
     "token_classification": {"serving_default": check_words, "entities": check_entities},
     "mlm": {"serving_default": check_fillings},

@@ -23,6 +23,7 @@ FAMILIES = [
             "pair",
             "regression",
             "multiple_choice",
+            "reranking",
             "token_classification",
             "nsp",
             "embedding",

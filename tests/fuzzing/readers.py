@@ -36,6 +36,7 @@ from bert_tf.predict.rows import read_blocks
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.multiple_choice import data as choices
 from bert_tf.tasks.question_answering import squad
+from bert_tf.tasks.reranking import data as ranking
 from bert_tf.tasks.texts import glue
 from bert_tf.tasks.token_classification import conll
 from bert_tf.text import Tokenizer
@@ -83,6 +84,7 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "safetensors": _safetensors(scratch),
         "Hugging Face": _folder("huggingface_heads/BertForSequenceClassification"),
         "Hugging Face, sharded": _folder("huggingface_heads/sharded"),
+        "cross-encoder": _folder("cross_encoder/identity"),
         "bert_tf": _native(scratch),
         "TF1": _folder("google_tiny_classifier"),
         "TF1, whole": _named_tensors(scratch),
@@ -99,6 +101,12 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "GLUE": _glue(),
         "codah": of_file("train.tsv", _CODAH, "0 3 4", lambda p: choices.read_choices(p, "codah")),
         "swag": of_file("train.csv", _SWAG, 'label "', lambda p: choices.read_choices(p, "swag")),
+        **{
+            f"ranking, {form}": of_file(
+                f"train.{form}", content, words, lambda p, f=form: ranking.read_candidates(p, f)
+            )
+            for form, (content, words) in _RANKING.items()
+        },
     }
 
 
@@ -190,6 +198,15 @@ _SWAG = (
 )
 
 
+_RANKING = {
+    "jsonl": (
+        b'{"query": "who", "passages": ["a", "b"], "relevances": [1, 0.5]}\n'
+        b'{"query": "who", "positive": "a", "negatives": ["c\\u00e9"]}\n',
+        '{ } [ ] : , "passage" "relevance" null true 1e999',
+    ),
+    "tsv": (b"query\tpassage\trelevance\nwho\ta\t1\nwho\tb\t0.5\n", "query nan inf 1"),
+    "triples": (b"who\ta\tb\nwhat\tc\td\n", "who"),
+}
 _CORPORA = {
     "sentence_per_line": "One sentence .\nOne more – it is “long”.\n\nA text.\n".encode(),
     "document_per_file": "It began. It\r\nended, as Mr. Bell said: “Well!” No…".encode(),

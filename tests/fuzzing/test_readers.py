@@ -19,6 +19,7 @@ READERS = (
     "safetensors",
     "Hugging Face",
     "Hugging Face, sharded",
+    "cross-encoder",
     "bert_tf",
     "TF1",
     "TF1, whole",
@@ -38,6 +39,9 @@ READERS = (
     "GLUE",
     "codah",
     "swag",
+    "ranking, jsonl",
+    "ranking, tsv",
+    "ranking, triples",
 )
 
 

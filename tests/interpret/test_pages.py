@@ -35,6 +35,7 @@ ARGUMENTS = {
     "question_answering": ["--question", EVIL, "--context", CONTEXT + EVIL],
     "unanswerable": ["--question", EVIL, "--context", f"{EVIL} the dog"],
     "multiple_choice": ["--context", f"dog {EVIL}", "--choices", "it ran", "it sat", "a log"],
+    "reranking": ["--query", f"dog {EVIL}", "--passages", f"it ran {EVIL}", "it sat"],
 }
 SECTIONS = {
     "classification": ["Embeddings", "Confusions", "Calibration"],
@@ -43,6 +44,7 @@ SECTIONS = {
     "question_answering": ["Embeddings", "Calibration"],
     "unanswerable": ["Embeddings", "Calibration"],
     "multiple_choice": ["Embeddings", "Confusions", "Calibration"],
+    "reranking": ["Embeddings", "Predicted against given"],
 }
 # Tags without an end.
 VOID = ("meta",)

@@ -43,6 +43,21 @@ def choices(folder: Path) -> Path:
     return tiny_texts.write_config(folder, "multiple_choice", "path: ., format: jsonl")
 
 
+def ranking(folder: Path) -> Path:
+    source = random.Random(0)
+    for split in ("train", "dev"):
+        rows = (
+            {
+                "query": tiny.sentence(source, 2),
+                "passages": [tiny.sentence(source, 3) for _ in range(1 + row % 3)],
+                "relevances": [source.randrange(3) for _ in range(1 + row % 3)],
+            }
+            for row in range(12)
+        )
+        tiny_texts.write_lines(folder / f"{split}.jsonl", map(json.dumps, rows))
+    return tiny_texts.write_config(folder, "reranking", "path: ., format: jsonl")
+
+
 def unanswerable(folder: Path) -> Path:
     return tiny_questions.write_finetuning(folder, unanswerable=True)
 
@@ -54,6 +69,7 @@ CONFIGS: dict[str, Callable[[Path], Path]] = {
     "question_answering": tiny_questions.write_finetuning,
     "unanswerable": unanswerable,
     "multiple_choice": choices,
+    "reranking": ranking,
 }
 LABELS = {"classification": ("bad", "good"), "token_classification": tiny_tags.LABELS}
 

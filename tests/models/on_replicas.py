@@ -12,12 +12,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import TextClassifier, TextRegressor
+from bert_tf import Reranker, TextClassifier, TextRegressor
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
+from bert_tf.tasks.reranking.losses import LOSSES
 
 CONFIG = EncoderConfig(
     vocab_size=30,
@@ -43,6 +44,8 @@ CASES = {
     "classifier_in_parts": ("classifier", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
     "regression": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
     "regression_in_parts": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 3),
+    "list_net": ("list_net", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
+    "lambda_loss_in_parts": ("lambda_loss", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
     "classifier_lamb": ("classifier", LAMB, {"clip_norm": None, "epsilon": 0.1}, 1),
 }
 
@@ -57,6 +60,8 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
         elif kind == "regression":
             model = TextRegressor(Encoder(CONFIG), None)
             loss = {"loss": keras.losses.MeanSquaredError()}
+        elif kind in LOSSES:
+            model, loss = Reranker(Encoder(CONFIG), None), {"loss": LOSSES[kind]()}
         else:
             model = TextClassifier(Encoder(CONFIG), None, range(2))
             entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -85,6 +90,15 @@ def examples(kind: str) -> tuple[dict, dict | np.ndarray]:
         return x, labels
     if kind == "regression":
         return x, random.rand(ROWS).astype(np.float32)
+    if kind in LOSSES:
+        # The same texts, as up to three passages of each query.
+        is_there = np.arange(3) < random.randint(1, 4, (ROWS, 1))
+        x = {
+            name: np.stack([np.roll(values, passage, axis=0) for passage in range(3)], axis=1)
+            for name, values in x.items()
+        }
+        x["input_mask"] *= is_there[..., None]
+        return x, np.where(is_there, random.randint(0, 3, (ROWS, 3)), np.nan).astype(np.float32)
     counted = (random.rand(ROWS, 3) < 0.5) & (random.rand(ROWS, 1) < 0.7)
     return x | {"masked_lm_positions": np.zeros((ROWS, 3), np.int32)}, {
         "masked_lm_ids": random.randint(0, 30, (ROWS, 3)).astype(np.int32),

@@ -118,3 +118,15 @@ def test_multiple_choice(prepared, tmp_path):
         ]
         write_lines(tmp_path / f"{name}.jsonl", map(json.dumps, rows))
     check_compiles(*prepared(write_config(tmp_path, "multiple_choice", "path: ., format: jsonl")))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_reranking(prepared, tmp_path):
+    for name in ("train", "dev"):
+        rows = [
+            {"query": a, "positive": b, "negatives": tiny.WORDS[: i % 3]}
+            for i, (a, b, _) in enumerate(pairs(24))
+        ]
+        write_lines(tmp_path / f"{name}.jsonl", map(json.dumps, rows))
+    check_compiles(*prepared(write_config(tmp_path, "reranking", "path: ., format: jsonl")))

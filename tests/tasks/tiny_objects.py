@@ -50,6 +50,10 @@ def chooser(**settings):
     return bert_tf.MultipleChoice(encoder(), tokenizer(), **settings)
 
 
+def reranker(initializer_range=0.1, **settings):
+    return bert_tf.Reranker(encoder(initializer_range=initializer_range), tokenizer(), **settings)
+
+
 def filler(**settings):
     return bert_tf.MaskedLM(encoder(), tokenizer(), **settings)
 

@@ -1,6 +1,5 @@
 """Which of several continuations fits (SWAG; paper, section 4.4)."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,67 +7,21 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Text, each_answer, plain, rows_of
+from bert_tf.asking import Outputs, plain
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.service import Signature, Tensors
+from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.models.padding import hide_padding
-from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multiple_choice.data import Choices
-from bert_tf.tasks.task_model import TaskModel, losses_of_classes
-from bert_tf.tasks.texts.model import EncodedTexts
-from bert_tf.text import GroupPreprocessor, Tokenizer
-from bert_tf.text.parts import map_in_chunks
-
-_EXAMPLE = {
-    "context": ["The kettle whistles."],
-    "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
-}
-_SPECS = {
-    "context": tf.TensorSpec([None], tf.string, "context"),
-    "choices": tf.TensorSpec([None, None], tf.string, "choices"),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class EncodedChoices(EncodedTexts):
-    """Contexts with choices, ready for the model.
-
-    >>> from bert_tf.data.batching import EncodedRows
-    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> rows = EncodedChoices(encoded, np.array([1]), choices=2)
-    >>> inputs, labels = rows.take(np.array([0]))
-    >>> inputs["input_word_ids"].tolist(), labels.tolist()
-    ([[[2, 5, 3], [2, 3, 0]]], [1])
-
-    Attributes:
-        encoded: the packed pairs of context and choice, those of a row one after the other.
-        targets, weights: as of `EncodedTexts`.
-        choices: how many a row has.
-    """
-
-    choices: int = dataclasses.field(kw_only=True)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [rows]: tokens of each row's longest choice."""
-        return self.encoded.lengths.reshape(-1, self.choices).max(axis=1)
-
-    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The inputs of all choices, [batch, choices, seq_len]."""
-        pairs = rows[:, None] * self.choices + np.arange(self.choices)
-        return {
-            name: values.reshape(len(rows), self.choices, -1)
-            for name, values in self.encoded.take(pairs.ravel()).items()
-        }
+from bert_tf.tasks.task_model import losses_of_classes
+from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel
+from bert_tf.text import Tokenizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class MultipleChoice(TaskModel):
+class MultipleChoice(GroupModel):
     """Finds which of several choices continues a context.
 
     `MultipleChoice.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
@@ -96,6 +49,13 @@ class MultipleChoice(TaskModel):
 
     input_names = ("context", "choices")
     answer_names = ("choice", "probabilities")
+    # Its bias moves all choices alike; it is there because published checkpoints have one.
+    head_name = "choice"
+    fewest = 2
+    example = {
+        "context": ["The kettle whistles."],
+        "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
+    }
 
     def __init__(
         self,
@@ -106,31 +66,7 @@ class MultipleChoice(TaskModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "multiple_choice")
-        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
-        if tokenizer is not None:
-            self.preprocessor()
-        self.dropout = self.make_dropout(dropout)
-        # The bias moves all choices alike; it is there because published checkpoints have one.
-        self.choice = self.make_linear(1, "choice")
-        self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the head's weights."""
-        self.dropout.build((None, self.encoder.config.output_size))
-        self.choice.build((None, self.encoder.config.output_size))
-        self.built = True
-
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
-        shape = tf.shape(inputs["input_mask"])
-        rows = {
-            name: tf.reshape(value, tf.concat([[shape[0] * shape[1]], tf.shape(value)[2:]], axis=0))
-            for name, value in inputs.items()
-        }
-        pooled = self.encoder.pooled(rows, training=training)
-        pooled = self.dropout(pooled, training=training)
-        scores = tf.reshape(tf.cast(self.choice(pooled), tf.float32), shape[:2])
-        return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
+        super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
 
     def own_losses(self) -> dict[str, Any]:
         """Cross-entropy over the choices, and the accuracy."""
@@ -138,7 +74,7 @@ class MultipleChoice(TaskModel):
 
     def rows(self, given: Given) -> list[Choices]:
         """See `TaskModel`."""
-        contexts, lists = _checked(given.columns)
+        contexts, lists = self.checked(given.columns)
         labels = [None] * len(contexts) if given.targets is None else given.targets
         for row, (choices, label) in enumerate(zip(lists, labels, strict=True)):
             is_number = isinstance(label, int | np.integer) and not isinstance(label, bool)
@@ -165,35 +101,21 @@ class MultipleChoice(TaskModel):
         rows: Sequence[Choices],
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
-    ) -> EncodedChoices:
+    ) -> EncodedGroups:
         """See `TaskModel`."""
-        number = len(rows[0].choices)
-        contexts = [row.context for row in rows for _ in range(number)]
-        choices = [choice for row in rows for choice in row.choices]
+        groups = self.groups([row.context for row in rows], [row.choices for row in rows])
         labels = np.array([row.label for row in rows], np.int32)
-        encoded = self.encoded((contexts, choices))
-        return EncodedChoices(encoded, labels, weights, choices=number)
+        return EncodedGroups(targets=labels, weights=weights, **groups)
 
-    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """See `TaskModel`."""
-        if isinstance(x, Mapping):
-            x = tuple(x[name] for name in self.input_names)
-        shape = tf.shape(x[1])
-        features = {
-            name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in self.preprocessor()(_pairs(*x)).items()
-        }
-        return keras.utils.pack_x_y_sample_weight(features, tf.cast(y, tf.int32), weights)
+    def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
+        """int32 [batch]."""
+        return tf.cast(y, tf.int32)
 
     def infer(
         self, rows: Sequence[Choices], batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
-        asked = [{"context": row.context, "choices": row.choices} for row in rows]
-        scores = each_answer(
-            self, "scores", asked, lambda outputs, i, _: outputs["scores"][i], batch_size, verbose
-        )
-        return np.stack(scores)
+        return np.stack(super().infer(rows, batch_size, verbose))
 
     def official_metrics(
         self, predictions: np.ndarray, rows: Sequence[Choices]
@@ -205,42 +127,16 @@ class MultipleChoice(TaskModel):
         metrics = classification_metrics(predictions, labels)
         return {name: metrics[name] for name in ("accuracy", "loss")}
 
-    def inner_signatures(self) -> dict[str, Signature]:
-        """See `TaskModel`."""
-        return {
-            "scores": Signature(
-                _SPECS, lambda given: {"scores": self._scores(given, self)}, _EXAMPLE
-            )
-        }
-
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        """See `TaskModel`."""
-        network = network or self
-        answer = Signature(_SPECS, lambda given: self._answer(given, network), _EXAMPLE)
-        return {"serving_default": answer}
-
-    def _scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
-        """float32 [batch, choices]: the score of each choice, that of padding included."""
-        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        features = preprocess([*_pairs(given["context"], given["choices"])])
-
-        def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
-            # A choice's score does not depend on the others: each can be a row by itself.
-            return network({name: values[:, tf.newaxis, :] for name, values in rows.items()})
-
-        return tf.reshape(map_in_chunks(score, features), tf.shape(given["choices"]))
-
-    def _answer(self, given: Mapping[str, tf.Tensor], network: Network) -> Tensors:
+    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
         [batch, choices], 0 for a choice "", which is padding.
         """
-        is_choice = given["choices"] != ""
-        scores = tf.where(is_choice, self._scores(given, network), -float("inf"))
-        probabilities = tf.where(is_choice, tf.nn.softmax(scores), 0.0)
+        scores = tf.where(is_there, scores, -float("inf"))
+        probabilities = tf.where(is_there, tf.nn.softmax(scores), 0.0)
         # One more column, so that there is something to choose from.
         best = tf.argmax(tf.pad(probabilities, [[0, 0], [0, 1]]), axis=1, output_type=tf.int32)
         return {
-            "choice": tf.where(tf.reduce_any(is_choice, axis=1), best, -1),
+            "choice": tf.where(tf.reduce_any(is_there, axis=1), best, -1),
             "probabilities": probabilities,
         }
 
@@ -273,45 +169,10 @@ class MultipleChoice(TaskModel):
         x = x if choices is None else (x, choices)
         return super().predict(x, batch_size, verbose, steps, callbacks)
 
-    @classmethod
-    def answers(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        """See `TaskModel`."""
-        if isinstance(x, Mapping):
-            x = tuple(x[name] for name in cls.input_names if name in x)
-        single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])
-        if single:
-            x = tuple([each] for each in x)
-        contexts, lists = _checked(inputs.columns_of(x, cls.input_names))
-        answers = each_answer(
-            model,
-            "serving_default",
-            rows_of((contexts, lists), cls.input_names),
-            lambda outputs, place, row: {
-                "choice": as_json(outputs["choice"][place]),
-                "probabilities": as_json(outputs["probabilities"][place][: len(lists[row])]),
-            },
-            batch_size,
-            verbose,
-        )
-        return answers[0] if single else answers
-
-
-def _checked(columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
-    """Contexts and their choices. Raises UserError if a choice is empty or has no other."""
-    contexts = inputs.texts_of(columns[0], "context")
-    lists = inputs.lists_of_texts(columns[1], "choices")
-    for row, choices in enumerate(lists):
-        if len(choices) < 2:
-            raise UserError(f"choices {row} has {len(choices)}; there must be two or more")
-        for number, choice in enumerate(choices):
-            if not choice.strip():
-                raise UserError(f"choices {row}: choice {number} is empty")
-    return contexts, lists
-
-
-def _pairs(contexts: tf.Tensor, choices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Each choice [batch, choices] with its context [batch], both flat."""
-    contexts = tf.repeat(contexts, tf.shape(choices)[1])
-    return contexts, tf.reshape(choices, [-1])
+    @staticmethod
+    def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
+        """See `GroupModel`."""
+        return {
+            "choice": as_json(outputs["choice"][place]),
+            "probabilities": as_json(outputs["probabilities"][place][:size]),
+        }

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
@@ -27,24 +26,11 @@ class RegressionPictures(TextPictures):
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
         """See `TextPictures`."""
-        outputs, targets = rows.outputs, rows.targets
-        titles = [f"{given:.3g}: {text}" for given, text in zip(targets, rows.texts, strict=True)]
-        low, high = float(targets.min()), float(targets.max())
-        colours = [charts.between(float(x - low) / max(high - low, 1e-9)) for x in targets]
-        legend = [(f"{low:.3g}", charts.between(0)), (f"{high:.3g}", charts.between(1))]
-        found = regression_metrics(outputs, targets)
+        found = regression_metrics(rows.outputs, rows.targets)
         note = (
-            f"{len(targets)} rows: Pearson {figures(found['pearson'])}, Spearman "
+            f"{len(rows.targets)} rows: Pearson {figures(found['pearson'])}, Spearman "
             f"{figures(found['spearman'])}, mean squared error {figures(found['loss'])}."
         )
-        both = charts.scatter(
-            np.stack([targets, outputs], axis=1),
-            [sections.shortened(each) for each in titles],
-            colours,
-            ("given", "predicted"),
-            diagonal=True,
+        return sections.by_number(
+            rows.vectors, rows.texts, rows.targets, rows.outputs, marks, NOTE, note
         )
-        return [
-            *sections.projection(rows.vectors, titles, colours, legend, marks, NOTE),
-            Section("Predicted against given", both, note),
-        ]

@@ -50,7 +50,11 @@ class EncodedTexts(TrainingRows):
     def take(self, rows: np.ndarray) -> tuple:
         """The model's inputs, targets [batch], and weights if there are any."""
         weights = None if self.weights is None else self.weights[rows]
-        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets[rows], weights)
+        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets_of(rows), weights)
+
+    def targets_of(self, rows: np.ndarray) -> np.ndarray:
+        """The targets of some rows, [batch]."""
+        return self.targets[rows]
 
     def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The encoder's inputs, [batch, seq_len]."""

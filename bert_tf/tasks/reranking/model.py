@@ -1,0 +1,344 @@
+"""A cross-encoder: query and passage are read together, and get one score (paper, section 4.1)."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Outputs, plain
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.export.service import Tensors
+from bert_tf.io.json_values import as_json
+from bert_tf.tasks import inputs
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.reranking.candidates import (
+    Candidates,
+    check_has_lists,
+    check_loss,
+    checked_relevance,
+    default_loss,
+    ranking_metrics,
+)
+from bert_tf.tasks.reranking.losses import (
+    ACTIVATIONS,
+    BinaryCrossEntropyLoss,
+    ListNetLoss,
+    RankingLoss,
+    checked_activation,
+    loss_of,
+)
+from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel
+from bert_tf.text import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedCandidates(EncodedGroups):
+    """Queries with passages, ready for the model.
+
+    >>> from bert_tf.data.batching import EncodedRows
+    >>> word_ids, first_pairs = np.array([2, 5, 3, 2, 3, 2, 3]), np.array([0, 2, 3])
+    >>> encoded = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
+    >>> relevance = np.array([1, 0, 1], np.float32)
+    >>> rows = EncodedCandidates(encoded, relevance, first_pairs=first_pairs)
+    >>> rows.take(np.array([0, 1]))[1].tolist()
+    [[1.0, 0.0], [1.0, nan]]
+
+    Attributes:
+        targets: float32 [pairs], the relevance of each passage.
+        encoded, weights, first_pairs: as of `EncodedGroups`.
+    """
+
+    def targets_of(self, rows: np.ndarray) -> np.ndarray:
+        """float32 [batch, width]; NaN where a row has fewer passages."""
+        is_there, pairs = self.places(rows)
+        relevance = np.full(is_there.shape, np.nan, np.float32)
+        relevance[is_there] = self.targets[pairs]
+        return relevance
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Reranker(GroupModel):
+    """Ranks passages by how well they answer a query.
+
+    `Reranker.from_checkpoint("cross-encoder/ms-marco-MiniLM-L6-v2")` ranks well as it is. Here the
+    encoder is tiny and has random weights:
+
+    >>> from bert_tf import EncoderConfig
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] who sat cat ran".split())
+    >>> config = EncoderConfig(9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> model = Reranker(Encoder(config), tokenizer)
+    >>> answer = model.predict("Who sat", ["cat sat", "cat ran"])
+    >>> sorted(answer["order"]), [round(each, 1) for each in answer["scores"]]
+    ([0, 1], [0.5, 0.5])
+
+    `fit` takes (queries, passages) with the relevance: one passage and one number for each query,
+    or a list of passages and a list of numbers. Lists may have different lengths. Called with the
+    encoder's inputs, each [batch, passages, seq_len], the model returns float32 logits
+    [batch, passages]. A passage whose mask is all 0 is padding.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        activation: what makes scores of logits: "sigmoid" or "identity".
+        max_length: most tokens of a query with a passage; None is as many as the encoder has
+            positions. Longer ones are cut.
+        dropout: rate on the pooled output; None takes the encoder's.
+
+    Raises:
+        UserError: an unknown activation.
+    """
+
+    input_names = ("query", "passages")
+    answer_names = ("order", "scores")
+    setting_names = ("activation", "max_length")
+    default_max_length = None
+    head_name = "classifier"
+    example = {
+        "query": ["Who wrote Faust?"],
+        "passages": [["Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."]],
+    }
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        activation: str = "sigmoid",
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        checked_activation(activation)
+        kwargs.setdefault("name", "reranker")
+        super().__init__(encoder, tokenizer, max_length, dropout, **kwargs)
+        self.activation = activation
+        # The loss that the next `compile` takes unless it is given one.
+        self._next_loss: Any = None
+
+    # ---- Training -----------------------------------------------------------------------------
+
+    def fit(self, *args: Any, loss: Any = None, **kwargs: Any) -> keras.callbacks.History:
+        """Keras's `fit`, on strings or on ids; see `TaskModel`.
+
+        Args:
+            *args: as for `TaskModel`.
+            loss: what is learned, if the model is not compiled: a `keras.losses.Loss` or a name.
+                "binary_cross_entropy" is for a relevance from 0 to 1, and the default for single
+                passages; "list_net" is the default for lists; "lambda_loss" is for lists, too;
+                "mean_squared_error" is for any numbers, such as the logits of a teacher.
+            **kwargs: as for `TaskModel`.
+
+        Raises:
+            UserError: as `TaskModel`; and a relevance that does not fit the loss.
+        """
+        if loss is not None and self._is_compiled_by_user():
+            raise UserError(
+                "loss is for a model that is not compiled; give it to compile, or leave it out"
+            )
+        self._next_loss = None if loss is None else loss_of(loss)
+        try:
+            return super().fit(*args, **kwargs)
+        finally:
+            self._next_loss = None
+
+    def own_losses(self) -> dict[str, Any]:
+        """The loss of `fit`, or binary cross-entropy."""
+        return {"loss": self._next_loss or BinaryCrossEntropyLoss()}
+
+    def _is_compiled_by_user(self) -> bool:
+        return self.compiled and not self._compiled_by_fit
+
+    def _loss_to_learn(self) -> Any:
+        """The loss of a model that the user has compiled, or else that of `fit`."""
+        return self.loss if self._is_compiled_by_user() else self.own_losses()["loss"]
+
+    def _decide_loss(self, default: RankingLoss) -> Any:
+        """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
+        self._next_loss = self._next_loss or default
+        return self._loss_to_learn()
+
+    def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
+        """Rows, and what the loss counts in them."""
+        sums = super().replica_sums(y)
+        if isinstance(self.loss, RankingLoss):
+            sums["counted"] = tf.reduce_sum(self.loss.counts(y))
+        return sums
+
+    def part_loss(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """See `EncoderModel`; a `RankingLoss` is divided by what it counts in the whole batch."""
+        if not isinstance(self.loss, RankingLoss):
+            return super().part_loss(x, y, y_pred, sample_weight, sums)
+        losses = self.loss.sums(y, y_pred)
+        if sample_weight is not None:
+            losses *= tf.cast(tf.reshape(sample_weight, [-1]), losses.dtype)
+        # What layers have added counts by rows.
+        share = super().replica_sums(y)["rows"] / sums["rows"]
+        own = tf.reduce_sum(losses) / tf.maximum(sums["counted"], 1.0)
+        return tf.add_n([own, *(share * tf.reduce_sum(added) for added in self.losses)])
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    def rows(self, given: Given) -> list[Candidates]:
+        """See `TaskModel`; a passage may be one string, and strings "" at the end are padding."""
+        queries, passages = given.columns
+        relevance = [None] * len(given) if given.targets is None else given.targets
+        if passages and inputs.is_text(passages[0]):
+            passages = [[each] for each in inputs.texts_of(passages, "passage")]
+            relevance = relevance if given.targets is None else [[each] for each in relevance]
+        kept = [_without_padding(each) for each in passages]
+        numbers = [
+            None if value is None else _numbers(row, value, texts)[: len(kept[row])]
+            for row, (value, texts) in enumerate(zip(relevance, passages, strict=True))
+        ]
+        queries, kept = self.checked((queries, kept))
+        return [
+            Candidates(plain(query), tuple(map(plain, texts)), values)
+            for query, texts, values in zip(queries, kept, numbers, strict=True)
+        ]
+
+    def learn_from(self, rows: Sequence[Candidates]) -> None:
+        """See `TaskModel`; the loss, unless it is given."""
+        check_loss(rows, self._decide_loss(default_loss(rows)))
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        super()._learn_from_dataset(dataset, steps)
+        x = dataset.element_spec[0]
+        has_lists = (x["passages"] if isinstance(x, Mapping) else x[1]).shape.rank == 2
+        loss = self._decide_loss(ListNetLoss() if has_lists else BinaryCrossEntropyLoss())
+        check_has_lists(loss, has_lists)
+
+    def examples(
+        self,
+        rows: Sequence[Candidates],
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> EncodedCandidates:
+        """See `TaskModel`."""
+        groups = self.groups([row.query for row in rows], [row.passages for row in rows])
+        relevance = np.array([each for row in rows for each in row.relevance or ()], np.float32)
+        return EncodedCandidates(targets=relevance, weights=weights, **groups)
+
+    def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """See `GroupModel`; a query may have one passage, string [batch]."""
+        query, passages = super().columns(x)
+        return query, passages[:, tf.newaxis] if passages.shape.rank == 1 else passages
+
+    def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
+        """float32 [batch, passages]; NaN at padding."""
+        if isinstance(y, tf.RaggedTensor):
+            y = tf.cast(y, tf.float32).to_tensor()
+        relevance = tf.reshape(tf.cast(y, tf.float32), tf.shape(is_there))
+        if isinstance(self._loss_to_learn(), BinaryCrossEntropyLoss):
+            fits = ~is_there | (relevance >= 0) & (relevance <= 1)
+            said = (
+                "in the dataset, a relevance is outside 0 to 1, which binary cross-entropy "
+                "requires; scale it, or choose the loss mean_squared_error"
+            )
+            with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fits), [said])]):
+                relevance = tf.identity(relevance)
+        return tf.where(is_there, relevance, np.nan)
+
+    # ---- Answering ----------------------------------------------------------------------------
+
+    def official_metrics(
+        self, predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
+    ) -> dict[str, float]:
+        """See `ranking_metrics`; the loss is that of the training, if it is one of bert_tf."""
+        if rows[0].relevance is None:
+            return {}
+        loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
+        return ranking_metrics(predictions, rows, loss)
+
+    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
+        """`order` int32 [batch, passages], the numbers of the passages from best to worst, and
+        `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
+        its score is 0, and `order` ends with -1 for it.
+
+        The order is that of the logits: a sigmoid may give two of them the same score.
+        """
+        hidden = tf.where(is_there, scores, -float("inf"))
+        order = tf.argsort(hidden, direction="DESCENDING", stable=True)
+        count = tf.reduce_sum(tf.cast(is_there, tf.int32), axis=1, keepdims=True)
+        place = tf.range(tf.shape(scores)[1])
+        activated = ACTIVATIONS[self.activation](scores)
+        return {
+            "order": tf.where(place < count, order, -1),
+            "scores": tf.where(is_there, activated, 0.0),
+        }
+
+    # The second column follows the first, where Keras has `batch_size`.
+    def predict(  # type: ignore[override]
+        self,
+        x: Any = None,
+        passages: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        query: Any = None,
+    ) -> Any:
+        """The passages of each query from best to worst; on ids, Keras's `predict`.
+
+        Args:
+            x: one query, or a list of queries; or a tuple of queries and passages.
+            passages: the passages of one query, or a list of passages for each query.
+            batch_size: queries of a batch (32).
+            verbose: 0 shows no progress.
+            steps: as in Keras, for ids.
+            callbacks: as in Keras, for ids.
+            query: `x` by its name.
+
+        Returns:
+            A dict of `order`, the numbers of the passages from best to worst, counted from 0, and
+            `scores`, in the order of the passages given. For a list of queries, a list of these.
+
+        Raises:
+            UserError: something is not a string, or a query has no passages or an empty one.
+        """
+        x = x if query is None else query
+        x = x if passages is None else (x, passages)
+        return super().predict(x, batch_size, verbose, steps, callbacks)
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
+        """See `GroupModel`."""
+        return {name: as_json(outputs[name][place][:size]) for name in ("order", "scores")}
+
+
+def _without_padding(passages: Any) -> Any:
+    """A list of passages without the strings "" at its end; anything else as it is."""
+    if inputs.is_text(passages) or not isinstance(passages, list | tuple | np.ndarray):
+        return passages
+    kept = list(passages)
+    while kept and isinstance(kept[-1], str | bytes) and not kept[-1]:
+        kept.pop()
+    return kept
+
+
+def _numbers(row: int, given: Any, passages: Sequence) -> tuple[float, ...]:
+    """The relevance of the passages of one row, those of padding included."""
+    if isinstance(given, int | float | np.number):
+        raise UserError(
+            f"relevance {row} is one number, but passages {row} is a list; give a number for each "
+            "passage"
+        )
+    numbers = inputs.as_list(given, f"relevance {row}")
+    if len(numbers) != len(passages):
+        raise UserError(
+            f"relevance {row} has {len(numbers)} numbers, but passages {row} has {len(passages)} "
+            "passages; give one for each"
+        )
+    place = f"relevance {row}"
+    if len(numbers) == 1:
+        return (checked_relevance(numbers[0], place),)
+    # What is said of padding does not matter.
+    return tuple(
+        checked_relevance(each, f"{place}, entry {i}") if passages[i] else 0.0
+        for i, each in enumerate(numbers)
+    )

@@ -1,0 +1,45 @@
+"""Pictures of a model that ranks passages."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from bert_tf.interpret import charts, sections
+from bert_tf.interpret.looks import Mark, Section
+from bert_tf.tasks.reranking.candidates import ranking_metrics
+from bert_tf.tasks.reranking.losses import ACTIVATIONS
+from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
+from bert_tf.templates import figures
+
+_NOTE = (
+    "Each point is a query of the dev data with one of its passages, seen by the vector that is "
+    "scored."
+)
+
+
+class RankingPictures(GroupPictures):
+    """Pictures of a `Reranker`."""
+
+    def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
+        """See `GroupPictures`; the scores, the best first."""
+        best_first = np.argsort(-scores, kind="stable").tolist()
+        values = self._activated(scores).tolist()
+        return charts.table(("", "score"), [(names[i], [values[i]]) for i in best_first])
+
+    def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
+        """See `GroupPictures`."""
+        found = ranking_metrics(groups.scores, groups.rows)
+        metrics = ", ".join(f"{n} {figures(value)}" for n, value in found.items() if n != "loss")
+        return sections.by_number(
+            groups.vectors,
+            groups.texts,
+            groups.targets,
+            self._activated(np.concatenate(groups.scores)),
+            marks,
+            _NOTE,
+            f"{len(groups.targets)} passages of {len(groups.rows)} rows: {metrics}.",
+        )
+
+    def _activated(self, logits: np.ndarray) -> np.ndarray:
+        return ACTIVATIONS[self.subject.model.activation](logits).numpy()

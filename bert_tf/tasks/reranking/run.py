@@ -1,0 +1,133 @@
+"""Runs of re-ranking: tables, JSON lines, MS MARCO's triples and BEIR's folders."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data import tables
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
+from bert_tf.tasks.reranking.candidates import (
+    Candidates,
+    check_loss,
+    default_loss,
+    grouped,
+    ranking_metrics,
+)
+from bert_tf.tasks.reranking.config import RerankingData
+from bert_tf.tasks.reranking.data import FORMATS, read_candidates
+from bert_tf.tasks.reranking.losses import LOSSES, RankingLoss
+from bert_tf.tasks.reranking.model import Reranker
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.text import Tokenizer
+
+# The last column of TREC's runs names the program.
+_TAG = "bert_tf"
+
+
+class Reranking(Task):
+    """Reads queries with passages for a `Reranker`."""
+
+    best_metric = "ndcg@10"
+    formats = FORMATS
+    data: RerankingData
+    _loss: RankingLoss | None = None
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`; of BEIR's folders those of judgements."""
+        self.check_format()
+        form = self.data.format
+        ending = form if form in tables.FORMATS else "tsv"
+        folder = Path(self.data.path) / ("qrels" if form == "beir" else "")
+        return {"": folder / (getattr(self.data, split) or f"{split}.{ending}")}
+
+    def sources(self, split: str) -> list[Path]:
+        """See `Task`; texts of BEIR's folders are in files of their own."""
+        paths = super().sources(split)
+        if self.data.format != "beir":
+            return paths
+        return [*paths, *(Path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
+
+    def training_rows(self) -> list[Candidates]:
+        """See `Task`; they decide the loss, unless it is configured."""
+        (path,) = self.files("train").values()
+        rows = self.read(path)[: self.data.train_rows]
+        self._loss = self.loss_of(rows)
+        check_loss(rows, self._loss, f"{path}, row")
+        return rows
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
+        """See `Task`."""
+        return Reranker(encoder, tokenizer, self.data.activation, self.config.train.max_length)
+
+    def compile(self, model: TaskModel, **options: Any) -> None:
+        """See `Task`."""
+        model.compile(loss=self._loss, **options)
+
+    def read(self, path: Path) -> list[Candidates]:
+        """See `Task`; single passages are lists for a loss that compares them."""
+        rows = read_candidates(
+            path, self._format_of(path), self.data.negatives, self.data.negatives_seed
+        )
+        if rows[0].relevance is None and self.needs_labels(path):
+            raise UserError(f"{path} has no column relevance, which training and dev data require")
+        has_lists = any(len(row.passages) > 1 for row in rows)
+        return grouped(rows) if self.loss_of(rows).compares and not has_lists else rows
+
+    def score(
+        self, model: TaskModel, predictions: Any, rows: Sequence[Candidates]
+    ) -> dict[str, float]:
+        """See `Task`; the loss is the configured one, also of a model that was loaded."""
+        if rows[0].relevance is None:
+            return {}
+        return ranking_metrics(predictions, rows, self.loss_of(rows))
+
+    def write_predictions(
+        self,
+        model: TaskModel,
+        predictions: Sequence[np.ndarray],
+        rows: Sequence[Candidates],
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes a run of TREC, `name`.trec: query, Q0, passage, rank, logit and bert_tf.
+
+        Queries and passages without ids are numbered from 0 in the order in which the rows first
+        have them.
+        """
+        lines = "".join(" ".join(map(str, line)) + "\n" for line in _run(predictions, rows))
+        write_text(folder / f"{name}.trec", lines)
+
+    def loss_of(self, rows: Sequence[Candidates]) -> RankingLoss:
+        """The configured loss, or that of such rows."""
+        return LOSSES[self.data.loss]() if self.data.loss else default_loss(rows)
+
+    def _format_of(self, path: Path) -> str:
+        """How a file is written; see `tables.format_of`."""
+        self.check_format()
+        if self.data.format not in tables.FORMATS:
+            return self.data.format
+        own = [each for split in ("train", "dev", "test") for each in self.files(split).values()]
+        return tables.format_of(path, self.data.format, own)
+
+
+def _run(
+    predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
+) -> Iterator[tuple[object, ...]]:
+    """The fields of each line."""
+    found: dict[str, dict[str, float]] = {}
+    names: tuple[dict[str, str], dict[str, str]] = {}, {}
+    for logits, row in zip(predictions, rows, strict=True):
+        scores = found.setdefault(row.query_key, {})
+        scores.update(zip(row.passage_keys, logits, strict=True))
+        names[0].setdefault(row.query_key, row.query_id or str(len(names[0])))
+        for key in row.passage_keys:
+            names[1].setdefault(key, key if row.passage_ids else str(len(names[1])))
+    for query, scores in found.items():
+        best_first = sorted(scores.items(), key=lambda each: -each[1])
+        for rank, (passage, score) in enumerate(best_first, start=1):
+            yield names[0][query], "Q0", names[1][passage], rank, f"{score:.6g}", _TAG

@@ -1,0 +1,278 @@
+"""The common base of models that score several texts, each together with the same first text."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Answers, Outputs, Text, each_answer, rows_of
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.export.service import Signature, Tensors
+from bert_tf.models.padding import hide_padding
+from bert_tf.tasks import inputs
+from bert_tf.tasks.interface import Network
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.texts.model import EncodedTexts
+from bert_tf.text import GroupPreprocessor, Tokenizer
+from bert_tf.text.parts import map_in_chunks
+
+_NUMBERS = {1: "one", 2: "two"}
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedGroups(EncodedTexts):
+    """Groups of texts, each packed with the first text of its row, ready for the model.
+
+    >>> from bert_tf.data.batching import EncodedRows
+    >>> word_ids = np.array([2, 5, 3, 2, 3, 2, 3])
+    >>> rows = EncodedRows(word_ids, np.zeros(7, int), starts=np.array([0, 3, 5, 7]))
+    >>> groups = EncodedGroups(rows, np.array([1, 0]), first_pairs=np.array([0, 2, 3]))
+    >>> inputs, targets = groups.take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[[2, 5, 3], [2, 3, 0]], [[2, 3, 0], [0, 0, 0]]], [1, 0])
+
+    Attributes:
+        encoded: the packed pairs, those of a row one after the other.
+        targets, weights: as of `EncodedTexts`.
+        first_pairs: int64 [rows + 1], the pair with which each row begins.
+    """
+
+    first_pairs: np.ndarray = dataclasses.field(kw_only=True)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64 [rows]: the pairs of each row; there is at least one."""
+        return np.diff(self.first_pairs)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of each row's longest pair."""
+        return np.maximum.reduceat(self.encoded.lengths, self.first_pairs[:-1])
+
+    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs of some rows in a table, as wide as the largest group.
+
+        If the rows are padded to a fixed length, it is the largest group of all.
+
+        Returns:
+            bool [batch, width], where the table has a pair; and int64 [pairs], the pairs in order.
+        """
+        sizes = self.sizes
+        width = (sizes if self.encoded.padded_to else sizes[rows]).max()
+        place = np.arange(width)
+        is_there = place < sizes[rows][:, None]
+        return is_there, (self.first_pairs[rows][:, None] + place)[is_there]
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, width, seq_len]; 0 where a row has fewer pairs."""
+        is_there, pairs = self.places(rows)
+        grouped = {}
+        for name, values in self.encoded.take(pairs).items():
+            grouped[name] = np.zeros((*is_there.shape, values.shape[1]), values.dtype)
+            grouped[name][is_there] = values
+        return grouped
+
+
+class GroupModel(TaskModel):
+    """A linear layer with one output on the pooled output of each text with its first text.
+
+    Called with the encoder's inputs, each [batch, group, seq_len], it returns float32 scores
+    [batch, group]. A text whose mask is all 0 is padding, with a score far below all others.
+
+    Args:
+        encoder: the encoder.
+        tokenizer: its tokenizer.
+        max_length: most tokens of a pair; longer ones are cut.
+        dropout: rate on the pooled output; None takes the encoder's.
+        **kwargs: as for `TaskModel`.
+    """
+
+    # The name of the first text, and that of the others.
+    input_names: ClassVar[tuple[str, str]]
+    # The attribute that holds the linear layer, by which checkpoints name its weights.
+    head_name: ClassVar[str]
+    # How few texts a group has.
+    fewest: ClassVar[int] = 1
+    # A request of one row.
+    example: ClassVar[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        max_length: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
+        if tokenizer is not None:
+            self.preprocessor()
+        self.dropout = self.make_dropout(dropout)
+        setattr(self, self.head_name, self.make_linear(1, self.head_name))
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        self.dropout.build((None, self.encoder.config.output_size))
+        getattr(self, self.head_name).build((None, self.encoder.config.output_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See the class."""
+        shape = tf.shape(inputs["input_mask"])
+        rows = {
+            name: tf.reshape(value, tf.concat([[shape[0] * shape[1]], tf.shape(value)[2:]], axis=0))
+            for name, value in inputs.items()
+        }
+        pooled = self.encoder.pooled(rows, training=training)
+        scores = getattr(self, self.head_name)(self.dropout(pooled, training=training))
+        scores = tf.reshape(tf.cast(scores, tf.float32), shape[:2])
+        return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
+
+    def groups(self, firsts: Sequence[Text], others: Sequence[Sequence[Text]]) -> dict[str, Any]:
+        """`encoded` and `first_pairs` of `EncodedGroups`, of first texts and their groups."""
+        sizes = [len(group) for group in others]
+        repeated = [first for first, size in zip(firsts, sizes, strict=True) for _ in range(size)]
+        pairs = self.encoded((repeated, [text for group in others for text in group]))
+        return {"encoded": pairs, "first_pairs": np.cumsum([0, *sizes])}
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """See `TaskModel`; a text "" is padding."""
+        first, others = self.columns(x)
+        shape = tf.shape(others)
+        features = {
+            name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
+            for name, each in self.preprocessor()(_pairs(first, others)).items()
+        }
+        is_there = others != ""
+        features["input_mask"] *= tf.cast(is_there, tf.int32)[..., tf.newaxis]
+        return keras.utils.pack_x_y_sample_weight(
+            features, self.encode_targets(y, is_there), weights
+        )
+
+    def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in self.input_names)
+        first, others = x
+        return first, others.to_tensor("") if isinstance(others, tf.RaggedTensor) else others
+
+    def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
+        """Targets of a batch of a dataset in a graph.
+
+        Args:
+            y: as the dataset has them.
+            is_there: bool [batch, group], False at padding.
+        """
+        raise NotImplementedError
+
+    def infer(
+        self, rows: Sequence[Any], batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """float32 [group] for each row: the scores of its texts. A row begins with its texts."""
+        asked = rows_of(tuple(zip(*(row[:2] for row in rows), strict=True)), self.input_names)
+        return each_answer(
+            self,
+            "scores",
+            asked,
+            lambda outputs, place, row: outputs["scores"][place][: len(rows[row][1])],
+            batch_size,
+            verbose,
+        )
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        return {"scores": self._signature_of(lambda given: {"scores": self.scores(given, self)})}
+
+    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+        """See `TaskModel`."""
+        network, (_, others) = network or self, self.input_names
+
+        def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
+            return self.decode(self.scores(given, network), given[others] != "")
+
+        return {"serving_default": self._signature_of(answer)}
+
+    def _signature_of(self, answer: Any) -> Signature:
+        first, others = self.input_names
+        specs = {
+            first: tf.TensorSpec([None], tf.string, first),
+            others: tf.TensorSpec([None, None], tf.string, others),
+        }
+        return Signature(specs, answer, self.example)
+
+    def scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
+        """float32 [batch, group]: the score of each text, and 0 for padding, which is left out."""
+        first, others = (given[name] for name in self.input_names)
+        places = tf.where(others != "")
+        pairs = [tf.gather(first, places[:, 0]), tf.gather_nd(others, places)]
+        features = GroupPreprocessor(self.tokenizer, self.max_length)(pairs)
+
+        def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
+            # The score of a text does not depend on the others: each can be a group by itself.
+            return network({name: values[:, tf.newaxis, :] for name, values in rows.items()})
+
+        scores = tf.reshape(map_in_chunks(score, features), [-1])
+        return tf.scatter_nd(places, scores, tf.shape(others, tf.int64))
+
+    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
+        """The outputs of `serving_default`.
+
+        Args:
+            scores: float32 [batch, group].
+            is_there: bool [batch, group], False at padding.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """See `TaskModel`."""
+        if isinstance(x, Mapping):
+            x = tuple(x[name] for name in cls.input_names if name in x)
+        single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])
+        if single:
+            x = tuple([each] for each in x)
+        firsts, groups = cls.checked(inputs.columns_of(x, cls.input_names))
+        answers = each_answer(
+            model,
+            "serving_default",
+            rows_of((firsts, groups), cls.input_names),
+            lambda outputs, place, row: cls.answer(outputs, place, len(groups[row])),
+            batch_size,
+            verbose,
+        )
+        return answers[0] if single else answers
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int, size: int) -> Any:
+        """One row of `serving_default`, whose group is of that size, as a Python value."""
+        raise NotImplementedError
+
+    @classmethod
+    def checked(cls, columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
+        """First texts and groups. Raises UserError if a group is too small, or a text is empty."""
+        first, others = cls.input_names
+        firsts, groups = (
+            inputs.texts_of(columns[0], first),
+            inputs.lists_of_texts(columns[1], others),
+        )
+        for row, group in enumerate(groups):
+            if len(group) < cls.fewest:
+                raise UserError(
+                    f"{others} {row} has {len(group)}; there must be {_NUMBERS[cls.fewest]} or more"
+                )
+            for number, text in enumerate(group):
+                if not text.strip():
+                    raise UserError(f"{others} {row}: {others[:-1]} {number} is empty")
+        return firsts, groups
+
+
+def _pairs(first: tf.Tensor, others: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Each text [batch, group] with its first text [batch], both flat."""
+    return tf.repeat(first, tf.shape(others)[1]), tf.reshape(others, [-1])
