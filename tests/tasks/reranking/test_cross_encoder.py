@@ -41,7 +41,8 @@ def test_scores_and_order_are_those_of_the_reference(activation):
 
 
 def test_older_versions_name_the_activation_in_config_json(copied):
-    (copied / "config_sentence_transformers.json").unlink()
+    for name in ("config_sentence_transformers.json", "modules.json"):
+        (copied / name).unlink()
     assert type(bert_tf.load(copied)) is bert_tf.TextRegressor
     # What versions 4 and 5 write, and what others wrote before.
     name = "torch.nn.modules.linear.Identity"
