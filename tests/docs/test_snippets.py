@@ -68,6 +68,16 @@ def endings(folder):
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def animals(folder):
+    """A collection in BEIR's form."""
+    (folder / "qrels").mkdir()
+    for name in ("corpus", "queries"):
+        rows = [{"_id": each, "text": f"the {each} sat"} for each in ("cat", "dog")]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judgements = ["query-id\tcorpus-id\tscore", "cat\tcat\t1", "dog\tdog\t1"]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(judgements) + "\n")
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", tiny.write_vocabulary),
@@ -78,6 +88,7 @@ PAGES = {
     "tasks/multiple_choice.md": ("endings", endings),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),
+    "retrieval.md": ("animals", animals),
     "inspect.md": ("reviews", reviews),
     "serving.md": (".", lambda folder: None),
     "checkpoints.md": (".", lambda folder: None),
