@@ -182,6 +182,20 @@ def predict(arguments: argparse.Namespace) -> None:
     run(arguments.model, arguments.texts, *options)
 
 
+def embed(arguments: argparse.Namespace) -> None:
+    """Write the vectors of a file of texts; started again, it goes on where it stopped.
+
+    bert-tf embed sentence-transformers/all-MiniLM-L6-v2 passages.txt --out vectors.npy
+    bert-tf embed embedder.keras passages.jsonl --out vectors.npy --dtype float16
+    bert-tf embed saved_models/vectors questions.txt --out questions.npy --prompt query
+    """
+    prepare_to_serve()
+    from bert_tf.predict.vectors import embed as write
+
+    options = {name: getattr(arguments, name) for name in ("batch_size", "max_length", "dtype")}
+    write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write a SavedModel that takes strings and returns answers.
 

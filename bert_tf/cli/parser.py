@@ -34,7 +34,7 @@ or see all of it happen in a few minutes, on text that is on every machine:
 
 `bert-tf COMMAND --help` describes each in detail, with examples."""
 
-_STOPPED = "stopped; start the same command again: training goes on from its last checkpoint"
+_STOPPED = "stopped; start the same command again: training and embed go on where they stopped"
 _PRETRAINING_CONFIG = "a configuration of task pretraining"
 
 
@@ -82,6 +82,7 @@ def _parser() -> Parser:
         (commands.finetune, _add_finetune),
         (commands.evaluate, _add_evaluate),
         (commands.predict, _add_predict),
+        (commands.embed, _add_embed),
         (commands.export, _add_export),
         (commands.convert, _add_convert),
         (commands.report, _add_report),
@@ -179,6 +180,35 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default="serving_default",
         help="how the model is asked, where it has several signatures (%(default)s)",
+    )
+
+
+def _add_embed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a SavedModel of vectors, a run folder, a .keras file, a checkpoint of any format, or "
+        "a name on the Hugging Face Hub",
+    )
+    parser.add_argument("file", metavar="FILE", help="texts, one per line, or JSON lines with text")
+    parser.add_argument(
+        "--out",
+        metavar="FILE.npy",
+        required=True,
+        help="the matrix to write: a row for each text, in the order of the texts",
+    )
+    parser.add_argument(
+        "--prompt", metavar="NAME", help="put this prompt of the model before each text"
+    )
+    parser.add_argument("--batch-size", metavar="N", type=int, help="texts of a batch (32)")
+    parser.add_argument(
+        "--max-length", metavar="N", type=int, help="most tokens of a text (the model's own)"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "float16"),
+        default="float32",
+        help="of the numbers that are written (%(default)s)",
     )
 
 

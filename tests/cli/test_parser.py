@@ -31,6 +31,7 @@ COMMANDS = [
     "finetune",
     "evaluate",
     "predict",
+    "embed",
     "export",
     "convert",
     "report",

@@ -79,6 +79,16 @@ def passages(folder):
         (folder / f"{split}.tsv").write_text(text)
 
 
+def animals(folder):
+    """A collection in BEIR's form."""
+    (folder / "qrels").mkdir()
+    for name in ("corpus", "queries"):
+        rows = [{"_id": each, "text": f"the {each} sat"} for each in ("cat", "dog")]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judgements = ["query-id\tcorpus-id\tscore", "cat\tcat\t1", "dog\tdog\t1"]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(judgements) + "\n")
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", tiny.write_vocabulary),
@@ -90,6 +100,7 @@ PAGES = {
     "tasks/reranking.md": ("passages", passages),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),
+    "retrieval.md": ("animals", animals),
     "inspect.md": ("reviews", reviews),
     "serving.md": (".", lambda folder: None),
     "checkpoints.md": (".", lambda folder: None),

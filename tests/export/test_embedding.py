@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import TextEmbedder, UserError, load
+from bert_tf.cli.parser import main
 from bert_tf.export.served_model import ServedModel
 from bert_tf.text import Preprocessor
 
@@ -46,3 +47,16 @@ def test_a_text_has_the_same_vector_in_any_company(loaded):
     alone = [answer(text=tf.constant([text]))["embedding"][0] for text in TEXTS]
     np.testing.assert_allclose(many, np.tile(alone, [250, 1]), atol=2e-6)
     assert answer(text=tf.constant([], tf.string))["embedding"].shape == (0, 16)
+
+
+def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, tmp_path, capsys):
+    texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    texts.write_text("\n".join(TEXTS))
+    command = ["embed", str(exported("embedding")), str(texts), "--out", str(out)]
+    assert main(command) == 0
+    answer = loaded("embedding").signatures["serving_default"]
+    expected = answer(text=tf.constant(TEXTS))["embedding"]
+    np.testing.assert_allclose(np.load(out), expected, atol=2e-6)
+    capsys.readouterr()
+    assert main([*command, "--max-length", "8"]) == 2
+    assert "is a SavedModel, whose length is fixed; omit --max-length" in capsys.readouterr().err

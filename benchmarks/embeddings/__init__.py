@@ -1,0 +1,1 @@
+"""Vectors of texts compared with sentence-transformers: what they are, learn and cost."""

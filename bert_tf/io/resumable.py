@@ -1,0 +1,103 @@
+"""Writing a large file piece by piece, so that the work goes on after the process was killed."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bert_tf.console import logger
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import is_stream, locked, make_folder, write_text
+from bert_tf.io.refusals import explained
+
+# What is written of NAME is in NAME.part; how far it is, in NAME.part.json.
+_PART, _STATE = ".part", ".part.json"
+
+
+class Unfinished:
+    """A file in the making; `resumable_file` opens it.
+
+    Args:
+        handle: the file, open for writing.
+        state: where to note how far it is.
+        work: what is being written.
+    """
+
+    def __init__(self, handle: BinaryIO, state: Path, work: dict[str, Any]):
+        self._handle, self._state, self._work = handle, state, work
+        self.done, size = self._progress()
+        handle.truncate(size)
+        handle.seek(size)
+
+    def append(self, piece: bytes, done: int) -> None:
+        """Writes the next piece onto the disk, and notes that so much of the work is done."""
+        self._handle.write(piece)
+        self._handle.flush()
+        os.fsync(self._handle.fileno())
+        self.done = done
+        state = {"work": self._work, "done": done, "bytes": self._handle.tell()}
+        write_text(self._state, json.dumps(state, indent=2) + "\n")
+
+    def _progress(self) -> tuple[int, int]:
+        """How much of the same work is done, and the bytes that this has taken; otherwise 0."""
+        if not self._state.exists():
+            return 0, 0
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            work, done, size = (state[name] for name in ("work", "done", "bytes"))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            work, done, size = None, None, None
+        written = os.fstat(self._handle.fileno()).st_size
+        is_whole = type(done) is int and type(size) is int and 0 <= size <= written and done >= 0
+        if work == self._work and is_whole:
+            return done, size
+        logger.info(f"{self._state}: what was begun is other work, or damaged; starting anew")
+        return 0, 0
+
+
+@contextlib.contextmanager
+def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator[Unfinished]:
+    """Yields a file to which pieces are appended; it becomes `path` at the end.
+
+    >>> with resumable_file("numbers", {"of": "a doctest"}) as file:
+    ...     for done in range(file.done, 3):
+    ...         file.append(b"%d\\n" % done, done + 1)
+    >>> Path("numbers").read_text()
+    '0\\n1\\n2\\n'
+
+    Until then it is `path` with ".part" at its end. If the block fails or the process is killed,
+    what was appended stays there. Whoever then begins the same work finds in `done` how much of it
+    is done, and appends the rest; other work starts from nothing. `path` is left as it was until it
+    is replaced in one move.
+
+    Args:
+        path: the file to write.
+        work: all that decides what is written, as plain data of JSON.
+
+    Raises:
+        UserError: the file cannot be written, or the disk is full; another process writes it; there
+            is a folder, a device or a pipe.
+    """
+    path = Path(path)
+    part, state = (path.with_name(f"{path.name}{ending}") for ending in (_PART, _STATE))
+    with explained(path):
+        if is_stream(path) or path.is_dir():
+            raise UserError(f"cannot write {path}; it is not a file; name a file")
+        make_folder(path.parent)
+        part.touch()
+        with locked(part) as is_mine:
+            if is_mine is False:
+                raise UserError(f"another process writes {path}; wait for it, or name another file")
+            with open(part, "r+b") as handle:
+                file = Unfinished(handle, state, dict(work))
+                try:
+                    yield file
+                except BaseException:
+                    if not file.done:
+                        part.unlink()
+                        state.unlink(missing_ok=True)
+                    raise
+            os.replace(part, path)
+            state.unlink(missing_ok=True)

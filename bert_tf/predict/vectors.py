@@ -1,0 +1,150 @@
+"""`bert-tf embed`: the vectors of many texts, as a matrix in a file of NumPy.
+
+The file is written in blocks, so that there may be more texts and vectors than fit into memory.
+After the process was killed, the same command goes on behind the last block.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bert_tf
+from bert_tf.asking import Answers, batches
+from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.console import Progress, logger
+from bert_tf.errors import UserError
+from bert_tf.io.files import checksum
+from bert_tf.io.resumable import resumable_file
+from bert_tf.predict.rows import Row, read_blocks
+
+DTYPES = ("float32", "float16")
+_INPUT, _OUTPUT = "text", "embedding"
+_RANKS = {_INPUT: 1}
+
+
+def embed(
+    path: str,
+    input_file: str,
+    out: str | os.PathLike,
+    prompt: str | None = None,
+    batch_size: int | None = None,
+    max_length: int | None = None,
+    dtype: str = "float32",
+) -> None:
+    """Writes the vector of each text of a file, as `TextEmbedder.predict` gives it.
+
+    Args:
+        path: a SavedModel of an embedder, or what `TextEmbedder.from_checkpoint` opens.
+        input_file: texts, one per line, or JSON lines with `text`; as for `bert-tf predict`, but
+            a file, which is read twice.
+        out: the `.npy` file, float [texts, width]; `numpy.load(out, mmap_mode="r")` opens it
+            without reading it.
+        prompt: the name of one of the model's prompts, each of which is a signature.
+        batch_size: texts of a batch (32).
+        max_length: most tokens of a text; None is as many as the model says.
+        dtype: one of `DTYPES`.
+
+    Raises:
+        UserError: no model or file there, a line that is no text, a model that gives no vectors or
+            does not have the prompt, or `out` cannot be written.
+    """
+    for name, value in (("--batch-size", batch_size), ("--max-length", max_length)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    if not os.path.isfile(input_file):
+        raise UserError(f"{input_file} is not a file; embed reads its texts from a file")
+    count = sum(len(block.rows) for block in read_blocks(input_file, _RANKS))
+    if not count:
+        raise UserError(f"{input_file} holds no texts; give at least one")
+    model, identity = _open(path, max_length)
+    signature = "serving_default" if prompt is None else prompt
+    if model.ranks(signature) != _RANKS:
+        raise UserError(f"{path} takes {', '.join(model.ranks(signature))}; give an embedder")
+    work = {
+        "bert_tf": bert_tf.__version__,
+        "texts": checksum(input_file),
+        "model": identity,
+        "signature": signature,
+        "dtype": dtype,
+    }
+    with (
+        resumable_file(out, work) as file,
+        Progress("embedding", count, start=file.done, unit="texts") as progress,
+    ):
+        if file.done:
+            logger.info(f"{out}: going on behind the first {file.done:,} of {count:,} texts")
+        for rows in _rest(input_file, file.done):
+            vectors = _vectors(model, path, signature, rows, batch_size, file.done, progress)
+            vectors = vectors.astype(dtype)
+            start = b"" if file.done else _header(count, vectors)
+            file.append(start + vectors.tobytes(), file.done + len(rows))
+    logger.info(f"{out}: {count:,} vectors")
+
+
+def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
+    """The model, and what differs if it gives other vectors."""
+    digest = hashlib.sha256()
+    if is_saved_model(path):
+        if max_length is not None:
+            raise UserError(f"{path} is a SavedModel, whose length is fixed; omit --max-length")
+        served = SavedModel.load(path)
+        for file in sorted(each for each in Path(served.path).rglob("*") if each.is_file()):
+            digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
+        return served, digest.hexdigest()
+    # These import Keras.
+    from bert_tf.checkpoints.description import describe
+    from bert_tf.tasks.embedding.model import TextEmbedder
+
+    settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
+    model = TextEmbedder.from_checkpoint(path, **settings)
+    digest.update(json.dumps(describe(model, model.tokenizer).to_dict()).encode())
+    for weight in model.get_weights():
+        digest.update(np.ascontiguousarray(weight).data)
+    return model, digest.hexdigest()
+
+
+def _rest(input_file: str, done: int) -> Iterator[list[Row]]:
+    """The texts after the first `done`, in blocks."""
+    for block in read_blocks(input_file, _RANKS):
+        if rest := block.rows[done:]:
+            yield rest
+        done = max(done - len(block.rows), 0)
+
+
+def _vectors(
+    model: Answers,
+    path: str,
+    signature: str,
+    rows: Sequence[Row],
+    batch_size: int | None,
+    done: int,
+    progress: Progress,
+) -> np.ndarray:
+    """float32 [rows, width], in the order of the rows; batches hold rows of similar length."""
+    vectors = np.zeros((0, 0), np.float32)
+    for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
+        if _OUTPUT not in outputs:
+            raise UserError(
+                f"{path} gives {', '.join(outputs)}, which are no vectors; give an embedder"
+            )
+        if not vectors.size:
+            vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), np.float32)
+        vectors[chosen] = outputs[_OUTPUT]
+        done += len(chosen)
+        progress.update(done, line=True)
+    return vectors
+
+
+def _header(count: int, vectors: np.ndarray) -> bytes:
+    """The start of a `.npy` file that will hold `count` such vectors."""
+    form = np.lib.format
+    header = form.header_data_from_array_1_0(vectors) | {"shape": (count, vectors.shape[1])}
+    written = io.BytesIO()
+    form.write_array_header_1_0(written, header)
+    return written.getvalue()
