@@ -17,8 +17,8 @@ and standard error over the seeds.
 Speed: texts a second in batches of 1 and 32, of STS-B sentences and of SQuAD paragraphs, in
 float32; median of steps that take turns. The peer has all threads, and one: on a machine with other
 work, PyTorch's threads wait for each other, and one thread was seen to be ten times as fast as two.
-Ratios are to the faster of both. Before the turns it is measured how busy the machine is while all
-contestants sleep; figures of a busy one are marked, since they say nothing.
+Ratios are to the faster of both. Before and after the turns it is measured how busy the machine is
+while all contestants sleep; figures of a busy one are marked, since they say nothing.
 
 Each contestant has processes of its own. Every result is kept in `--out` with its settings; started
 again with the same, the script does the rest. `table.md` and `table.json` have all that is there.
@@ -331,7 +331,7 @@ def speed_line(name: str, batch: int, found: dict[str, Any]) -> Line:
 
 
 def timed(bench: Bench, texts: Sequence[str], batch: int) -> dict[str, Any]:
-    """Three quartiles of the seconds of a step by side, and how busy the machine was before.
+    """Three quartiles of the seconds of a step by side, and how busy the machine was.
 
     Raises:
         UserError: the sides compute other vectors.
@@ -361,6 +361,7 @@ def timed(bench: Bench, texts: Sequence[str], batch: int) -> dict[str, Any]:
             raise UserError(f"the sides compute other vectors: they differ by {difference:.2g}")
         busy = _busy()
         take_turns(contestants, bench.arguments.rounds, bench.arguments.steps)
+        busy = max(busy, _busy())
         for each in contestants:
             each.close()
     seconds = {
