@@ -1,0 +1,1 @@
+"""Finding passages for a query by their vectors, and measuring how well that works."""

@@ -1,0 +1,118 @@
+"""Passages, queries and which passage is relevant to which query, as BEIR keeps them in files."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf.data.tables import Row, read_table
+from bert_tf.errors import UserError
+
+_CORPUS, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
+_COLUMNS = ("query-id", "corpus-id", "score")
+
+
+class Collection(NamedTuple):
+    """A collection to search in.
+
+    Attributes:
+        passages: id -> text, in their order.
+        queries: id -> text.
+        relevant: id of a query -> id of a passage -> degree of relevance; 0 is not relevant.
+    """
+
+    passages: dict[str, str]
+    queries: dict[str, str]
+    relevant: dict[str, dict[str, int]]
+
+
+def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
+    r'''A collection in BEIR's form (https://github.com/beir-cellar/beir).
+
+    >>> folder = Path("cats")
+    >>> Path(folder, "qrels").mkdir(parents=True)
+    >>> _ = Path(folder, "corpus.jsonl").write_text(
+    ...     '{"_id": "p1", "title": "Cats", "text": "The cat sat."}\n'
+    ...     '{"_id": "p2", "text": "The dog ran."}\n'
+    ... )
+    >>> _ = Path(folder, "queries.jsonl").write_text('{"_id": "q1", "text": "Who sat?"}\n')
+    >>> _ = Path(folder, "qrels", "test.tsv").write_text(
+    ...     "query-id\tcorpus-id\tscore\nq1\tp1\t1\n"
+    ... )
+    >>> collection = read_beir(folder, "test")
+    >>> collection.passages
+    {'p1': 'Cats The cat sat.', 'p2': 'The dog ran.'}
+    >>> collection.queries, collection.relevant
+    ({'q1': 'Who sat?'}, {'q1': {'p1': 1}})
+
+    A passage is its title, a space and its text, without blanks around, as in BEIR.
+
+    Args:
+        folder: holds `corpus.jsonl` with `_id`, `text` and perhaps `title`; `queries.jsonl` with
+            `_id` and `text`; and `qrels/{split}.tsv` with `query-id`, `corpus-id` and `score`.
+        split: which judgements to read.
+
+    Returns:
+        All passages, and the queries that have judgements in the split.
+
+    Raises:
+        UserError: a file is missing or empty, a line lacks an id or a text, an id is repeated, a
+            judgement is of an unknown query or passage, or its score is not a whole number.
+    """
+    '''
+    folder = Path(folder)
+    passages = dict(_texts(_present(folder / _CORPUS, folder)))
+    queries = dict(_texts(_present(folder / _QUERIES, folder)))
+    judgements = _present(folder / _JUDGEMENTS / f"{split}.tsv", folder)
+    relevant: dict[str, dict[str, int]] = {}
+    for number, row in read_table(judgements, "tsv", _COLUMNS):
+        query, passage, score = (row[column] for column in _COLUMNS)
+        place = f"{judgements}, line {number}"
+        if query not in queries:
+            raise UserError(f"{place}: query {query!r} is not in {folder / _QUERIES}; add it there")
+        if passage not in passages:
+            raise UserError(
+                f"{place}: passage {passage!r} is not in {folder / _CORPUS}; add it there"
+            )
+        judged = relevant.setdefault(query, {})
+        if passage in judged:
+            raise UserError(f"{place}: query {query!r} and passage {passage!r} are judged twice")
+        judged[passage] = _degree(score, place)
+    if not relevant:
+        raise UserError(f"{judgements} holds no judgements; add lines below its header")
+    return Collection(passages, {query: queries[query] for query in relevant}, relevant)
+
+
+def _present(path: Path, folder: Path) -> Path:
+    """The path of a file that is there."""
+    if path.is_file():
+        return path
+    splits = ", ".join(sorted(each.stem for each in (folder / _JUDGEMENTS).glob("*.tsv")))
+    hint = f"; its splits are {splits}" if splits and path.parent != folder else ""
+    raise UserError(
+        f"{path} not found; a folder in BEIR's form holds {_CORPUS}, {_QUERIES} and "
+        f"{_JUDGEMENTS}/SPLIT.tsv{hint}"
+    )
+
+
+def _texts(path: Path) -> Iterator[tuple[str, str]]:
+    """(id, text) of every line."""
+    seen: set[str] = set()
+    for number, row in read_table(path, "jsonl", ("_id", "text"), optional=("title",)):
+        if row["_id"] in seen:
+            raise UserError(f"{path}, line {number}: the _id {row['_id']!r} is there before")
+        seen.add(row["_id"])
+        yield row["_id"], _with_title(row)
+    if not seen:
+        raise UserError(f"{path} is empty; write one object with _id and text in each line")
+
+
+def _with_title(row: Row) -> str:
+    return f"{row.get('title', '')} {row['text']}".strip()
+
+
+def _degree(score: str, place: str) -> int:
+    digits = score.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+        raise UserError(f"{place}: the score {score!r} is not a whole number; write 0, 1, 2 …")
+    return int(score)
