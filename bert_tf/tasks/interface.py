@@ -44,8 +44,8 @@ class TaskInterface(EncoderModel):
     # The default of `max_length`, at most the positions of the encoder; None takes all of them.
     default_max_length: ClassVar[int | None] = 128
     has_labels: ClassVar[bool] = False
-    # Whether `fit` takes targets besides the inputs.
-    has_targets: ClassVar[bool] = True
+    # Whether `fit` takes targets besides the inputs; None: it takes them if they are given.
+    has_targets: ClassVar[bool | None] = True
 
     labels: tuple[str, ...]
     max_length: int

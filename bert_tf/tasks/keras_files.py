@@ -42,7 +42,11 @@ _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
 # Modules of the optimizers, losses and metrics of a compiled model, and our own of these.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
-_OURS = ("AdamW", "LAMB", "WarmupLinearDecay", "WeightedCrossEntropy")
+_OURS = (
+    *("AdamW", "LAMB", "WarmupLinearDecay", "WeightedCrossEntropy"),
+    *("MultipleNegativesRanking", "CoSENT", "CosineRegression", "OnlineContrastive"),
+    *("BatchAllTriplet", "Distillation", "Matryoshka"),
+)
 # Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
 _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000

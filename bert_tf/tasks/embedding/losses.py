@@ -255,7 +255,7 @@ class BatchAllTriplet(EmbeddingLoss):
         to_positive = tf.gather_nd(distances, pairs)
         from_anchor = tf.gather(distances, pairs[:, 0])
         losses = tf.nn.relu(to_positive[:, None] - from_anchor + self.margin)
-        losses = tf.where(tf.gather(same, pairs[:, 0]), 0, losses)
+        losses = tf.where(tf.gather(~same, pairs[:, 0]), losses, 0)
         count = tf.math.count_nonzero(losses, dtype=losses.dtype)
         return tf.math.divide_no_nan(tf.reduce_sum(losses), count)
 
@@ -389,7 +389,7 @@ def _cross_entropy(scores: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
     """
     rows, candidates = tf.unstack(tf.shape(scores))
     right = tf.eye(rows, candidates, dtype=tf.bool)
-    scores = tf.where(hidden & ~right, -np.inf, scores)
+    scores = tf.where(right | ~hidden, scores, -np.inf)
     return tf.reduce_mean(tf.reduce_logsumexp(scores, axis=1) - tf.linalg.diag_part(scores))
 
 
@@ -412,4 +412,6 @@ def _check_each(targets: np.ndarray, is_right: np.ndarray, what: str) -> None:
     """Raises UserError at the first target that is not right."""
     wrong = np.flatnonzero(~is_right)
     if len(wrong):
-        raise UserError(f"{what}, but score {wrong[0]} is {targets[wrong[0]]:g}; rescale the scores")
+        raise UserError(
+            f"{what}, but score {wrong[0]} is {targets[wrong[0]]:g}; rescale the scores"
+        )

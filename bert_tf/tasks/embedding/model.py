@@ -1,7 +1,7 @@
 """A vector for a text, of any encoder."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import keras
 import numpy as np
@@ -12,8 +12,8 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
+from bert_tf.tasks.embedding.training import EmbeddingTraining
 from bert_tf.tasks.interface import Network
-from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
@@ -25,7 +25,7 @@ _EXAMPLE = {"text": ["What a lovely film."]}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class TextEmbedder(TaskModel):
+class TextEmbedder(EmbeddingTraining):
     """Gives each text a vector. Texts of similar meaning have vectors of similar direction.
 
     `TextEmbedder.from_checkpoint("sentence-transformers/all-MiniLM-L6-v2")` gives useful vectors.
@@ -96,8 +96,8 @@ class TextEmbedder(TaskModel):
         """Creates nothing: there is no head."""
         self.built = True
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
+    def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See `EmbeddingTraining`."""
         vectors = tf.cast(self._pool(inputs, training), tf.float32)
         if not self.normalize:
             return vectors
@@ -178,16 +178,6 @@ class TextEmbedder(TaskModel):
                 )
             return vectors
         return np.atleast_2d(self.predict(given, batch_size, verbose))
-
-    def _cannot_be_trained(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: an embedder has neither a loss nor metrics."""
-        raise UserError(
-            "a TextEmbedder is not trained on texts, and has no metrics of its own; fine-tune "
-            "another task model with its encoder"
-        )
-
-    given = _learn_from_dataset = rows = learn_from = examples = encode = _cannot_be_trained
-    infer = official_metrics = _cannot_be_trained
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -39,11 +39,14 @@ CASES = {
 
 
 def loss_and_gradient(loss, targets, vectors):
-    vectors = tf.constant(vectors)
-    with tf.GradientTape() as tape:
-        tape.watch(vectors)
-        value = loss.call(tf.constant(targets), vectors)
-    return value.numpy(), tape.gradient(value, vectors).numpy()
+    @tf.function(autograph=False)
+    def compute(targets, vectors):
+        with tf.GradientTape() as tape:
+            tape.watch(vectors)
+            value = loss.call(targets, vectors)
+        return value, tape.gradient(value, vectors)
+
+    return [each.numpy() for each in compute(tf.constant(targets), tf.constant(vectors))]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
