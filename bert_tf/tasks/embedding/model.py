@@ -90,6 +90,7 @@ class TextEmbedder(EmbeddingTraining):
             self.preprocessor()
         self.pooling = pooling
         self.normalize = normalize
+        self.width = encoder.config.output_size
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -101,6 +101,9 @@ class EmbeddingTraining(TaskModel):
 
     Its loss takes the vectors of a whole batch. So `compile(accumulation_steps=n)` is GradCache,
     and devices that share a batch share their vectors.
+
+    Attributes:
+        width: numbers of a vector; a subclass sets it.
     """
 
     # If they are given.
@@ -108,6 +111,7 @@ class EmbeddingTraining(TaskModel):
     # Texts of one length would be too easy to tell apart from the others by their length.
     group_by_length = False
 
+    width: int
     loss: Any
     # The form of the rows of the last `fit`.
     _form: Form = "texts"
@@ -116,11 +120,6 @@ class EmbeddingTraining(TaskModel):
     @abstractmethod
     def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """The vectors of texts: the encoder's inputs [batch, seq_len] -> float32 [batch, width]."""
-
-    @property
-    def width(self) -> int:
-        """The width of a vector."""
-        return self.encoder.config.output_size
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """See the class."""

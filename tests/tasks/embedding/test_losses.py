@@ -39,13 +39,15 @@ CASES = {
 
 
 def loss_and_gradient(loss, targets, vectors):
-    @tf.function(autograph=False)
     def compute(targets, vectors):
         with tf.GradientTape() as tape:
             tape.watch(vectors)
             value = loss.call(targets, vectors)
         return value, tape.gradient(value, vectors)
 
+    # As it is trained with, in a graph.
+    if vectors.dtype == np.float32:
+        compute = tf.function(compute, autograph=False)
     return [each.numpy() for each in compute(tf.constant(targets), tf.constant(vectors))]
 
 
