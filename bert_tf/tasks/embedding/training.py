@@ -32,7 +32,7 @@ from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
 
 # The loss of rows of each form, unless another is given.
-_DEFAULTS: dict[Form, type[EmbeddingLoss]] = {
+DEFAULTS: dict[Form, type[EmbeddingLoss]] = {
     "texts": MultipleNegativesRanking,
     "scores": CoSENT,
     "labels": BatchAllTriplet,
@@ -131,11 +131,11 @@ class EmbeddingTraining(TaskModel):
 
     # ---- The loss and its gradient ------------------------------------------------------------
 
-    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
+    def compile(self, *args: Any, loss: Any = None, **kwargs: Any) -> None:
         """Keras's `compile`, with a loss of vectors; see `EncoderModel`.
 
         Args:
-            optimizer: as in Keras.
+            *args: as in Keras.
             loss: an `EmbeddingLoss`; None is the one of the data of the last `fit`, or
                 `MultipleNegativesRanking`.
             **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded in so many parts,
@@ -144,8 +144,10 @@ class EmbeddingTraining(TaskModel):
         Raises:
             UserError: another loss, or one that does not fit the width of the vectors.
         """
-        loss = self._checked(loss or self._loss_of_fit or _DEFAULTS[self._form]())
-        super().compile(optimizer, **kwargs)
+        optimizer, second, others = args[:1], args[1:2], args[2:]
+        loss = loss or (second and second[0]) or self._loss_of_fit or DEFAULTS[self._form]()
+        loss = self._checked(loss)
+        super().compile(*optimizer, *(None for _ in second), *others, **kwargs)
         # Not Keras's to call: it would turn the numbers of texts into float32.
         self.loss = loss
 
@@ -325,18 +327,13 @@ class EmbeddingTraining(TaskModel):
     def _take_up(self, form: Form) -> None:
         """Sets the form of the data. Raises UserError if the loss takes another."""
         self._form = form
-        loss = self._loss_now()
-        if loss.takes != form:
-            raise UserError(
-                f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
-                f"{_IN_WORDS[form]}; choose another, such as {_DEFAULTS[form].__name__}"
-            )
+        check_form(self._loss_now(), form)
 
     def _loss_now(self) -> EmbeddingLoss:
         """The loss of the training that begins."""
         if self.compiled and not self._compiled_by_fit:
             return self.loss
-        return self._loss_of_fit or _DEFAULTS[self._form]()
+        return self._loss_of_fit or DEFAULTS[self._form]()
 
     def examples(
         self,
@@ -446,6 +443,21 @@ class EmbeddingTraining(TaskModel):
             return {"loss": float(np.mean((predictions - rows.targets) ** 2))}
         metrics = regression_metrics(predictions, rows.targets)
         return {name: metrics[name] for name in ("spearman", "pearson")}
+
+
+def check_form(loss: EmbeddingLoss, form: Form) -> None:
+    """Raises UserError if a loss takes data of another form.
+
+    >>> check_form(CoSENT(), "labels")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the loss CoSENT takes pairs with scores, but the data are texts...
+    """
+    if loss.takes != form:
+        raise UserError(
+            f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
+            f"{_IN_WORDS[form]}; choose another, such as {DEFAULTS[form].__name__}"
+        )
 
 
 def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
