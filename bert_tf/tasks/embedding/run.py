@@ -33,6 +33,7 @@ _SPEARMAN, _NDCG = "spearman", "ndcg@10"
 class EmbeddingTask(Task):
     """Reads texts for a `TextEmbedder`; see `EmbeddingData` for the formats."""
 
+    best_metric = _SPEARMAN
     formats = files.FORMATS
     config: EmbeddingRun
     # Of the training rows.
