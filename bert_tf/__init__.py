@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from bert_tf.optimization import AdamW as AdamW
     from bert_tf.optimization import WarmupLinearDecay as WarmupLinearDecay
     from bert_tf.tasks.classification.model import TextClassifier as TextClassifier
+    from bert_tf.tasks.embedding.losses import BatchAllTriplet as BatchAllTriplet
+    from bert_tf.tasks.embedding.losses import CoSENT as CoSENT
+    from bert_tf.tasks.embedding.losses import CosineRegression as CosineRegression
+    from bert_tf.tasks.embedding.losses import Distillation as Distillation
+    from bert_tf.tasks.embedding.losses import Matryoshka as Matryoshka
+    from bert_tf.tasks.embedding.losses import MultipleNegativesRanking as MultipleNegativesRanking
+    from bert_tf.tasks.embedding.losses import OnlineContrastive as OnlineContrastive
     from bert_tf.tasks.embedding.model import TextEmbedder as TextEmbedder
     from bert_tf.tasks.family import TaskFamily as TaskFamily
     from bert_tf.tasks.loading import load as load
@@ -43,11 +50,18 @@ _LIGHT = {
 }
 _WITH_KERAS = {
     "AdamW": "bert_tf.optimization",
+    "BatchAllTriplet": "bert_tf.tasks.embedding.losses",
+    "CoSENT": "bert_tf.tasks.embedding.losses",
+    "CosineRegression": "bert_tf.tasks.embedding.losses",
+    "Distillation": "bert_tf.tasks.embedding.losses",
     "Encoder": "bert_tf.encoder.encoder",
     "LAMB": "bert_tf.optimization",
     "MaskedLM": "bert_tf.tasks.masked_lm.model",
+    "Matryoshka": "bert_tf.tasks.embedding.losses",
     "MultipleChoice": "bert_tf.tasks.multiple_choice.model",
+    "MultipleNegativesRanking": "bert_tf.tasks.embedding.losses",
     "NextSentence": "bert_tf.tasks.next_sentence.model",
+    "OnlineContrastive": "bert_tf.tasks.embedding.losses",
     "PreTrainer": "bert_tf.models.pretrainer",
     "Preprocessor": "bert_tf.text",
     "QuestionAnswerer": "bert_tf.tasks.question_answering.model",

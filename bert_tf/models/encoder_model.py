@@ -1,6 +1,6 @@
 """What all task models share: an encoder inside, and a configuration that brings it back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -11,6 +11,7 @@ from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.errors import UserError
 from bert_tf.models.fixed_weights import check_weights_may_change
+from bert_tf.training.accumulation import Gradients, accumulated
 from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.loop import update
 
@@ -165,6 +166,21 @@ class EncoderModel(Extensible, keras.Model):
             # A layer that a subclass has added may get its weights from a call only.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
         return update(self, data)
+
+    def accumulated(
+        self, gradients_of: Callable[[Any], Gradients], batch: Any, weights: list[tf.Variable]
+    ) -> Gradients:
+        """The gradients of a batch and its loss, from `accumulation_steps` parts of it.
+
+        A subclass whose loss compares all rows of a batch finds them in another way.
+
+        Args:
+            gradients_of: gives those of some rows; their sum is that of the batch.
+            batch: inputs, targets and weights of the rows.
+            weights: the variables of the gradients.
+        """
+        steps, unrolled = self.accumulation_steps, self.jit_compile
+        return accumulated(gradients_of, batch, steps, weights, unrolled)
 
     def test_step(self, data: Any) -> dict[str, Any]:
         """Loss and metrics of one batch."""

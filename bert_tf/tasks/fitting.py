@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -28,6 +28,8 @@ class StringTraining(TaskInterface):
 
     # Keras's.
     optimizer: Any
+    # Whether the rows of a batch are of similar length, which leaves little padding.
+    group_by_length: ClassVar[bool] = True
     _compiled_by_fit = False
     _epochs_drawn = 0
 
@@ -226,7 +228,7 @@ class StringTraining(TaskInterface):
                 "the labels are missing; give them as the second argument, after "
                 f"{' and '.join(self.input_names)}"
             )
-        if not self.has_targets and y is not None:
+        if self.has_targets is False and y is not None:
             raise UserError(f"a {type(self).__name__} learns from texts alone; leave out y")
         targets = None if y is None else inputs.as_list(y, "labels")
         inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
@@ -288,6 +290,7 @@ class StringTraining(TaskInterface):
             random_seed() if seed is None else seed,
             first,
             length=self.max_length if is_tpu else None,
+            group_by_length=self.group_by_length,
             shuffle=shuffle,
         )
 
@@ -309,7 +312,7 @@ class StringTraining(TaskInterface):
         """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
         element = dataset.element_spec
-        if not isinstance(element, tuple) or len(element) < 2:
+        if self.has_targets and (not isinstance(element, tuple) or len(element) < 2):
             raise UserError("the dataset has no labels; its elements must be (x, y)")
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
             raise UserError("the dataset is endless; give steps_per_epoch")

@@ -46,8 +46,8 @@ class TaskInterface(EncoderModel):
     # The arguments of `answers` by which one call of `predict` differs from another.
     answer_options: ClassVar[tuple[str, ...]] = ()
     has_labels: ClassVar[bool] = False
-    # Whether `fit` takes targets besides the inputs.
-    has_targets: ClassVar[bool] = True
+    # Whether `fit` takes targets besides the inputs; None: it takes them if they are given.
+    has_targets: ClassVar[bool | None] = True
 
     labels: tuple[str, ...]
     max_length: int

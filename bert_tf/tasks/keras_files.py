@@ -47,6 +47,8 @@ _OURS = (
     *("AdamW", "LAMB", "WarmupLinearDecay"),
     *("WeightedCrossEntropy", "BinaryCrossEntropyLoss", "MeanSquaredErrorLoss"),
     *("ListNetLoss", "LambdaLoss"),
+    *("MultipleNegativesRanking", "CoSENT", "CosineRegression", "OnlineContrastive"),
+    *("BatchAllTriplet", "Distillation", "Matryoshka"),
 )
 # Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
 _MOST_OF_METRICS = 2**24

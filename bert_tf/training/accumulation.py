@@ -6,7 +6,7 @@ mean of ratios. Here one batch is cut into parts within one step, so the optimiz
 and one update, and the loss divides by what is in the whole batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -40,9 +40,7 @@ def accumulated(
         return gradients_of(batch)
 
     def add_part(part: tf.Tensor | int, sums: list[tf.Tensor], total: tf.Tensor) -> tuple:
-        gradients, loss = gradients_of(
-            tf.nest.map_structure(lambda rows: _every(rows, part, parts), batch)
-        )
+        gradients, loss = gradients_of(_part(batch, part, parts))
         sums = [
             so_far + tf.convert_to_tensor(gradient)
             for so_far, gradient in zip(sums, gradients, strict=True)
@@ -57,6 +55,44 @@ def accumulated(
         start = (tf.constant(0), sums, loss)
         _, sums, loss = tf.while_loop(lambda part, *_: part < parts, add_part, start)
     return sums, loss
+
+
+def in_parts(
+    compute: Callable[[Any], tf.Tensor],
+    batch: Any,
+    parts: int,
+    shape: Sequence[int | None],
+    unrolled: bool = False,
+) -> tf.Tensor:
+    """What `compute` gives for the same parts as those of `accumulated`, one after the other.
+
+    Args:
+        compute: takes the same structure as `batch`, with fewer rows; returns float32 [rows, ...].
+        batch: tensors [batch, ...] in any structure.
+        parts: the number of parts.
+        shape: that of a result, [rows, ...], as far as it is known.
+        unrolled: as for `accumulated`.
+
+    Returns:
+        float32 [batch, ...]: the results, in the order of the rows of the batch.
+    """
+    if unrolled:
+        found = tf.concat([compute(_part(batch, part, parts)) for part in range(parts)], axis=0)
+    else:
+        results = tf.TensorArray(tf.float32, parts, infer_shape=False, element_shape=shape)
+
+        def add_part(part: tf.Tensor, results: tf.TensorArray) -> tuple:
+            return part + 1, results.write(part, compute(_part(batch, part, parts)))
+
+        start = (tf.constant(0), results)
+        found = tf.while_loop(lambda part, _: part < parts, add_part, start)[1].concat()
+    rows = tf.shape(found)[0]
+    order = tf.concat([tf.range(part, rows, parts) for part in range(parts)], axis=0)
+    return tf.gather(found, tf.math.invert_permutation(order))
+
+
+def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:
+    return tf.nest.map_structure(lambda rows: _every(rows, part, parts), batch)
 
 
 def _every(rows: tf.Tensor | None, part: tf.Tensor | int, parts: int) -> tf.Tensor | None:

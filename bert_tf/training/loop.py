@@ -21,7 +21,7 @@ from bert_tf.compat import prepare_fit
 from bert_tf.config.train import TrainConfig
 from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.training.accumulation import Gradients, accumulated
+from bert_tf.training.accumulation import Gradients
 from bert_tf.training.checkpointing import Checkpoints
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import Evaluations, Metrics, in_words
@@ -55,9 +55,7 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
         model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
         return tape.gradient(scaled, weights), loss
 
-    gradients, loss = accumulated(
-        gradients_of, batch, model.accumulation_steps, weights, unrolled=model.jit_compile
-    )
+    gradients, loss = model.accumulated(gradients_of, batch, weights)
     # Sums the gradients over the devices, clips the sum, counts it if it is not finite, and moves
     # the weights: `BertOptimizer.update_all`.
     model.optimizer.apply_gradients(zip(gradients, model.trainable_weights, strict=True))

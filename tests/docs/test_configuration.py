@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.config import data, model, train, yaml_files
 from bert_tf.tasks.classification.config import ClassificationData
+from bert_tf.tasks.embedding.config import EmbedderModel, LossConfig
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.reranking.config import RerankingData
@@ -30,6 +31,8 @@ TABLES = (
     QuestionAnsweringData,
     TokenClassificationData,
     RerankingData,
+    EmbedderModel,
+    LossConfig,
     data.PretrainingData,
 )
 

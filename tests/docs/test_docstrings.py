@@ -36,6 +36,8 @@ EXCEPTIONS = {
     "data.tfds.read_rows": _TFDS,
     "data.tfds.tfds": _TFDS,
     "data.tfds.tfds_builder": _TFDS,
+    "tasks.embedding.losses.EmbeddingLoss": _BASE,
+    "tasks.embedding.training.EmbeddingTraining": _BASE,
     "tasks.fitting.StringTraining": _BASE,
     "tasks.interface.Network": _BASE,
     "tasks.interface.TaskInterface": _BASE,

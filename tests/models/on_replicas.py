@@ -12,7 +12,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import Reranker, TextClassifier, TextRegressor
+from bert_tf import (
+    MultipleNegativesRanking,
+    Reranker,
+    TextClassifier,
+    TextEmbedder,
+    TextRegressor,
+)
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
@@ -46,6 +52,8 @@ CASES = {
     "regression_in_parts": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 3),
     "list_net": ("list_net", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
     "lambda_loss_in_parts": ("lambda_loss", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
+    "embedder": ("embedder", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
+    "embedder_in_parts": ("embedder", AdamW, {"clip_norm": 0.05, "epsilon": 0.1}, 2),
     "classifier_lamb": ("classifier", LAMB, {"clip_norm": None, "epsilon": 0.1}, 1),
 }
 
@@ -57,6 +65,9 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
     with strategy.scope() if strategy else contextlib.nullcontext():
         if kind == "pretrainer":
             model, loss = PreTrainer(Encoder(CONFIG)), {}
+        elif kind == "embedder":
+            model = TextEmbedder(Encoder(CONFIG), None)
+            loss = {"loss": MultipleNegativesRanking(symmetric=True)}
         elif kind == "regression":
             model = TextRegressor(Encoder(CONFIG), None)
             loss = {"loss": keras.losses.MeanSquaredError()}
@@ -85,6 +96,10 @@ def examples(kind: str) -> tuple[dict, dict | np.ndarray]:
         "input_mask": (np.arange(7) < lengths).astype(np.int32),
         "input_type_ids": random.randint(0, 2, (ROWS, 7)).astype(np.int32),
     }
+    if kind == "embedder":
+        # Each row with the one before it; some texts are there more than once in a batch.
+        pairs = np.stack([np.arange(ROWS), np.arange(ROWS) - 1], axis=1) % (ROWS - 3)
+        return {name: values[pairs] for name, values in x.items()}, pairs.astype(np.int32)
     labels = random.randint(0, 2, ROWS).astype(np.int32)
     if kind == "classifier":
         return x, labels

@@ -13,7 +13,7 @@ from bert_tf.optimization import AdamW
 from tests.models.on_replicas import CASES
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("regression",)
+QUICK = ("regression", "embedder", "embedder_in_parts")
 SLOW = [(2, case) for case in CASES if case not in QUICK] + [(4, case) for case in CASES]
 
 

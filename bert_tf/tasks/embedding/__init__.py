@@ -1,5 +1,6 @@
 """A vector for a text."""
 
+from bert_tf.tasks.embedding.config import EmbeddingRun
 from bert_tf.tasks.family import TaskFamily
 
 FAMILY = TaskFamily(
@@ -7,4 +8,7 @@ FAMILY = TaskFamily(
     title="Embedding",
     model="bert_tf.tasks.embedding.model:TextEmbedder",
     pictures="bert_tf.tasks.embedding.pictures:EmbeddingPictures",
+    config=EmbeddingRun,
+    task="bert_tf.tasks.embedding.run:EmbeddingTask",
+    metrics=("spearman", "ndcg@10"),
 )

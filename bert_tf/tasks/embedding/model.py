@@ -2,7 +2,7 @@
 
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import keras
 import numpy as np
@@ -23,8 +23,8 @@ from bert_tf.tasks.embedding.pooling import (
     pool,
     without_prompt,
 )
+from bert_tf.tasks.embedding.training import EmbeddingTraining
 from bert_tf.tasks.interface import Network
-from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import map_in_chunks
 
@@ -35,7 +35,7 @@ _NO_PROMPTS = (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class TextEmbedder(TaskModel):
+class TextEmbedder(EmbeddingTraining):
     """Gives each text a vector. Texts of similar meaning have vectors of similar direction.
 
     `TextEmbedder.from_checkpoint("sentence-transformers/all-MiniLM-L6-v2")` gives useful vectors.
@@ -164,8 +164,8 @@ class TextEmbedder(TaskModel):
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
         return super().settings | own
 
-    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See the class."""
+    def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See `EmbeddingTraining`."""
         vectors = pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
         for layer in self.dense_layers:
             vectors = tf.cast(layer(vectors), tf.float32)
@@ -315,13 +315,3 @@ class TextEmbedder(TaskModel):
                 "compared; give [n, width] and [m, width], both of one model"
             )
         return np.asarray(compare(tf.constant(first), tf.constant(second)))
-
-    def _cannot_be_trained(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises UserError: an embedder has neither a loss nor metrics."""
-        raise UserError(
-            "a TextEmbedder is not trained on texts, and has no metrics of its own; fine-tune "
-            "another task model with its encoder"
-        )
-
-    given = _learn_from_dataset = rows = learn_from = examples = encode = _cannot_be_trained
-    infer = official_metrics = _cannot_be_trained

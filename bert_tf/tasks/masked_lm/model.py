@@ -238,11 +238,6 @@ class MaskedLM(TaskModel, WeightedModel):
 
         return tf.data.Dataset.zip(tf.data.Dataset.counter(first), windows).map(hide)
 
-    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
-        inputs.check_batched(dataset, "x")
-        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
-            raise UserError("the dataset is endless; give steps_per_epoch")
-
     def _given_from(self, data: Any, steps: int | None) -> Given:
         return self._given_of(data, None, steps, "validation_data")
 

@@ -1,0 +1,204 @@
+"""Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data import tables
+from bert_tf.data.tables import read_table, read_tsv
+from bert_tf.data.tables.json_files import read_json_lines
+from bert_tf.errors import UserError
+from bert_tf.retrieval.collection import Collection, read_beir
+from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.texts.glue import read_glue
+from bert_tf.tasks.texts.labelled_texts import LabelledTexts
+
+FORMATS = (*tables.FORMATS, "sts-b", "nli", "msmarco", "beir")
+
+# The columns of tables, by what they begin with: those of the texts, and that of the target.
+_SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("sentence1", "sentence2"), ("score", "label"), "scores"),
+    (("anchor", "positive", "negative"), (), "texts"),
+    (("query", "positive", "negative"), (), "texts"),
+    (("text",), ("label",), "labels"),
+)
+_KNOWN = tuple(dict.fromkeys(name for texts, targets, _ in _SHAPES for name in (*texts, *targets)))
+_NEGATIVES = "negatives"
+# The greatest score of STS-B.
+_HIGHEST = 5.0
+# Columns of the original files of STS-B, which have no header.
+_SCORE, _FIRST, _SECOND = 4, 5, 6
+_BEIR_SPLITS = "qrels"
+
+
+def find_file(folder: Path, file_format: str, split: str) -> Path:
+    """The file of "train", "dev" or "test" that a format has without a name being configured.
+
+    >>> find_file(Path("beir/scifact"), "beir", "train").as_posix()
+    'beir/scifact/qrels/train.tsv'
+    """
+    names = {
+        "sts-b": (f"{split}.tsv", f"sts-{split}.csv"),
+        "nli": (f"{split}.tsv", f"{split}_matched.tsv"),
+        "msmarco": (f"{split}.tsv", f"triples.{split}.tsv"),
+        "beir": (f"{_BEIR_SPLITS}/{split}.tsv",),
+    }.get(file_format, (f"{split}.{file_format}",))
+    paths = [folder / name for name in names]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
+def read(path: Path, file_format: str, judged: bool = False) -> TextGroups | Collection:
+    r"""The rows of a file.
+
+    >>> _ = Path("train.tsv").write_text("anchor\tpositive\na cat\tthe cat\n")
+    >>> read(Path("train.tsv"), "tsv").columns
+    (['a cat'], ['the cat'])
+
+    Args:
+        path: the file; of beir, that of the judgements.
+        file_format: one of `FORMATS`.
+        judged: whether a file of beir is read as a search, not as pairs to train on.
+
+    Raises:
+        UserError: a missing column, a score that is no number, no rows; with file and line.
+    """
+    if file_format == "beir":
+        collection = read_beir(path.parent.parent, path.stem)
+        return collection if judged else _pairs_of(collection, path)
+    readers: dict[str, Callable[[Path], TextGroups]] = {
+        "sts-b": _sts,
+        "nli": _nli,
+        "msmarco": _ms_marco,
+    }
+    return readers[file_format](path) if file_format in readers else _table(path, file_format)
+
+
+def _table(path: Path, file_format: str) -> TextGroups:
+    rows = list(_rows_of_table(path, file_format))
+    if not rows:
+        raise UserError(f"{path} has no rows")
+    first = rows[0][1]
+    # A negative is not needed.
+    shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
+    if shape is None:
+        raise UserError(
+            f"{path}, line {rows[0][0]}: no columns of texts; there must be sentence1 and "
+            "sentence2, anchor and positive, query and positive, or text"
+        )
+    texts, targets, form = shape
+    texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
+    texts = tuple(name for name in texts if name in first)
+    target = next((name for name in targets if name in first), None)
+    for line, row in rows:
+        for name in (*texts, *filter(None, [target])):
+            if name not in row:
+                raise UserError(f"{path}, line {line}: no {name}, unlike the rows before")
+        if len(row) > len(first):
+            raise UserError(f"{path}, line {line}: more texts than in the rows before")
+    columns = tuple([row[name] for _, row in rows] for name in texts)
+    if target is None:
+        return TextGroups(columns, source=str(path))
+    written = [row[target] for _, row in rows]
+    if form == "labels":
+        number = {label: i for i, label in enumerate(dict.fromkeys(written))}
+        classes = np.array([number[label] for label in written], np.int32)
+        return TextGroups(columns, "labels", classes, str(path))
+    return _scored(path, columns, written, [line for line, _ in rows])
+
+
+def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The known columns of every row; of a list of negatives, "negatives 1" and so on."""
+    lists: Iterator[tuple[int, dict[str, Any]]] = iter(())
+    if file_format == "jsonl":
+        lists = read_json_lines(path)
+    for line, row in read_table(path, file_format, (), optional=_KNOWN):
+        _, whole = next(lists, (line, {}))
+        negatives = whole.get(_NEGATIVES, [])
+        if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
+            raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")
+        yield line, row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
+
+
+def _scored(
+    path: Path,
+    columns: tuple[list[str], ...],
+    written: Sequence[str],
+    lines: Sequence[int],
+    highest: float = 1.0,
+) -> TextGroups:
+    """Pairs with scores, which are divided by `highest`."""
+    scores = LabelledTexts(str(path), columns, list(written), lines).numbers() / highest
+    return TextGroups(columns, "scores", scores.astype(np.float32), str(path))
+
+
+def _sts(path: Path) -> TextGroups:
+    first = next(iter(read_tsv(path)), (0, []))[1]
+    if "sentence1" in first:
+        rows = read_glue(path, "stsb")
+        columns = tuple([*map(str, column)] for column in rows.columns)
+        if rows.labels is None:
+            return TextGroups(columns, source=str(path))
+        return _scored(path, columns, rows.labels, rows.places, _HIGHEST)
+    lines, scores, pairs = [], [], []
+    for line, fields in read_tsv(path):
+        if len(fields) <= _SECOND:
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields; the STS benchmark has genre, file, "
+                "year, number, score and two sentences"
+            )
+        lines.append(line)
+        scores.append(fields[_SCORE])
+        pairs.append((fields[_FIRST], fields[_SECOND]))
+    if not lines:
+        raise UserError(f"{path} has no rows")
+    columns = tuple(map(list, zip(*pairs, strict=True)))
+    return _scored(path, columns, scores, lines, _HIGHEST)
+
+
+def _nli(path: Path) -> TextGroups:
+    """Each entailed hypothesis with one that contradicts its premise; others are left out."""
+    rows = read_glue(path, "mnli")
+    of_premise: dict[str, dict[str, list[str]]] = {}
+    for first, second, label in zip(*rows.columns, rows.known_labels(), strict=True):
+        of_premise.setdefault(str(first), {}).setdefault(label, []).append(str(second))
+    triples = [
+        (premise, entailed, contradicting[i % len(contradicting)])
+        for premise, found in of_premise.items()
+        if (contradicting := found.get("contradiction"))
+        for i, entailed in enumerate(found.get("entailment", []))
+    ]
+    if not triples:
+        raise UserError(
+            f"{path} has no premise with an entailed and a contradicting hypothesis, which are "
+            "needed to train on"
+        )
+    return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
+
+
+def _ms_marco(path: Path) -> TextGroups:
+    triples = []
+    for line, fields in read_tsv(path):
+        if len(fields) != 3:
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields; there must be three, the query, a "
+                "passage that answers it and one that does not"
+            )
+        triples.append(fields)
+    if not triples:
+        raise UserError(f"{path} has no rows")
+    return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
+
+
+def _pairs_of(collection: Collection, path: Path) -> TextGroups:
+    """Each query with each passage that is relevant to it."""
+    pairs = [
+        (collection.queries[query], collection.passages[passage])
+        for query, judged in collection.relevant.items()
+        for passage, degree in judged.items()
+        if degree > 0
+    ]
+    if not pairs:
+        raise UserError(f"{path} judges no passage as relevant, so there is nothing to train on")
+    return TextGroups(tuple(map(list, zip(*pairs, strict=True))), source=str(path))

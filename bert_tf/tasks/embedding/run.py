@@ -1,0 +1,149 @@
+"""Runs of an embedder: its files, its loss, and its predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import write_text
+from bert_tf.retrieval.collection import Collection
+from bert_tf.tasks.embedding import files, losses
+from bert_tf.tasks.embedding.config import EmbeddingRun
+from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.losses import EmbeddingLoss, Form
+from bert_tf.tasks.embedding.model import TextEmbedder
+from bert_tf.tasks.embedding.training import DEFAULTS, Ranking, check_batch, check_form
+from bert_tf.tasks.task import Task, indexed
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.text import Tokenizer
+
+_LOSSES: dict[str, type[EmbeddingLoss]] = {
+    "multiple_negatives_ranking": losses.MultipleNegativesRanking,
+    "cosent": losses.CoSENT,
+    "cosine_regression": losses.CosineRegression,
+    "online_contrastive": losses.OnlineContrastive,
+    "batch_all_triplet": losses.BatchAllTriplet,
+}
+_SPEARMAN, _NDCG = "spearman", "ndcg@10"
+
+
+class EmbeddingTask(Task):
+    """Reads texts for a `TextEmbedder`; see `EmbeddingData` for the formats."""
+
+    best_metric = _SPEARMAN
+    formats = files.FORMATS
+    config: EmbeddingRun
+    # Of the training rows.
+    _form: Form = "texts"
+    _texts = 2
+
+    def __init__(self, config: EmbeddingRun, labels: Sequence[str] | None = None):
+        super().__init__(config, labels)
+        self.check_format()
+
+    @classmethod
+    def best_metric_of(cls, config: Any) -> str:
+        """`spearman` where the dev file has pairs with scores, and else `ndcg@10`."""
+        data = config.data
+        if data.format not in ("tsv", "csv", "jsonl"):
+            return _SPEARMAN if data.format == "sts-b" else _NDCG
+        path = _path(config, "dev")
+        is_scored = path.is_file() and _form_of(files.read(path, data.format)) == "scores"
+        return _SPEARMAN if is_scored else _NDCG
+
+    def files(self, split: str) -> dict[str, Path]:
+        """See `Task`; of beir, the files of the judgements."""
+        return {"": _path(self.config, split)}
+
+    def sources(self, split: str) -> list[Path]:
+        """See `Task`; of beir, also the texts."""
+        paths = super().sources(split)
+        if self.data.format == "beir":
+            paths += [Path(self.data.path) / name for name in ("corpus.jsonl", "queries.jsonl")]
+        return paths
+
+    def training_rows(self) -> TextGroups:
+        """See `Task`."""
+        (path,) = self.files("train").values()
+        rows = files.read(path, self.data.format)
+        assert isinstance(rows, TextGroups)
+        rows = rows.first(self.data.train_rows)
+        self._form, self._texts = rows.form, max(2, len(rows.columns))
+        loss = self.loss()
+        check_form(loss, rows.form)
+        if rows.targets is not None:
+            loss.check(rows.targets)
+        return rows
+
+    def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextEmbedder:
+        """See `Task`."""
+        settings = self.config.model
+        return TextEmbedder(
+            encoder,
+            tokenizer,
+            pooling=settings.pooling,
+            normalize=settings.normalize,
+            max_length=self.config.train.max_length,
+        )
+
+    def loss(self) -> EmbeddingLoss:
+        """The configured loss, or that of the form of the training rows."""
+        settings = self.config.loss
+        options = settings.model_dump(exclude_unset=True, exclude={"name", "matryoshka"})
+        kind = _LOSSES[settings.name] if settings.name else DEFAULTS[self._form]
+        loss = kind(**{name: value for name, value in options.items() if value is not None})
+        return losses.Matryoshka(loss, settings.matryoshka) if settings.matryoshka else loss
+
+    def compile(self, model: TaskModel, **options: Any) -> None:
+        """See `Task`."""
+        loss = self.loss()
+        check_batch(loss, self.config.train.batch_size, self._texts)
+        model.compile(loss=loss, **options)
+
+    def read(self, path: Path) -> TextGroups | Collection:
+        """See `Task`; of beir, a search."""
+        rows = files.read(path, self.data.format, judged=True)
+        if isinstance(rows, TextGroups) and rows.form == "texts" and len(rows.columns) == 1:
+            raise UserError(
+                f"{path} has texts alone, of which nothing can be measured; give pairs, scores or "
+                "labels"
+            )
+        return rows
+
+    def write_predictions(
+        self,
+        model: TaskModel,
+        predictions: np.ndarray | Ranking,
+        rows: Any,
+        folder: Path,
+        name: str,
+    ) -> None:
+        """Writes the cosines of pairs as a TSV file with index and prediction.
+
+        What was found for queries is written as a run of TREC: query, Q0, passage, rank, score,
+        bert_tf. Where the files have no ids, texts are numbered in the order of their first
+        occurrence.
+        """
+        if not isinstance(predictions, Ranking):
+            words = [f"{value:.6g}" for value in predictions.tolist()]
+            write_text(folder / f"{name}.tsv", indexed(words))
+            return
+        lines = [
+            f"{query} Q0 {passage} {rank} {score:.6g} bert_tf\n"
+            for query, scores in predictions.found.items()
+            for rank, (passage, score) in enumerate(scores.items(), start=1)
+        ]
+        write_text(folder / f"{name}.trec", "".join(lines))
+
+
+def _path(config: EmbeddingRun, split: str) -> Path:
+    """The file of a split."""
+    folder, name = Path(config.data.path), getattr(config.data, split)
+    return folder / name if name else files.find_file(folder, config.data.format, split)
+
+
+def _form_of(rows: TextGroups | Collection) -> Form:
+    return rows.form if isinstance(rows, TextGroups) else "texts"

@@ -1,0 +1,489 @@
+"""How an embedder is trained and evaluated: on pairs, scores, labels, or a teacher's vectors."""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import plain
+from bert_tf.compat import layers_below
+from bert_tf.data.batching import TrainingRows
+from bert_tf.errors import UserError
+from bert_tf.retrieval.collection import Collection
+from bert_tf.retrieval.evaluation import Found, evaluate_retrieval
+from bert_tf.retrieval.measures import retrieval_metrics
+from bert_tf.tasks import inputs
+from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.losses import (
+    BatchAllTriplet,
+    CoSENT,
+    Distillation,
+    EmbeddingLoss,
+    Form,
+    MultipleNegativesRanking,
+)
+from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.training.accumulation import Gradients, accumulated, in_parts
+
+# The loss of rows of each form, unless another is given.
+DEFAULTS: dict[Form, type[EmbeddingLoss]] = {
+    "texts": MultipleNegativesRanking,
+    "scores": CoSENT,
+    "labels": BatchAllTriplet,
+    "vectors": Distillation,
+}
+_IN_WORDS: dict[Form, str] = {
+    "texts": "texts, or anchors with their positives, without targets",
+    "scores": "pairs with scores",
+    "labels": "texts with labels",
+    "vectors": "texts with the vectors of a teacher",
+}
+# How many of the best are kept for each query.
+_FOUND = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedGroups(TrainingRows):
+    """Groups of texts ready for the model; each different text is kept once.
+
+    >>> from bert_tf.data.batching import EncodedRows
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> rows = EncodedGroups(encoded, np.array([[0, 1], [1, 1]]))
+    >>> inputs, texts = rows.take(np.array([0]))
+    >>> inputs["input_word_ids"].tolist(), texts.tolist()
+    ([[[2, 5, 3], [2, 3, 0]]], [[0, 1]])
+
+    Attributes:
+        encoded: the different texts.
+        texts: int32 [rows, texts], the numbers of the texts of each row.
+        targets: [rows, ...]; None if the numbers of the texts are the targets.
+    """
+
+    texts: np.ndarray
+    targets: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [rows]: tokens of all texts of each row."""
+        return self.encoded.lengths[self.texts].sum(axis=1)
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The inputs of all texts, [batch, texts, seq_len], and the targets."""
+        texts = self.texts[rows]
+        flat = self.encoded.take(texts.ravel())
+        features = {name: each.reshape(*texts.shape, -1) for name, each in flat.items()}
+        return features, texts if self.targets is None else self.targets[rows]
+
+
+class Ranking(NamedTuple):
+    """What was found for each query, in which search.
+
+    Attributes:
+        collection: the search.
+        found: id of a query -> id of a passage -> score, best first.
+    """
+
+    collection: Collection
+    found: Found
+
+
+class EmbeddingTraining(TaskModel):
+    """The training of a model that gives each text a vector; a subclass defines `embed`.
+
+    The model takes ids [batch, seq_len] and returns float32 [batch, width]; of ids
+    [batch, texts, seq_len], as it is trained with, it returns float32 [batch, texts, width].
+
+    Its loss takes the vectors of a whole batch. So `compile(accumulation_steps=n)` is GradCache,
+    and devices that share a batch share their vectors.
+
+    Attributes:
+        width: numbers of a vector; a subclass sets it.
+    """
+
+    # If they are given.
+    has_targets = None
+    # Texts of one length would be too easy to tell apart from the others by their length.
+    group_by_length = False
+
+    width: int
+    loss: Any
+    # The form of the rows of the last `fit`.
+    _form: Form = "texts"
+    _loss_of_fit: EmbeddingLoss | None = None
+
+    @abstractmethod
+    def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """The vectors of texts: the encoder's inputs [batch, seq_len] -> float32 [batch, width]."""
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        """See the class."""
+        if inputs["input_mask"].shape.rank == 2:
+            return self.embed(inputs, training)
+        shape = tf.shape(inputs["input_mask"])
+        rows = {name: tf.reshape(each, [-1, shape[2]]) for name, each in inputs.items()}
+        return tf.reshape(self.embed(rows, training), [shape[0], shape[1], self.width])
+
+    # ---- The loss and its gradient ------------------------------------------------------------
+
+    def compile(self, *args: Any, loss: Any = None, **kwargs: Any) -> None:
+        """Keras's `compile`, with a loss of vectors; see `EncoderModel`.
+
+        Args:
+            *args: as in Keras.
+            loss: an `EmbeddingLoss`; None is the one of the data of the last `fit`, or
+                `MultipleNegativesRanking`.
+            **kwargs: as in Keras. With `accumulation_steps`, a batch is encoded in so many parts,
+                twice, and the gradient is still that of the loss of the whole batch (GradCache).
+
+        Raises:
+            UserError: another loss, or one that does not fit the width of the vectors.
+        """
+        optimizer, second, others = args[:1], args[1:2], args[2:]
+        loss = loss or (second and second[0]) or self._loss_of_fit or DEFAULTS[self._form]()
+        loss = self._checked(loss)
+        super().compile(*optimizer, *(None for _ in second), *others, **kwargs)
+        # Not Keras's to call: it would turn the numbers of texts into float32.
+        self.loss = loss
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """What `compile` was called with, as plain data."""
+        config = super().get_compile_config()
+        return config and config | {"loss": keras.saving.serialize_keras_object(self.loss)}
+
+    def _checked(self, loss: Any) -> EmbeddingLoss:
+        """The loss. Raises UserError if this model cannot learn with it."""
+        if not isinstance(loss, EmbeddingLoss):
+            raise UserError(
+                f"a {type(self).__name__} does not learn with the loss {loss!r}; give one of "
+                "vectors, such as bert_tf.MultipleNegativesRanking()"
+            )
+        loss.check_width(self.width)
+        return loss
+
+    def part_loss(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """This replica's share of the loss of the batch, which it computes from all vectors."""
+        if sample_weight is not None:
+            raise self._weighted()
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        context = tf.distribute.get_replica_context()
+        if context is not None and replicas > 1:
+            y, y_pred = (context.all_gather(each, axis=0) for each in (y, y_pred))
+        return self.loss.call(y, y_pred) / replicas
+
+    def accumulated(
+        self, gradients_of: Callable[[Any], Gradients], batch: Any, weights: list[tf.Variable]
+    ) -> Gradients:
+        """The gradients of a batch and its loss, where there are parts by GradCache.
+
+        All parts are encoded, the loss gives the gradient of each vector, and each part is encoded
+        again, with the same draws of dropout, to give the gradients of the weights (Gao et al.
+        2021, arXiv 2101.06983). Only one part at a time is kept for its gradient.
+        """
+        parts, unrolled = self.accumulation_steps, self.jit_compile
+        if parts == 1:
+            return gradients_of(batch)
+        x, y, sample_weight = batch
+        before = [(state, tf.identity(state.value)) for state in self._states_of_dropout()]
+        shape = [None, None, self.width]
+        vectors = in_parts(lambda rows: self(rows, training=True), x, parts, shape, unrolled)
+        with tf.GradientTape() as tape:
+            tape.watch(vectors)
+            loss = self.part_loss(x, y, vectors, sample_weight, {})
+            scaled = self.optimizer.scale_loss(loss)
+        self.compute_metrics(x, y, vectors)
+        for state, value in before:
+            state.assign(value)
+
+        def again(rows: Any) -> Gradients:
+            inputs, gradient = rows
+            with tf.GradientTape() as tape:
+                part = self(inputs, training=True)
+            return tape.gradient(part, weights, gradient), tf.constant(0.0)
+
+        rows = x, tape.gradient(scaled, vectors)
+        gradients, _ = accumulated(again, rows, parts, weights, unrolled)
+        return gradients, loss
+
+    def _states_of_dropout(self) -> list[keras.Variable]:
+        """The variables that decide the next draws of all layers."""
+        generators = (getattr(layer, "seed_generator", None) for layer in layers_below(self))
+        return [each.state for each in generators if each is not None]
+
+    # ---- Training on strings ------------------------------------------------------------------
+
+    def fit(
+        self, x: Any = None, y: Any = None, *args: Any, loss: Any = None, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """Keras's `fit`, on strings or on ids; what is learned depends on the form of the data.
+
+        | `x` | `y` | what is learned | loss |
+        |---|---|---|---|
+        | (anchors, positives) | none | to find the positive | `MultipleNegativesRanking` |
+        | (anchors, positives, negatives, …) | none | the same, among hard negatives | likewise |
+        | (texts, texts) | scores | the order of the scores | `CoSENT` |
+        | texts | labels | texts of one label are close | `BatchAllTriplet` |
+        | texts | vectors | the vectors of a teacher | `Distillation` |
+        | texts | none | each text from itself with other dropout (SimCSE) | the first |
+
+        Each is a column of strings. A dataset of (x, y), or of x as a dict, has the same forms.
+        Rows of a batch are not of similar length, since the length would tell texts apart.
+
+        Args:
+            x: the texts.
+            y: the targets.
+            *args: as for every task model.
+            loss: another loss that takes such data, if the model is not compiled.
+            **kwargs: as for every task model. `validation_data` is (x, y), where y may be None.
+
+        Returns:
+            Keras's history.
+
+        Raises:
+            UserError: texts, targets and loss do not fit each other; one sentence with the
+                position.
+        """
+        if loss is not None:
+            if self.compiled and not self._compiled_by_fit:
+                raise UserError(
+                    "loss is for a model that is not compiled; give it to compile, or leave it out"
+                )
+            self._checked(loss)
+        if kwargs.get("class_weight") is not None:
+            raise UserError(f"class_weight is for classes, which a {type(self).__name__} has not")
+        self._loss_of_fit = loss
+        return super().fit(x, y, *args, **kwargs)
+
+    def names_of(self, x: Any) -> tuple[str, ...]:
+        """See `TaskModel`."""
+        if isinstance(x, Mapping):
+            return tuple(x)
+        number = len(x) if isinstance(x, tuple) else 1
+        return ("text",) if number == 1 else tuple(f"text_{i}" for i in range(1, number + 1))
+
+    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
+        """See `StringTraining`."""
+        if sample_weight is not None:
+            raise self._weighted()
+        if getattr(y, "ndim", 0) == 2:
+            # Rows of an array, not of Python's numbers.
+            y = [*np.asarray(y)]
+        return super().given(x, y)
+
+    def rows(self, given: Given) -> TextGroups:
+        """See `TaskModel`."""
+        names = self.names_of(given.columns)
+        columns = tuple(
+            [plain(text) for text in inputs.texts_of(column, name)]
+            for column, name in zip(given.columns, names, strict=True)
+        )
+        targets = given.targets
+        if targets is None:
+            return TextGroups(columns)
+        if len(columns) > 2:
+            raise UserError(
+                f"rows of {len(columns)} texts have no targets: they are an anchor, its positive "
+                "and negatives; leave out y, or give two columns with scores"
+            )
+        if len(columns) == 2:
+            return TextGroups(columns, "scores", _scores(targets))
+        if isinstance(targets[0], np.ndarray | list | tuple):
+            return TextGroups(columns, "vectors", self._vectors_of_teacher(targets))
+        labels, _ = inputs.label_texts(targets)
+        number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+        classes = np.array([number[label] for label in labels], np.int32)
+        return TextGroups(columns, "labels", classes)
+
+    def _vectors_of_teacher(self, targets: Sequence) -> np.ndarray:
+        """float32 [rows, width]."""
+        for row, vector in enumerate(targets):
+            if np.shape(vector) != (self.width,):
+                raise UserError(
+                    f"the vector {row} of the teacher has the shape {list(np.shape(vector))}, but "
+                    f"those of this model have {self.width} numbers; choose a teacher of that width"
+                )
+        vectors = np.array(targets, np.float32)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            raise UserError(
+                f"the vector {int(np.argmin(finite))} of the teacher has a number that is not "
+                "finite; compute it again"
+            )
+        return vectors
+
+    def learn_from(self, rows: TextGroups) -> None:
+        """See `TaskModel`; sets the form of the data, and checks that the loss fits them."""
+        self._take_up(rows.form)
+        if rows.targets is not None:
+            self._loss_now().check(rows.targets)
+
+    def _take_up(self, form: Form) -> None:
+        """Sets the form of the data. Raises UserError if the loss takes another."""
+        self._form = form
+        check_form(self._loss_now(), form)
+
+    def _loss_now(self) -> EmbeddingLoss:
+        """The loss of the training that begins."""
+        if self.compiled and not self._compiled_by_fit:
+            return self.loss
+        return self._loss_of_fit or DEFAULTS[self._form]()
+
+    def examples(
+        self,
+        rows: TextGroups,
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> EncodedGroups:
+        """See `TaskModel`; each different text is tokenized once."""
+        texts, numbers = rows.numbered()
+        return EncodedGroups(self.encoded((texts,)), numbers, rows.targets)
+
+    def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
+        check_batch(self._loss_now(), batch_size, examples.texts.shape[1])
+        return super()._batches(examples, batch_size, *args)
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        super()._learn_from_dataset(dataset, steps)
+        element = dataset.element_spec
+        x, *targets = element if isinstance(element, tuple) else (element,)
+        if len(targets) > 1:
+            raise self._weighted()
+        columns = tf.nest.flatten(x)
+        form: Form = "texts"
+        if targets:
+            form = "scores" if len(columns) > 1 else "labels"
+            if targets[0].shape.rank == 2:
+                form = "vectors"
+                if targets[0].shape[1] not in (None, self.width):
+                    raise UserError(
+                        f"the vectors of the teacher in the dataset have {targets[0].shape[1]} "
+                        f"numbers, but those of this model {self.width}"
+                    )
+        self._take_up(form)
+        check_batch(self._loss_now(), columns[0].shape[0], max(2, len(columns)))
+
+    # A dataset may be of inputs alone.
+    def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
+        """See `TaskModel`; a text has the number of its first place in the batch."""
+        columns = [*x.values()] if isinstance(x, Mapping) else tf.nest.flatten(x)
+        if y is None and len(columns) == 1:
+            columns *= 2
+        texts = tf.stack(columns, axis=1)
+        shape = tf.shape(texts)
+        flat = tf.reshape(texts, [-1])
+        features = {
+            name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
+            for name, each in self.preprocessor()(flat).items()
+        }
+        if y is None:
+            return features, tf.reshape(tf.unique(flat).idx, shape)
+        if y.dtype == tf.string:
+            y = tf.strings.to_hash_bucket_fast(y, 2**31 - 1)
+        return features, tf.cast(y, tf.int64 if self._form == "labels" else tf.float32)
+
+    def _weighted(self) -> UserError:
+        return UserError(
+            f"the loss of a {type(self).__name__} compares the rows of a batch, and has no weights "
+            "for them; leave out sample_weight"
+        )
+
+    # ---- Evaluation ---------------------------------------------------------------------------
+
+    def infer(
+        self,
+        rows: TextGroups | Collection,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+    ) -> np.ndarray | Ranking:
+        """What `official_metrics` is computed from.
+
+        Returns:
+            Of pairs with scores, float32 [rows]: their cosines. Of texts with vectors, float32
+            [rows, width]: those of this model. Otherwise what was found for each query.
+        """
+
+        def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
+            del prompt
+            return np.atleast_2d(self.predict(list(texts), batch_size, verbose))
+
+        if isinstance(rows, TextGroups):
+            if rows.form == "scores":
+                both = [vectors(column) for column in rows.columns]
+                lengths = np.prod([np.linalg.norm(each, axis=1) for each in both], axis=0)
+                return (both[0] * both[1]).sum(axis=1) / np.maximum(lengths, 1e-12)
+            if rows.form == "vectors" or len(rows.columns) == 1 and rows.form == "texts":
+                return vectors(rows.columns[0])
+            rows = rows.collection()
+        _, found = evaluate_retrieval(vectors, rows, _FOUND, skip_same_id=True)
+        return Ranking(rows, found)
+
+    def official_metrics(
+        self, predictions: np.ndarray | Ranking, rows: TextGroups | Collection
+    ) -> dict[str, float]:
+        """The metrics of what `infer` returned.
+
+        Returns:
+            Of pairs with scores `spearman` and `pearson`, the correlations with the cosines. Of
+            texts with vectors `loss`, the mean squared error. Of others, those of
+            `retrieval_metrics`: an anchor has to find its positive among all texts that are not
+            anchors, a labelled text the others of its label. Of single texts alone, {}.
+        """
+        if isinstance(predictions, Ranking):
+            return retrieval_metrics(predictions.found, predictions.collection.relevant)
+        if isinstance(rows, Collection) or rows.targets is None:
+            return {}
+        if rows.form == "vectors":
+            return {"loss": float(np.mean((predictions - rows.targets) ** 2))}
+        metrics = regression_metrics(predictions, rows.targets)
+        return {name: metrics[name] for name in ("spearman", "pearson")}
+
+
+def check_form(loss: EmbeddingLoss, form: Form) -> None:
+    """Raises UserError if a loss takes data of another form.
+
+    >>> check_form(CoSENT(), "labels")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: the loss CoSENT takes pairs with scores, but the data are texts...
+    """
+    if loss.takes != form:
+        raise UserError(
+            f"the loss {type(loss).__name__} takes {_IN_WORDS[loss.takes]}, but the data are "
+            f"{_IN_WORDS[form]}; choose another, such as {DEFAULTS[form].__name__}"
+        )
+
+
+def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None:
+    """Raises UserError if a batch has no negatives.
+
+    >>> check_batch(MultipleNegativesRanking(), 1, texts=2)
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: MultipleNegativesRanking takes the negatives of a pair from...
+
+    Args:
+        loss: the loss.
+        batch_size: rows of a batch; None if it is not known.
+        texts: how many texts a row has.
+    """
+    if loss.in_batch and batch_size == 1 and texts == 2:
+        raise UserError(
+            f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "
+            "batch, but a batch has 1 row; give batches of 2 rows or more"
+        )
+
+
+def _scores(targets: Sequence) -> np.ndarray:
+    """float32 [rows]."""
+    for row, score in enumerate(targets):
+        is_number = isinstance(score, int | float | np.number) and not isinstance(score, bool)
+        if not is_number or not np.isfinite(score):
+            raise UserError(f"score {row} is {score!r}, not a finite number")
+    return np.array(targets, np.float32)
