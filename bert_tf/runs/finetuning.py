@@ -74,7 +74,9 @@ class _Data:
     def __init__(self, run: RunFolder[FinetuningRun]):
         self.tokenizer = setup.make_tokenizer(run)
         self.trials = run.config.trials()
-        self.task = registry.family(run.config.task).task_class()(self.trials[0])
+        family = registry.family(run.config.task)
+        self.task = family.task_class()(self.trials[0])
+        self.task.initial = setup.initial_settings(run, family.class_name)
         self._train: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}

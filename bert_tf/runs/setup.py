@@ -84,6 +84,19 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
         sizes.check_length("train.long_length", settings.long_length)
 
 
+def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
+    """The head's arguments and the settings that `init.checkpoint` has of a model.
+
+    Args:
+        run: the run.
+        model: the name of the model's class; of others there are none.
+    """
+    if run.initial is None or run.initial.description.model != model:
+        return {}
+    description = run.initial.description
+    return {**description.head, **description.settings}
+
+
 def load_initial_weights(
     run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
 ) -> None:

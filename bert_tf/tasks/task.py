@@ -5,7 +5,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +26,8 @@ class Task(ABC):
 
     Attributes:
         labels: names of the classes in the order of the logits; () for tasks without classes.
+        initial: the head's arguments and the settings of the checkpoint that a run starts from,
+            where that is a model of the same task; otherwise {}.
     """
 
     # The metric that decides which of several runs is best, the highest; see `best_metric_of`.
@@ -37,6 +39,7 @@ class Task(ABC):
         self.config = config
         self.data: FinetuningData = config.data
         self.labels = tuple(labels or ())
+        self.initial: Mapping[str, Any] = {}
         self.best_metric = self.best_metric_of(config)
 
     def of_trial(self, config: FinetuningRun) -> Self:

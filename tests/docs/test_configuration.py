@@ -10,7 +10,7 @@ from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.embedding.config import EmbedderModel, LossConfig
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
-from bert_tf.tasks.reranking.config import RerankingData
+from bert_tf.tasks.reranking.config import RankingLossConfig, RankingModel, RerankingData
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.token_classification.config import TaggerModel, TokenClassificationData
 
@@ -31,6 +31,8 @@ TABLES = (
     QuestionAnsweringData,
     TokenClassificationData,
     RerankingData,
+    RankingModel,
+    RankingLossConfig,
     EmbedderModel,
     LossConfig,
     data.PretrainingData,

@@ -17,8 +17,8 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
 from bert_tf.text import Tokenizer
-from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny, tiny_questions
+from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
 
 
@@ -36,36 +36,6 @@ def finetuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
     return folder / "run", runs.finetune(config, folder / "run")
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-def weights(run) -> dict[str, np.ndarray]:
-    folder = of_run.newest(run)
-    return tensors.load(folder / "model.safetensors") | tensors.load(
-        folder / "optimizer.safetensors"
-    )
-
-
-def kill_after(monkeypatch, step: int) -> None:
-    """Ends the process, as it were, just after the checkpoint of `step` was written."""
-    save = Checkpoints.save
-
-    def save_and_die(self, model, now, evaluations):
-        save(self, model, now, evaluations)
-        if now == step:
-            raise Killed
-
-    monkeypatch.setattr(Checkpoints, "save", save_and_die)
-
-
-def check_equal(run, undisturbed):
-    found, expected = weights(run), weights(undisturbed)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain
 
+Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
 # The losses that each option is for.
 _OPTIONS = {
     "scale": ("multiple_negatives_ranking", "cosent"),
@@ -22,10 +23,12 @@ _OPTIONS = {
 class EmbedderModel(ModelConfig):
     """Sizes as `ModelConfig` has them, and how a vector is made of the last layer."""
 
-    pooling: Literal["mean", "cls", "pooled"] = "mean"
-    """The mean of all tokens, the last layer at [CLS], or the pooler's output."""
-    normalize: bool = False
-    """Divide each vector by its length."""
+    pooling: Pooling | Annotated[tuple[Pooling, ...], Field(min_length=1)] | None = None
+    """One of these, or several that are put side by side; null is that of the initial checkpoint
+    if it is an embedder, and otherwise mean. See `bert_tf.tasks.embedding.pooling`.
+    """
+    normalize: bool | None = None
+    """Divide each vector by its length; null does what the initial checkpoint does."""
 
 
 class EmbeddingData(FinetuningData):
@@ -34,9 +37,9 @@ class EmbeddingData(FinetuningData):
     Formats: tsv, csv and jsonl, with columns sentence1, sentence2 and score (or label); anchor (or
     query), positive, and negative (in jsonl also negatives, a list); or text, perhaps with label.
     sts-b, GLUE's files or the original ones, whose scores are divided by 5; nli, GLUE's files of
-    MNLI or SNLI, as premise, entailed and contradicting hypothesis; msmarco, triples of query,
-    passage and another passage without a header; beir, a folder in BEIR's form, whose files are
-    those of the judgements.
+    MNLI or SNLI, as premise, entailed and contradicting hypothesis; triples, MS MARCO's TSV of
+    query, passage and another passage without a header; beir, a folder in BEIR's form, whose files
+    are those of the judgements.
     """
 
 

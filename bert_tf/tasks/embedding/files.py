@@ -15,7 +15,7 @@ from bert_tf.tasks.embedding.data import TextGroups
 from bert_tf.tasks.texts.glue import read_glue
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
-FORMATS = (*tables.FORMATS, "sts-b", "nli", "msmarco", "beir")
+FORMATS = (*tables.FORMATS, "sts-b", "nli", "triples", "beir")
 
 # The columns of tables, by what they begin with: those of the texts, and that of the target.
 _SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
@@ -42,7 +42,7 @@ def find_file(folder: Path, file_format: str, split: str) -> Path:
     names = {
         "sts-b": (f"{split}.tsv", f"sts-{split}.csv"),
         "nli": (f"{split}.tsv", f"{split}_matched.tsv"),
-        "msmarco": (f"{split}.tsv", f"triples.{split}.tsv"),
+        "triples": (f"{split}.tsv", f"triples.{split}.tsv"),
         "beir": (f"{_BEIR_SPLITS}/{split}.tsv",),
     }.get(file_format, (f"{split}.{file_format}",))
     paths = [folder / name for name in names]
@@ -70,7 +70,7 @@ def read(path: Path, file_format: str, judged: bool = False) -> TextGroups | Col
     readers: dict[str, Callable[[Path], TextGroups]] = {
         "sts-b": _sts,
         "nli": _nli,
-        "msmarco": _ms_marco,
+        "triples": _triples,
     }
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
@@ -177,7 +177,7 @@ def _nli(path: Path) -> TextGroups:
     return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
 
 
-def _ms_marco(path: Path) -> TextGroups:
+def _triples(path: Path) -> TextGroups:
     triples = []
     for line, fields in read_tsv(path):
         if len(fields) != 3:

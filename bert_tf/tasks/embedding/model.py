@@ -178,7 +178,7 @@ class TextEmbedder(EmbeddingTraining):
         """
         network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        default = self.prompts.get(self.default_prompt or "", "")
+        default, _ = self.training_prompt()
 
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
             features = preprocess([tf.strings.join([prompt, texts]) if prompt else texts])
@@ -205,6 +205,11 @@ class TextEmbedder(EmbeddingTraining):
             SIMILARITY_SIGNATURE: Signature(strings("text_a", "text_b"), compare, _EXAMPLE_OF_TWO),
             **{name: answering(text) for name, text in self.prompts.items()},
         }
+
+    def training_prompt(self) -> tuple[str, int]:
+        """See `EmbeddingTraining`; the default prompt."""
+        prompt = self.prompts.get(self.default_prompt or "", "")
+        return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
 
     def _prompt_length(self, prompt: str) -> int:
         """The tokens at the start of each row that a prompt takes, [CLS] included; 0 without one.

@@ -1,5 +1,6 @@
 """Runs of an embedder: its files, its loss, and its predictions."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,14 +81,10 @@ class EmbeddingTask(Task):
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextEmbedder:
         """See `Task`."""
-        settings = self.config.model
-        return TextEmbedder(
-            encoder,
-            tokenizer,
-            pooling=settings.pooling,
-            normalize=settings.normalize,
-            max_length=self.config.train.max_length,
-        )
+        chosen = {name: getattr(self.config.model, name) for name in ("pooling", "normalize")}
+        settings = {name: value for name, value in chosen.items() if value is not None}
+        settings["max_length"] = self.config.train.max_length
+        return TextEmbedder(encoder, tokenizer, **{**self.initial, **settings})
 
     def loss(self) -> EmbeddingLoss:
         """The configured loss, or that of the form of the training rows."""
@@ -111,6 +108,9 @@ class EmbeddingTask(Task):
                 f"{path} has texts alone, of which nothing can be measured; give pairs, scores or "
                 "labels"
             )
+        if isinstance(rows, TextGroups) and rows.form == "texts" and self.best_metric == _SPEARMAN:
+            # Pairs whose scores are not known, as in a test file of STS-B.
+            return dataclasses.replace(rows, form="scores")
         return rows
 
     def write_predictions(

@@ -26,6 +26,8 @@ from bert_tf.tasks.embedding.losses import (
     Form,
     MultipleNegativesRanking,
 )
+from bert_tf.tasks.embedding.pooling import POOLING_MASK, without_prompt
+from bert_tf.tasks.embedding.similarity import pairwise
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
@@ -63,10 +65,12 @@ class EncodedGroups(TrainingRows):
         encoded: the different texts.
         texts: int32 [rows, texts], the numbers of the texts of each row.
         targets: [rows, ...]; None if the numbers of the texts are the targets.
+        uncounted: tokens at the start of each text that do not count in pooling.
     """
 
     texts: np.ndarray
     targets: np.ndarray | None = None
+    uncounted: int = 0
 
     @property
     def lengths(self) -> np.ndarray:
@@ -77,6 +81,9 @@ class EncodedGroups(TrainingRows):
         """The inputs of all texts, [batch, texts, seq_len], and the targets."""
         texts = self.texts[rows]
         flat = self.encoded.take(texts.ravel())
+        if self.uncounted:
+            counted = np.arange(flat["input_mask"].shape[1]) >= self.uncounted
+            flat[POOLING_MASK] = flat["input_mask"] * counted.astype(np.int32)
         features = {name: each.reshape(*texts.shape, -1) for name, each in flat.items()}
         return features, texts if self.targets is None else self.targets[rows]
 
@@ -116,6 +123,18 @@ class EmbeddingTraining(TaskModel):
     # The form of the rows of the last `fit`.
     _form: Form = "texts"
     _loss_of_fit: EmbeddingLoss | None = None
+
+    # How two vectors are compared, and the prompts by name: a subclass sets them.
+    similarity_function: str
+    prompts: Mapping[str, str]
+
+    @abstractmethod
+    def training_prompt(self) -> tuple[str, int]:
+        """What is put before each text that is trained on, as `predict` does.
+
+        Returns:
+            The text, and how many tokens at the start of a row do not count in pooling.
+        """
 
     @abstractmethod
     def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
@@ -343,7 +362,9 @@ class EmbeddingTraining(TaskModel):
     ) -> EncodedGroups:
         """See `TaskModel`; each different text is tokenized once."""
         texts, numbers = rows.numbered()
-        return EncodedGroups(self.encoded((texts,)), numbers, rows.targets)
+        prompt, uncounted = self.training_prompt()
+        encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
+        return EncodedGroups(encoded, numbers, rows.targets, uncounted)
 
     def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
         check_batch(self._loss_now(), batch_size, examples.texts.shape[1])
@@ -378,9 +399,14 @@ class EmbeddingTraining(TaskModel):
         texts = tf.stack(columns, axis=1)
         shape = tf.shape(texts)
         flat = tf.reshape(texts, [-1])
+        prompt, uncounted = self.training_prompt()
+        flat_features = self.preprocessor()(tf.strings.join([prompt, flat]) if prompt else flat)
+        if uncounted:
+            mask = without_prompt(flat_features["input_mask"], uncounted)
+            flat_features[POOLING_MASK] = mask
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
-            for name, each in self.preprocessor()(flat).items()
+            for name, each in flat_features.items()
         }
         if y is None:
             return features, tf.reshape(tf.unique(flat).idx, shape)
@@ -405,24 +431,37 @@ class EmbeddingTraining(TaskModel):
         """What `official_metrics` is computed from.
 
         Returns:
-            Of pairs with scores, float32 [rows]: their cosines. Of texts with vectors, float32
-            [rows, width]: those of this model. Otherwise what was found for each query.
+            Of pairs with scores, float32 [rows]: their similarities. Of texts with vectors, float32
+            [rows, width]: those of this model. Otherwise what was found for each query, where
+            queries have the prompt "query", and passages "document", "passage" or "corpus", if the
+            model has it.
         """
 
         def vectors(texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
-            del prompt
-            return np.atleast_2d(self.predict(list(texts), batch_size, verbose))
+            named: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
+            return np.atleast_2d(self.predict(list(texts), batch_size, verbose, **named))
 
         if isinstance(rows, TextGroups):
             if rows.form == "scores":
-                both = [vectors(column) for column in rows.columns]
-                lengths = np.prod([np.linalg.norm(each, axis=1) for each in both], axis=0)
-                return (both[0] * both[1]).sum(axis=1) / np.maximum(lengths, 1e-12)
+                first, second = (tf.constant(vectors(column)) for column in rows.columns)
+                return pairwise(self.similarity_function, first, second).numpy()
             if rows.form == "vectors" or len(rows.columns) == 1 and rows.form == "texts":
                 return vectors(rows.columns[0])
             rows = rows.collection()
-        _, found = evaluate_retrieval(vectors, rows, _FOUND, skip_same_id=True)
+        _, found = evaluate_retrieval(
+            vectors,
+            rows,
+            _FOUND,
+            query_prompt=self._prompt_of("query"),
+            passage_prompt=self._prompt_of("document", "passage", "corpus"),
+            cosine=self.similarity_function != "dot",
+            skip_same_id=True,
+        )
         return Ranking(rows, found)
+
+    def _prompt_of(self, *names: str) -> str | None:
+        """The first of `names` that is a prompt, as in `encode_query` of sentence-transformers."""
+        return next((name for name in names if name in self.prompts), None)
 
     def official_metrics(
         self, predictions: np.ndarray | Ranking, rows: TextGroups | Collection
@@ -430,8 +469,8 @@ class EmbeddingTraining(TaskModel):
         """The metrics of what `infer` returned.
 
         Returns:
-            Of pairs with scores `spearman` and `pearson`, the correlations with the cosines. Of
-            texts with vectors `loss`, the mean squared error. Of others, those of
+            Of pairs with scores `spearman` and `pearson`, the correlations with the similarities.
+            Of texts with vectors `loss`, the mean squared error. Of others, those of
             `retrieval_metrics`: an anchor has to find its positive among all texts that are not
             anchors, a labelled text the others of its label. Of single texts alone, {}.
         """

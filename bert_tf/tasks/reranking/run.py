@@ -17,7 +17,7 @@ from bert_tf.tasks.reranking.candidates import (
     grouped,
     ranking_metrics,
 )
-from bert_tf.tasks.reranking.config import RerankingData
+from bert_tf.tasks.reranking.config import RerankingData, RerankingRun
 from bert_tf.tasks.reranking.data import FORMATS, read_candidates
 from bert_tf.tasks.reranking.losses import LOSSES, RankingLoss
 from bert_tf.tasks.reranking.model import Reranker
@@ -34,6 +34,7 @@ class Reranking(Task):
 
     best_metric = "ndcg@10"
     formats = FORMATS
+    config: RerankingRun
     data: RerankingData
     _loss: RankingLoss | None = None
 
@@ -62,7 +63,8 @@ class Reranking(Task):
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
         """See `Task`."""
-        return Reranker(encoder, tokenizer, self.data.activation, self.config.train.max_length)
+        activation = self.config.model.activation or self.initial.get("activation", "sigmoid")
+        return Reranker(encoder, tokenizer, activation, self.config.train.max_length)
 
     def compile(self, model: TaskModel, **options: Any) -> None:
         """See `Task`."""
@@ -104,7 +106,8 @@ class Reranking(Task):
 
     def loss_of(self, rows: Sequence[Candidates]) -> RankingLoss:
         """The configured loss, or that of such rows."""
-        return LOSSES[self.data.loss]() if self.data.loss else default_loss(rows)
+        name = self.config.loss.name
+        return LOSSES[name]() if name else default_loss(rows)
 
     def _format_of(self, path: Path) -> str:
         """How a file is written; see `tables.format_of`."""

@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.embedding import files
 from bert_tf.tasks.embedding.run import EmbeddingTask
+from tests.runs.killed import Killed, check_equal, kill_after
+from tests.tasks import tiny_objects as tiny
 from tests.tasks.tiny_tasks import model_of
 from tests.tasks.tiny_texts import write_config, write_lines, write_mnli
 
@@ -29,11 +32,16 @@ def task_of(path, settings=()) -> EmbeddingTask:
     return EmbeddingTask(load_config(path, settings))
 
 
-def test_a_run_learns_pairs_with_scores_and_goes_on(tmp_path):
+def write_scored(folder):
     lines = [f"{a}\t{b}\t1" for a, b in PAIRS]
     lines += [f"{a}\t{b}\t0" for (a, _), (_, b) in zip(PAIRS, PAIRS[1:] + PAIRS[:1], strict=True)]
     for name in ("train", "dev"):
-        write_lines(tmp_path / f"{name}.tsv", ["sentence1\tsentence2\tscore", *lines])
+        write_lines(folder / f"{name}.tsv", ["sentence1\tsentence2\tscore", *lines])
+
+
+def test_a_run_learns_pairs_with_scores(tmp_path):
+    write_scored(tmp_path)
+    write_lines(tmp_path / "test.tsv", ["sentence1\tsentence2", "the cat\tthe dog"])
     path = write_config(tmp_path, "embedding", "path: ., format: tsv", epochs=8)
     config = load_config(path, ["train.learning_rate=0.01", "loss.matryoshka=[16,8]"])
     assert EmbeddingTask(config).best_metric == "spearman"
@@ -41,7 +49,47 @@ def test_a_run_learns_pairs_with_scores_and_goes_on(tmp_path):
     assert list(metrics) == ["spearman", "pearson"] and metrics["spearman"] > 0.8
     header, *written = (tmp_path / "run/predictions/dev.tsv").read_text().splitlines()
     assert header == "index\tprediction" and len(written) == 16
+    # Scores that are not known are predicted.
+    header, only = (tmp_path / "run/predictions/test.tsv").read_text().splitlines()
+    assert -1 <= float(only.split("\t")[1]) <= 1
     assert runs.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
+
+
+def test_a_run_that_was_killed_ends_with_the_same_weights(tmp_path, monkeypatch):
+    write_scored(tmp_path)
+    path = write_config(tmp_path, "embedding", "path: ., format: tsv", epochs=2)
+    # Parts of a batch draw their dropout twice.
+    settings = ["train.accumulation_steps=2", "model.hidden_dropout_prob=0.3"]
+    config = load_config(path, [*settings, "train.checkpoint_steps=2"])
+    metrics = runs.finetune(config, tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, 2)
+        runs.finetune(config, tmp_path / "run")
+    assert runs.finetune(config, tmp_path / "run") == metrics
+    check_equal(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_run_goes_on_with_the_settings_of_an_embedder(tmp_path):
+    write_scored(tmp_path)
+    settings = {"dense": [{"units": 6}], "prompts": {"q": "the "}, "default_prompt": "q"}
+    encoder = tiny.encoder(num_hidden_layers=2)
+    pooled = {"pooling": "max", "normalize": True, "include_prompt": False}
+    model = bert_tf.TextEmbedder(encoder, tiny.tokenizer(), **pooled, **settings)
+    model.save_checkpoint(tmp_path / "first", "sentence_transformers")
+    path = write_config(tmp_path, "embedding", "path: ., format: tsv", epochs=1)
+    chosen = [
+        f"init.checkpoint={tmp_path / 'first'}",
+        "model.normalize=false",
+        "train.learning_rate=1e-9",
+    ]
+    config = load_config(path, chosen)
+    runs.finetune(config, tmp_path / "run")
+    trained = bert_tf.load(tmp_path / "run")
+    expected = dict(model.settings, normalize=False, max_length=config.train.max_length)
+    assert trained.settings == expected
+    texts = ["the cat", "a dog"]
+    lengths = np.linalg.norm(trained.predict(texts), axis=1, keepdims=True)
+    np.testing.assert_allclose(trained.predict(texts) / lengths, model.predict(texts), atol=1e-5)
 
 
 def write_beir(folder):
@@ -130,9 +178,9 @@ def test_nli_gives_triples(tmp_path):
         files.read(tmp_path / "train.tsv", "nli")
 
 
-def test_triples_of_ms_marco(tmp_path):
+def test_triples_of_triples(tmp_path):
     path = write_lines(tmp_path / "train.tsv", ["q\tp\tn", 'q2\t"p2\tn2'])
-    rows = files.read(path, "msmarco")
+    rows = files.read(path, "triples")
     assert rows.columns == (["q", "q2"], ["p", '"p2'], ["n", "n2"])
 
 
@@ -163,7 +211,7 @@ def test_triples_of_ms_marco(tmp_path):
             ],
             "line 2: more texts than in the rows before",
         ),
-        ("msmarco", ["a\tb"], "line 1: 2 fields; there must be three"),
+        ("triples", ["a\tb"], "line 1: 2 fields; there must be three"),
         ("sts-b", ["a\tb"], "line 1: 2 fields; the STS benchmark has genre"),
     ],
 )

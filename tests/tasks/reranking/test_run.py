@@ -54,9 +54,11 @@ def test_it_learns_from_a_table(tmp_path):
 @pytest.mark.slow
 def test_it_learns_from_a_folder_of_beir(tmp_path):
     write_beir(tmp_path)
-    data = "path: ., format: beir, negatives: 3, loss: lambda_loss"
+    data = "path: ., format: beir, negatives: 3"
     path = write_config(tmp_path, "reranking", data, epochs=1)
-    metrics = runs.finetune(load_config(path, ["train.batch_size=2"]), tmp_path / "run")
+    metrics = runs.finetune(
+        load_config(path, ["train.batch_size=2", "loss.name=lambda_loss"]), tmp_path / "run"
+    )
     assert runs.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
     (first, *_), written = (
         [
@@ -100,7 +102,7 @@ def test_the_rows_decide_the_loss_unless_it_is_configured(tmp_path):
     task.compile(model, optimizer="sgd")
     assert model.loss.name == "binary_cross_entropy"
 
-    task = task_of(tmp_path, "format: tsv, loss: list_net, train_rows: 1")
+    task = task_of(tmp_path, "format: tsv, train_rows: 1", "loss.name=list_net")
     (row,) = task.training_rows()
     assert (row.query, row.relevance) == ("the sea", (1.0, 0.0))
     task.compile(model, optimizer="sgd")
@@ -108,7 +110,7 @@ def test_the_rows_decide_the_loss_unless_it_is_configured(tmp_path):
 
     line = json.dumps({"query": "the sea", "positive": "a cat", "negatives": ["a dog"]})
     write_lines(tmp_path / "train.jsonl", [line, line])
-    task = task_of(tmp_path, "format: jsonl, activation: identity")
+    task = task_of(tmp_path, "format: jsonl", "model.activation=identity")
     # Lists stay as they are.
     assert len(task.training_rows()) == 2
     task.compile(model, optimizer="sgd")
@@ -135,6 +137,6 @@ def test_mistakes_are_reported_before_training(tmp_path):
     with pytest.raises(UserError, match="train.tsv, row 0: relevance 3.0 is outside 0 to 1"):
         task_of(tmp_path, "format: tsv").training_rows()
     with pytest.raises(UserError, match="the loss list_net compares the passages of a query"):
-        task_of(tmp_path, "format: tsv, loss: list_net").training_rows()
+        task_of(tmp_path, "format: tsv", "loss.name=list_net").training_rows()
     with pytest.raises(UserError, match="negatives"):
         task_of(tmp_path, "format: beir, negatives: -1")
