@@ -79,6 +79,17 @@ def passages(folder):
         (folder / f"{split}.tsv").write_text(text)
 
 
+def scored_pairs(folder):
+    source = random.Random(0)
+    for split in ("train", "dev"):
+        lines = [
+            f"{tiny.sentence(source, 3)}\t{tiny.sentence(source, 3)}\t{i % 3 / 2}"
+            for i in range(16)
+        ]
+        text = "\n".join(["sentence1\tsentence2\tscore", *lines]) + "\n"
+        (folder / f"{split}.tsv").write_text(text)
+
+
 def animals(folder):
     """A collection in BEIR's form."""
     (folder / "qrels").mkdir()
@@ -97,6 +108,7 @@ PAGES = {
     "tasks/question_answering.md": ("squad", squad),
     "tasks/token_classification.md": ("entities", tiny_tags.write_tagged),
     "tasks/multiple_choice.md": ("endings", endings),
+    "tasks/embedding.md": ("pairs", scored_pairs),
     "tasks/reranking.md": ("passages", passages),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),

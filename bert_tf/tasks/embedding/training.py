@@ -51,12 +51,12 @@ _FOUND = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedGroups(TrainingRows):
+class NumberedTexts(TrainingRows):
     """Groups of texts ready for the model; each different text is kept once.
 
     >>> from bert_tf.data.batching import EncodedRows
     >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
-    >>> rows = EncodedGroups(encoded, np.array([[0, 1], [1, 1]]))
+    >>> rows = NumberedTexts(encoded, np.array([[0, 1], [1, 1]]))
     >>> inputs, texts = rows.take(np.array([0]))
     >>> inputs["input_word_ids"].tolist(), texts.tolist()
     ([[[2, 5, 3], [2, 3, 0]]], [[0, 1]])
@@ -359,12 +359,12 @@ class EmbeddingTraining(TaskModel):
         rows: TextGroups,
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
-    ) -> EncodedGroups:
+    ) -> NumberedTexts:
         """See `TaskModel`; each different text is tokenized once."""
         texts, numbers = rows.numbered()
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
-        return EncodedGroups(encoded, numbers, rows.targets, uncounted)
+        return NumberedTexts(encoded, numbers, rows.targets, uncounted)
 
     def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
         check_batch(self._loss_now(), batch_size, examples.texts.shape[1])
