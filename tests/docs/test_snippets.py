@@ -211,7 +211,12 @@ def jobs():
     return {part.splitlines()[0].lower(): dict(blocks.findall(part)) for part in parts}
 
 
-@pytest.mark.parametrize("job", jobs())
+FIRST_JOB = next(iter(jobs()))
+
+
+@pytest.mark.parametrize(
+    "job", [pytest.param(job, marks=() if job == FIRST_JOB else pytest.mark.slow) for job in jobs()]
+)
 def test_statements_of_ours_run(job, checkpoint, tmp_path, reviews_file):
     link(checkpoint, tmp_path)
     (tmp_path / "reviews.keras").symlink_to(reviews_file)

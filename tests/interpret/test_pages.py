@@ -75,8 +75,8 @@ class Parsed(HTMLParser):
             self.data.append(data)
 
 
-SLOW = ("question_answering", "unanswerable")
-KINDS = [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in ARGUMENTS]
+FAST = ("classification", "token_classification")
+KINDS = [pytest.param(kind, marks=() if kind in FAST else pytest.mark.slow) for kind in ARGUMENTS]
 
 
 @pytest.fixture(scope="module", params=KINDS)

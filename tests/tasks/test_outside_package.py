@@ -108,6 +108,7 @@ def test_it_is_fine_tuned_from_yaml_and_evaluated(run, environment):
     assert (run / "predictions" / "test.stars").read_text().startswith("*")
 
 
+@pytest.mark.slow
 def test_it_is_exported_and_asked(run, environment, tmp_path):
     printed = commands(
         environment,

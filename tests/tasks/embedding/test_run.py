@@ -55,6 +55,7 @@ def test_a_run_learns_pairs_with_scores(tmp_path):
     assert runs.evaluate(tmp_path / "run") == pytest.approx(metrics, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_same_weights(tmp_path, monkeypatch):
     write_scored(tmp_path)
     path = write_config(tmp_path, "embedding", "path: ., format: tsv", epochs=2)

@@ -134,6 +134,7 @@ def test_mistakes_are_one_sentence(trained, tmp_path):
     assert refusal(bert_tf.load, tmp_path / "model.keras", multi_label=False) == said
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_evaluated_and_exported(tmp_path, capsys):
     for split in ("train", "dev", "test"):
         lines = zip(TEXTS, LABEL_LISTS, strict=True)

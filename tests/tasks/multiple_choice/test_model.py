@@ -31,6 +31,7 @@ def rows(count: int, choices: int, seed: int = 0) -> list[dict]:
     return made
 
 
+@pytest.mark.slow
 def test_it_learns_among_three_choices(tmp_path):
     for name, count in (("train", 40), ("dev", 9)):
         lines = map(json.dumps, rows(count, 3, seed=count))

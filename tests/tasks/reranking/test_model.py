@@ -82,7 +82,14 @@ def test_single_passages_are_learned_with_binary_cross_entropy():
     model = tiny.reranker()
     x, y = pairs()
     history = model.fit(
-        x, y, epochs=10, batch_size=8, learning_rate=3e-3, validation_data=(x, y), verbose=0
+        x,
+        y,
+        epochs=10,
+        batch_size=8,
+        learning_rate=3e-3,
+        validation_data=(x, y),
+        validation_freq=10,
+        verbose=0,
     ).history
     assert history["val_ndcg@10"][-1] == 1
     assert model.loss.name == "binary_cross_entropy"
