@@ -10,10 +10,11 @@ sentence-transformers; STS holds sts-train.csv, sts-dev.csv and sts-test.csv of 
 Accuracy: the largest difference of the vectors of all sentences of STS-B test, Spearman's
 correlation on STS-B dev and test, and the search of SQuAD's questions in its paragraphs.
 Fine-tuning: STS-B train with CoSENT, measured on STS-B test; and the questions of SQuAD's first 38
-articles with MultipleNegativesRanking, measured by the search in the last 10. Both sides have the
-same rows, seeds, batches, hyper-parameters and optimizer; only where texts of a batch are the same,
-bert_tf leaves them out of its loss, and sentence-transformers draws another row. The table has mean
-and standard error over the seeds.
+articles with MultipleNegativesRanking, measured by the search in the last 10; and the sentences of
+STS-B train with themselves, without their scores (SimCSE). Both sides have the same rows, seeds,
+batches, hyper-parameters and optimizer; only where texts of a batch are the same, bert_tf leaves
+them out of its loss, and sentence-transformers draws another row. The table has mean and standard
+error over the seeds.
 Speed: texts a second in batches of 1 and 32, of STS-B sentences and of SQuAD paragraphs, in
 float32; median of steps that take turns. The peer has all threads, and one: on a machine with other
 work, PyTorch's threads wait for each other, and one thread was seen to be ten times as fast as two.
@@ -63,7 +64,7 @@ from bert_tf.tasks.regression.metrics import regression_metrics
 SIDES = (OURS, THEIRS)
 PARTS = ("accuracy", "finetuning", "speed")
 # Task -> its loss, and what is measured.
-TASKS = {"STS-B": "cosent", "SQuAD": "ranking"}
+TASKS = {"STS-B": "cosent", "SQuAD": "ranking", "SimCSE": "ranking"}
 RETRIEVAL = ("ndcg@10", "mrr@10", "recall@10")
 BATCHES = (1, 32)
 # Articles of SQuAD that are trained on; the others are searched in.
@@ -133,7 +134,11 @@ class Bench:
         for split in ("dev", "test"):
             self.sts[split] = self.sts[split].head(rows)
         articles = data.read_articles(arguments.squad)
-        self.questions = data.pairs_of(articles[:TRAIN_ARTICLES])
+        self.training = {
+            "STS-B": self.sts["train"],
+            "SQuAD": data.pairs_of(articles[:TRAIN_ARTICLES]),
+            "SimCSE": data.alone(self.sts["train"]),
+        }
         self.squad = data.collection_of(articles, rows)
         self.last_articles = data.collection_of(articles[TRAIN_ARTICLES:], rows)
         files = (*sorted(arguments.sts.glob("sts-*.csv")), arguments.squad)
@@ -270,7 +275,7 @@ def finetuning(bench: Bench) -> list[Line]:
 def finetuned(bench: Bench, side: str, task: str, seed: int) -> dict[str, float]:
     """The measures of one side after a fine-tuning."""
     given = bench.arguments
-    pairs = (bench.sts["train"] if task == "STS-B" else bench.questions).head(given.train_rows)
+    pairs = bench.training[task].head(given.train_rows)
     training = {
         "loss": TASKS[task],
         "epochs": given.epochs,
@@ -281,10 +286,11 @@ def finetuned(bench: Bench, side: str, task: str, seed: int) -> dict[str, float]
     settings = bench.settings(side, given.max_length)
 
     def measure() -> dict[str, float]:
-        if task == "STS-B":
+        if task != "SQuAD":
             test = bench.sts["test"]
             embed = bench.vectors(settings, [*test.first, *test.second], pairs, training)
-            return {"STS-B test": spearman(embed, test)}
+            name = "STS-B test" if task == "STS-B" else f"STS-B test, {task}"
+            return {name: spearman(embed, test)}
         searches = bench.last_articles
         texts = [*searches.queries.values(), *searches.passages.values()]
         embed = bench.vectors(settings, texts, pairs, training)

@@ -47,6 +47,16 @@ class Paragraph(NamedTuple):
 Article = list[Paragraph]
 
 
+def alone(pairs: Pairs) -> Pairs:
+    """Each different text of pairs with itself.
+
+    >>> alone(Pairs(["a", "b"], ["b", "c"])).first
+    ['a', 'b', 'c']
+    """
+    texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
+    return Pairs(texts, texts)
+
+
 def read_sts(path: Path) -> Pairs:
     """A file of the STS benchmark.
 
