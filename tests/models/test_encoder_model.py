@@ -161,6 +161,7 @@ def test_float16_answers_where_attention_goes_one_way(layout):
     np.testing.assert_allclose(found[real], expected[real], atol=0.02)
 
 
+@pytest.mark.slow
 def test_keras_own_export_says_what_to_use(tmp_path):
     with pytest.raises(UserError, match="export a checkpoint of the encoder with bert-tf export"):
         Encoder(CONFIG).export(tmp_path / "out")

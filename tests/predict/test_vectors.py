@@ -86,6 +86,7 @@ def test_json_lines_and_options(embedder, model, tmp_path):
     np.testing.assert_allclose(found, short.predict(TEXTS), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_encoder_of_any_checkpoint(texts, tmp_path):
     model, out = tiny_objects.filler(), tmp_path / "vectors.npy"
     model.save_checkpoint(tmp_path / "checkpoint", "huggingface")

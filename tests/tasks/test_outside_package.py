@@ -142,6 +142,7 @@ def test_it_is_inspected_and_reported(run, environment, tmp_path):
     assert "Star rating" in report and "mean_absolute_error" in report
 
 
+@pytest.mark.slow
 def test_a_mistake_in_its_files_is_one_sentence(run, environment, tmp_path):
     (tmp_path / "bad.stars").write_text("****** the soup\n")
     done = subprocess.run(

@@ -140,6 +140,7 @@ def test_a_schedule_moves_the_rate_and_the_best_weights_come_back(texts, tmp_pat
     check_equal(keras.saving.load_model(tmp_path / "best.keras").get_weights(), model.get_weights())
 
 
+@pytest.mark.slow
 def test_a_plateau_lowers_the_rate(texts):
     # Nothing is ever better by 10.
     plateau = callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10.0)

@@ -46,7 +46,13 @@ def test_similarity_is_the_cosine_of_texts_or_vectors(embedder):
     assert (embedder.similarity(np.zeros([1, 16], np.float32), TEXTS) == 0).all()
 
 
-@pytest.mark.parametrize("make", [tiny.classifier, tiny.answerer, tiny.filler])
+@pytest.mark.parametrize(
+    "make",
+    [
+        tiny.answerer,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (tiny.classifier, tiny.filler)),
+    ],
+)
 def test_the_encoder_of_any_checkpoint_is_taken(make, tmp_path):
     labels = {"labels": ["a", "b"]} if make is tiny.classifier else {}
     model = make(**labels)

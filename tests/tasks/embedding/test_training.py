@@ -103,18 +103,25 @@ def test_it_learns_pairs_and_measures_them():
     assert history["val_mrr@10"][-1] > before["mrr@10"]
 
 
+FORMS = {
+    "negatives": ((ANCHORS, POSITIVES, NEGATIVES), None, MultipleNegativesRanking(symmetric=True)),
+    "cosent": ((ANCHORS, POSITIVES), [0.5, 0.1, 1, 0, 0.5, 0.25], bert_tf.CoSENT()),
+    "labels": (ANCHORS, ["a", "b", "a", "b", "b", "c"], bert_tf.BatchAllTriplet()),
+}
+MORE_FORMS = {
+    "regression": ((ANCHORS, POSITIVES), [1, -1, 1, 0, 1, 0.5], bert_tf.CosineRegression()),
+    "contrastive": ((ANCHORS, POSITIVES), [0, 1, 0, 1, 0, 1], bert_tf.OnlineContrastive()),
+    "teacher": (ANCHORS, np.eye(6, 16), bert_tf.Distillation()),
+    "one_text": (ANCHORS, None, bert_tf.Matryoshka(MultipleNegativesRanking(), [16, 4])),
+}
+
+
 @pytest.mark.parametrize(
     ("x", "y", "loss"),
     [
-        ((ANCHORS, POSITIVES, NEGATIVES), None, MultipleNegativesRanking(symmetric=True)),
-        ((ANCHORS, POSITIVES), [0.5, 0.1, 1, 0, 0.5, 0.25], bert_tf.CoSENT()),
-        ((ANCHORS, POSITIVES), [1, -1, 1, 0, 1, 0.5], bert_tf.CosineRegression()),
-        ((ANCHORS, POSITIVES), [0, 1, 0, 1, 0, 1], bert_tf.OnlineContrastive()),
-        (ANCHORS, ["a", "b", "a", "b", "b", "c"], bert_tf.BatchAllTriplet()),
-        (ANCHORS, np.eye(6, 16), bert_tf.Distillation()),
-        (ANCHORS, None, bert_tf.Matryoshka(MultipleNegativesRanking(), [16, 4])),
+        *(pytest.param(*form, id=name) for name, form in FORMS.items()),
+        *(pytest.param(*f, id=name, marks=pytest.mark.slow) for name, f in MORE_FORMS.items()),
     ],
-    ids=["negatives", "cosent", "regression", "contrastive", "labels", "teacher", "one_text"],
 )
 def test_rows_and_datasets_of_every_form_are_learned_alike(x, y, loss):
     model, same = tiny.embedder(), tiny.embedder()

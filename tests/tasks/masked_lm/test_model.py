@@ -95,6 +95,7 @@ def test_predict_gives_so_many_pieces_for_each_gap():
     assert model.top_k == 2
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_pre_training_opens_as_one(tmp_path):
     keras.utils.set_random_seed(3)
     trainer = PreTrainer(tiny.encoder())

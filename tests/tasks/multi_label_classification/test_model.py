@@ -92,7 +92,7 @@ def test_a_checkpoint_that_does_not_say_so_is_opened_as_one(trained, tmp_path):
     assert model.predict("the cat swam .")["probabilities"] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("ragged", [True, False])
+@pytest.mark.parametrize("ragged", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_dataset_of_strings_is_learned_from(ragged):
     model = tiny.multi_labeller(labels=["cat", "dog", "swims"])
     names = tf.ragged.constant(LABEL_LISTS, dtype=tf.string)
@@ -104,6 +104,7 @@ def test_a_dataset_of_strings_is_learned_from(ragged):
     assert np.isfinite(history.history["loss"]).all()
 
 
+@pytest.mark.slow
 def test_two_texts_can_have_several_labels():
     model = tiny.multi_labeller()
     model.fit((TEXTS, TEXTS), LABEL_LISTS, verbose=0)

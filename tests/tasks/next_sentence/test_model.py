@@ -22,6 +22,7 @@ def test_it_learns_what_follows():
     assert model.predict(text_a=FIRST[0], text_b=SECOND[0]) == pytest.approx(found[0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_numbers_and_datasets_are_booleans_too():
     model = tiny.follower()
     model.fit((FIRST, SECOND), [int(each) for each in FOLLOWS], verbose=0)

@@ -29,6 +29,7 @@ def write_stsb(folder):
     write_lines(folder / "test.tsv", [STSB, *lines])
 
 
+@pytest.mark.slow
 def test_it_learns_and_writes_numbers(tmp_path):
     write_stsb(tmp_path)
     path = write_config(tmp_path, "regression", "path: ., format: stsb", epochs=10)
