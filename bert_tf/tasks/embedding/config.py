@@ -85,8 +85,8 @@ class EmbeddingTrain(FinetuningTrain):
     """As `FinetuningTrain`. An accumulated batch is encoded twice, and its loss stays the same."""
 
     group_by_length: bool = False
-    """Fill each batch with rows of similar length; then the length tells less about which texts
-    belong together, and negatives are harder for a reason that teaches nothing.
+    """Fill each batch with rows of similar length. The lengths of texts then say nothing about
+    which of them belong together.
     """
 
 

@@ -115,7 +115,7 @@ class EmbeddingTraining(TaskModel):
 
     # If they are given.
     has_targets = None
-    # Texts of one length would be too easy to tell apart from the others by their length.
+    # Negatives of one length would be another task than those that a search has.
     group_by_length = False
 
     width: int
@@ -253,7 +253,7 @@ class EmbeddingTraining(TaskModel):
         | texts | none | each text from itself with other dropout (SimCSE) | the first |
 
         Each is a column of strings. A dataset of (x, y), or of x as a dict, has the same forms.
-        Rows of a batch are not of similar length, since the length would tell texts apart.
+        Rows of a batch are drawn whatever their length, as the texts of a search are.
 
         Args:
             x: the texts.

@@ -42,12 +42,12 @@ class Candidates(NamedTuple):
 
     @property
     def query_key(self) -> str:
-        """What tells queries apart."""
+        """What identifies the query."""
         return self.query_id or self.query
 
     @property
     def passage_keys(self) -> tuple[str, ...]:
-        """What tells the passages of a query apart."""
+        """What identifies each passage of the query."""
         return self.passage_ids or self.passages
 
 
