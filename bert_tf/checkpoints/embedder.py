@@ -5,13 +5,14 @@ of unknown origin, so each function here checks what it is given.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from bert_tf.errors import UserError
 
 MODEL = "TextEmbedder"
 # In the order in which sentence-transformers puts them side by side, then the pooler's output.
-POOLINGS = ("cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled")
+Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
+POOLINGS: tuple[str, ...] = get_args(Pooling)
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 # The names of torch's classes.
 ACTIVATIONS = (

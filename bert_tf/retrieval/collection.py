@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.data.tables import Row, read_table
+from bert_tf.data.tables import Row, read_table, read_tsv
 from bert_tf.errors import UserError
 
 _CORPUS, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
+_TRIPLE = ("query", "positive", "negative")
 _COLUMNS = ("query-id", "corpus-id", "score")
 
 
@@ -83,6 +84,28 @@ def read_beir(folder: str | os.PathLike, split: str = "test") -> Collection:
     return Collection(passages, {query: queries[query] for query in relevant}, relevant)
 
 
+def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
+    r"""The query, the positive and the negative of each line of MS MARCO's triples.
+
+    >>> _ = Path("triples.tsv").write_text("who sat\ta cat\ta log\n")
+    >>> list(read_triples(Path("triples.tsv")))
+    [(1, ['who sat', 'a cat', 'a log'])]
+
+    Args:
+        path: a TSV file without a header.
+
+    Raises:
+        UserError: a line has fewer or more fields.
+    """
+    for line, fields in read_tsv(path):
+        if len(fields) != len(_TRIPLE):
+            raise UserError(
+                f"{path}, line {line}: {len(fields)} fields; a triple has 3, without a header: "
+                f"{', '.join(_TRIPLE)}"
+            )
+        yield line, fields
+
+
 def _present(path: Path, folder: Path) -> Path:
     """The path of a file that is there."""
     if path.is_file():
@@ -100,7 +123,7 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for number, row in read_table(path, "jsonl", ("_id", "text"), optional=("title",)):
         if row["_id"] in seen:
-            raise UserError(f"{path}, line {number}: the _id {row['_id']!r} is there before")
+            raise UserError(f"{path}, line {number}: the _id {row['_id']!r} occurs twice")
         seen.add(row["_id"])
         yield row["_id"], _with_title(row)
     if not seen:

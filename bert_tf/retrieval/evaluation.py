@@ -1,6 +1,6 @@
 """How well a model finds the passages of a collection."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -86,6 +86,23 @@ def evaluate_retrieval(
         if rerank is not None:
             found[query] = _reranked(rerank, collection, query, found[query], candidates)
     return retrieval_metrics(found, collection.relevant), found
+
+
+def trec_run(found: Mapping[str, Mapping[str, float]]) -> str:
+    r"""What was found, as a run of TREC: query, Q0, passage, rank, score and bert_tf.
+
+    >>> trec_run({"q1": {"p1": 0.5, "p2": 0.75}})
+    'q1 Q0 p2 1 0.75 bert_tf\nq1 Q0 p1 2 0.5 bert_tf\n'
+
+    Args:
+        found: query -> passage -> score, in any order.
+    """
+    lines = [
+        f"{query} Q0 {passage} {rank} {scores[passage]:.6g} bert_tf\n"
+        for query, scores in found.items()
+        for rank, passage in enumerate(sorted(scores, key=lambda p: -scores[p]), start=1)
+    ]
+    return "".join(lines)
 
 
 def _reranked(

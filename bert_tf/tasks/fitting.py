@@ -118,11 +118,8 @@ class StringTraining(TaskInterface):
                 validation_batch_size=validation_batch_size,
                 **options,
             )
-        if learning_rate is not None and self.compiled and not self._compiled_by_fit:
-            raise UserError(
-                "learning_rate is for a model that is not compiled; give it to the optimizer in "
-                "compile, or leave it out"
-            )
+        if learning_rate is not None:
+            self.check_not_compiled("learning_rate", "the optimizer in compile")
         if isinstance(x, tf.data.Dataset):
             if y is not None or sample_weight is not None or validation_split:
                 raise UserError(
@@ -169,7 +166,7 @@ class StringTraining(TaskInterface):
                 self, validated, validation_batch_size, verbose, validation_freq
             )
             callbacks = _first(validation, callbacks)
-        if not self.compiled or self._compiled_by_fit:
+        if not self.is_compiled_by_user():
             self._compile_for(steps * epochs, learning_rate)
         try:
             return super().fit(batches, callbacks=callbacks, shuffle=False, **options)
@@ -303,6 +300,22 @@ class StringTraining(TaskInterface):
         with self._scope():
             self.compile(optimizer=make_optimizer(recipe, steps))
         self._compiled_by_fit = True
+
+    def is_compiled_by_user(self) -> bool:
+        """Whether the model was compiled, and not by `fit` itself."""
+        return self.compiled and not self._compiled_by_fit
+
+    def check_not_compiled(self, option: str, place: str) -> None:
+        """Raises UserError if an option of `fit` has no use, since the user compiled the model.
+
+        Args:
+            option: its name.
+            place: what takes it then.
+        """
+        if self.is_compiled_by_user():
+            raise UserError(
+                f"{option} is for a model that is not compiled; give it to {place}, or leave it out"
+            )
 
     def _scope(self) -> Any:
         """The scope in which this model's variables are made."""

@@ -84,7 +84,7 @@ def test_a_line_without_id_or_text(folder, name, line, message):
 
 def test_an_id_is_repeated(folder):
     write(folder / "queries.jsonl", *[{"_id": "q1", "text": "Who sat?"}] * 2)
-    with pytest.raises(UserError, match=r"queries.jsonl, line 2: the _id 'q1' is there before"):
+    with pytest.raises(UserError, match=r"queries.jsonl, line 2: the _id 'q1' occurs twice"):
         read_beir(folder)
 
 

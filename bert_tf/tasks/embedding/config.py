@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from bert_tf.checkpoints.embedder import Pooling
 from bert_tf.config.data import FinetuningData
 from bert_tf.config.kinds import Count, Positive
 from bert_tf.config.model import ModelConfig
@@ -11,7 +12,6 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain
 
-Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last_token", "pooled"]
 # The losses that each option is for.
 _OPTIONS = {
     "scale": ("multiple_negatives_ranking", "cosent"),

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bert_tf.data import tables
-from bert_tf.data.tables import read_table, read_tsv
+from bert_tf.data.tables import as_text, read_table, read_tsv
 from bert_tf.data.tables.json_files import read_json_lines
 from bert_tf.errors import UserError
-from bert_tf.retrieval.collection import Collection, read_beir
+from bert_tf.retrieval.collection import Collection, read_beir, read_triples
 from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.losses import Form
 from bert_tf.tasks.texts.glue import read_glue
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 FORMATS = (*tables.FORMATS, "sts-b", "nli", "triples", "beir")
 
 # The columns of tables, by what they begin with: those of the texts, and that of the target.
-_SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+_SHAPES: tuple[tuple[tuple[str, ...], tuple[str, ...], Form], ...] = (
     (("sentence1", "sentence2"), ("score", "label"), "scores"),
     (("anchor", "positive", "negative"), (), "texts"),
     (("query", "positive", "negative"), (), "texts"),
@@ -80,17 +80,7 @@ def _table(path: Path, file_format: str) -> TextGroups:
     if not rows:
         raise UserError(f"{path} has no rows")
     first = rows[0][1]
-    # A negative is not needed.
-    shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
-    if shape is None:
-        raise UserError(
-            f"{path}, line {rows[0][0]}: no columns of texts; there must be sentence1 and "
-            "sentence2, anchor and positive, query and positive, or text"
-        )
-    texts, targets, form = shape
-    texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
-    texts = tuple(name for name in texts if name in first)
-    target = next((name for name in targets if name in first), None)
+    texts, target, form = _shape_of(path, *rows[0])
     for line, row in rows:
         for name in (*texts, *filter(None, [target])):
             if name not in row:
@@ -108,13 +98,50 @@ def _table(path: Path, file_format: str) -> TextGroups:
     return _scored(path, columns, written, [line for line, _ in rows])
 
 
+def form_of_table(path: Path, file_format: str) -> Form:
+    r"""The form of the rows of a table, of which only the first is looked at.
+
+    >>> _ = Path("dev.tsv").write_text("sentence1\tsentence2\tscore\na cat\tthe cat\t1\n")
+    >>> form_of_table(Path("dev.tsv"), "tsv")
+    'scores'
+
+    Raises:
+        UserError: no rows, or no columns of texts.
+    """
+    for line, row in _rows_of_table(path, file_format):
+        return _shape_of(path, line, row)[2]
+    raise UserError(f"{path} has no rows")
+
+
+def _shape_of(
+    path: Path, line: int, first: dict[str, str]
+) -> tuple[tuple[str, ...], str | None, Form]:
+    """The columns of texts, that of the target, and the form, by the first row of a table."""
+    # A negative is not needed.
+    shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
+    if shape is None:
+        raise UserError(
+            f"{path}, line {line}: no columns of texts; there must be sentence1 and "
+            "sentence2, anchor and positive, query and positive, or text"
+        )
+    texts, targets, form = shape
+    texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
+    texts = tuple(name for name in texts if name in first)
+    target = next((name for name in targets if name in first), None)
+    return texts, target, "texts" if target is None else form
+
+
 def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The known columns of every row; of a list of negatives, "negatives 1" and so on."""
-    lists: Iterator[tuple[int, dict[str, Any]]] = iter(())
-    if file_format == "jsonl":
-        lists = read_json_lines(path)
-    for line, row in read_table(path, file_format, (), optional=_KNOWN):
-        _, whole = next(lists, (line, {}))
+    if file_format != "jsonl":
+        yield from read_table(path, file_format, (), optional=_KNOWN)
+        return
+    for line, whole in read_json_lines(path):
+        row = {
+            name: as_text(whole[name], f"{path}, line {line}, {name}")
+            for name in _KNOWN
+            if whole.get(name) is not None
+        }
         negatives = whole.get(_NEGATIVES, [])
         if not isinstance(negatives, list) or not all(isinstance(n, str) for n in negatives):
             raise UserError(f"{path}, line {line}: {_NEGATIVES} must be a list of texts")
@@ -178,14 +205,7 @@ def _nli(path: Path) -> TextGroups:
 
 
 def _triples(path: Path) -> TextGroups:
-    triples = []
-    for line, fields in read_tsv(path):
-        if len(fields) != 3:
-            raise UserError(
-                f"{path}, line {line}: {len(fields)} fields; there must be three, the query, a "
-                "passage that answers it and one that does not"
-            )
-        triples.append(fields)
+    triples = [texts for _, texts in read_triples(path)]
     if not triples:
         raise UserError(f"{path} has no rows")
     return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))

@@ -13,12 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
+from bert_tf.tasks.embedding.pooling import normalized
 
 # What the rows of a batch have besides their texts: nothing, a number, a class, or a vector.
 Form = Literal["texts", "scores", "labels", "vectors"]
-
-# A vector that is shorter than the root of this is left as it is (PyTorch's `normalize`).
-_SHORTEST_SQUARED = 1e-24
 
 
 class EmbeddingLoss(keras.losses.Loss):
@@ -92,7 +90,7 @@ class MultipleNegativesRanking(EmbeddingLoss):
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """See the class; `y_true` int [batch, texts] has a number for each text."""
-        unit = _unit(y_pred)
+        unit = normalized(y_pred)
         anchors, candidates = unit[:, 0], _by_column(unit[:, 1:])
         cosines = self.scale * tf.matmul(anchors, candidates, transpose_b=True)
         rows = tf.shape(anchors)[0]
@@ -342,7 +340,7 @@ class Matryoshka(EmbeddingLoss):
         total = tf.zeros([], y_pred.dtype)
         for dim, weight in zip(self.dims, self.weights, strict=True):
             targets = y_true[:, :dim] if self.takes == "vectors" else y_true
-            total += weight * self.loss.call(targets, _unit(y_pred[:, :, :dim]))
+            total += weight * self.loss.call(targets, normalized(y_pred[:, :, :dim]))
         return total
 
     def get_config(self) -> dict[str, Any]:
@@ -360,14 +358,9 @@ class Matryoshka(EmbeddingLoss):
         return cls(**config | {"loss": loss})
 
 
-def _unit(vectors: tf.Tensor) -> tf.Tensor:
-    """Vectors of length 1."""
-    return tf.math.l2_normalize(vectors, axis=-1, epsilon=_SHORTEST_SQUARED)
-
-
 def _cosines(vectors: tf.Tensor) -> tf.Tensor:
     """[batch]: the cosine of both texts of each row [batch, 2, width]."""
-    unit = _unit(vectors)
+    unit = normalized(vectors)
     return tf.reduce_sum(unit[:, 0] * unit[:, 1], axis=1)
 
 

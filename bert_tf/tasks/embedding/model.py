@@ -178,7 +178,7 @@ class TextEmbedder(EmbeddingTraining):
         """
         network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
-        default, _ = self.training_prompt()
+        default = self._default_text()
 
         def vectors(texts: tf.Tensor, prompt: str) -> tf.Tensor:
             features = preprocess([tf.strings.join([prompt, texts]) if prompt else texts])
@@ -208,8 +208,12 @@ class TextEmbedder(EmbeddingTraining):
 
     def training_prompt(self) -> tuple[str, int]:
         """See `EmbeddingTraining`; the default prompt."""
-        prompt = self.prompts.get(self.default_prompt or "", "")
+        prompt = self._default_text()
         return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
+
+    def _default_text(self) -> str:
+        """The text of the default prompt; "" without one."""
+        return self.prompts.get(self.default_prompt or "", "")
 
     def _prompt_length(self, prompt: str) -> int:
         """The tokens at the start of each row that a prompt takes, [CLS] included; 0 without one.

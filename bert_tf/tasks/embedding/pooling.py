@@ -101,8 +101,9 @@ def normalized(vectors: tf.Tensor) -> tf.Tensor:
     >>> normalized(tf.constant([[0.0, -4.0], [0.0, 0.0]])).numpy().tolist()
     [[0.0, -1.0], [0.0, 0.0]]
     """
-    lengths = tf.norm(vectors, axis=-1, keepdims=True)
-    return vectors / tf.maximum(lengths, _SHORTEST)
+    squares = tf.reduce_sum(tf.square(vectors), axis=-1, keepdims=True)
+    # The root of 0 would have no gradient.
+    return vectors / tf.sqrt(tf.maximum(squares, _SHORTEST**2))
 
 
 def without_prompt(input_mask: tf.Tensor, prompt_length: int | tf.Tensor) -> tf.Tensor:

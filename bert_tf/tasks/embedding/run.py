@@ -11,6 +11,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.retrieval.collection import Collection
+from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import files, losses
 from bert_tf.tasks.embedding.config import EmbeddingRun
 from bert_tf.tasks.embedding.data import TextGroups
@@ -52,7 +53,7 @@ class EmbeddingTask(Task):
         if data.format not in ("tsv", "csv", "jsonl"):
             return _SPEARMAN if data.format == "sts-b" else _NDCG
         path = _path(config, "dev")
-        is_scored = path.is_file() and _form_of(files.read(path, data.format)) == "scores"
+        is_scored = path.is_file() and files.form_of_table(path, data.format) == "scores"
         return _SPEARMAN if is_scored else _NDCG
 
     def files(self, split: str) -> dict[str, Path]:
@@ -131,19 +132,10 @@ class EmbeddingTask(Task):
             words = [f"{value:.6g}" for value in predictions.tolist()]
             write_text(folder / f"{name}.tsv", indexed(words))
             return
-        lines = [
-            f"{query} Q0 {passage} {rank} {score:.6g} bert_tf\n"
-            for query, scores in predictions.found.items()
-            for rank, (passage, score) in enumerate(scores.items(), start=1)
-        ]
-        write_text(folder / f"{name}.trec", "".join(lines))
+        write_text(folder / f"{name}.trec", trec_run(predictions.found))
 
 
 def _path(config: EmbeddingRun, split: str) -> Path:
     """The file of a split."""
     folder, name = Path(config.data.path), getattr(config.data, split)
     return folder / name if name else files.find_file(folder, config.data.format, split)
-
-
-def _form_of(rows: TextGroups | Collection) -> Form:
-    return rows.form if isinstance(rows, TextGroups) else "texts"

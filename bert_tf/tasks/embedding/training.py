@@ -270,10 +270,7 @@ class EmbeddingTraining(TaskModel):
                 position.
         """
         if loss is not None:
-            if self.compiled and not self._compiled_by_fit:
-                raise UserError(
-                    "loss is for a model that is not compiled; give it to compile, or leave it out"
-                )
+            self.check_not_compiled("loss", "compile")
             self._checked(loss)
         if kwargs.get("class_weight") is not None:
             raise UserError(f"class_weight is for classes, which a {type(self).__name__} has not")
@@ -350,7 +347,7 @@ class EmbeddingTraining(TaskModel):
 
     def _loss_now(self) -> EmbeddingLoss:
         """The loss of the training that begins."""
-        if self.compiled and not self._compiled_by_fit:
+        if self.is_compiled_by_user():
             return self.loss
         return self._loss_of_fit or DEFAULTS[self._form]()
 

@@ -8,13 +8,13 @@ from typing import Any
 from bert_tf.data import tables
 from bert_tf.data.tables.json_files import read_json_lines, whole_text
 from bert_tf.errors import UserError
-from bert_tf.retrieval.collection import read_beir
+from bert_tf.retrieval.collection import read_beir, read_triples
 from bert_tf.tasks.reranking.candidates import Candidates, checked_relevance
 
 FORMATS = (*tables.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
-# The fields of a triple, the file that lists judgements, and the folder of such files.
-_TRIPLE, _QRELS = ("query", "positive", "negative"), "qrels"
+# The folder of the files of judgements.
+_QRELS = "qrels"
 
 
 def read_candidates(
@@ -75,13 +75,7 @@ def _table(path: Path, file_format: str) -> Iterator[_Row]:
 
 
 def _triples(path: Path) -> Iterator[_Row]:
-    for line, fields in tables.read_tsv(path):
-        if len(fields) != len(_TRIPLE):
-            raise UserError(
-                f"{path}, line {line}: {len(fields)} fields; a triple has 3, without a header: "
-                f"{', '.join(_TRIPLE)}"
-            )
-        query, *passages = fields
+    for line, (query, *passages) in read_triples(path):
         yield line, query, passages, (1.0, 0.0)
 
 

@@ -134,10 +134,8 @@ class Reranker(GroupModel):
         Raises:
             UserError: as `TaskModel`; and a relevance that does not fit the loss.
         """
-        if loss is not None and self._is_compiled_by_user():
-            raise UserError(
-                "loss is for a model that is not compiled; give it to compile, or leave it out"
-            )
+        if loss is not None:
+            self.check_not_compiled("loss", "compile")
         self._next_loss = None if loss is None else loss_of(loss)
         try:
             return super().fit(*args, **kwargs)
@@ -148,12 +146,9 @@ class Reranker(GroupModel):
         """The loss of `fit`, or binary cross-entropy."""
         return {"loss": self._next_loss or BinaryCrossEntropyLoss()}
 
-    def _is_compiled_by_user(self) -> bool:
-        return self.compiled and not self._compiled_by_fit
-
     def _loss_to_learn(self) -> Any:
         """The loss of a model that the user has compiled, or else that of `fit`."""
-        return self.loss if self._is_compiled_by_user() else self.own_losses()["loss"]
+        return self.loss if self.is_compiled_by_user() else self.own_losses()["loss"]
 
     def _decide_loss(self, default: RankingLoss) -> Any:
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
@@ -337,7 +332,7 @@ def _numbers(row: int, given: Any, passages: Sequence) -> tuple[float, ...]:
     place = f"relevance {row}"
     if len(numbers) == 1:
         return (checked_relevance(numbers[0], place),)
-    # What is said of padding does not matter.
+    # The relevance of padding does not matter.
     return tuple(
         checked_relevance(each, f"{place}, entry {i}") if passages[i] else 0.0
         for i, each in enumerate(numbers)

@@ -1,6 +1,6 @@
 """Runs of re-ranking: tables, JSON lines, MS MARCO's triples and BEIR's folders."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from bert_tf.data import tables
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking.candidates import (
     Candidates,
     check_loss,
@@ -24,9 +25,6 @@ from bert_tf.tasks.reranking.model import Reranker
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
-
-# The last column of TREC's runs names the program.
-_TAG = "bert_tf"
 
 
 class Reranking(Task):
@@ -101,8 +99,7 @@ class Reranking(Task):
         Queries and passages without ids are numbered from 0 in the order in which the rows first
         have them.
         """
-        lines = "".join(" ".join(map(str, line)) + "\n" for line in _run(predictions, rows))
-        write_text(folder / f"{name}.trec", lines)
+        write_text(folder / f"{name}.trec", trec_run(_named(predictions, rows)))
 
     def loss_of(self, rows: Sequence[Candidates]) -> RankingLoss:
         """The configured loss, or that of such rows."""
@@ -118,19 +115,17 @@ class Reranking(Task):
         return tables.format_of(path, self.data.format, own)
 
 
-def _run(
+def _named(
     predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
-) -> Iterator[tuple[object, ...]]:
-    """The fields of each line."""
+) -> dict[str, dict[str, float]]:
+    """The score of each passage of each query, by their ids or numbers."""
+    queries: dict[str, str] = {}
+    passages: dict[str, str] = {}
     found: dict[str, dict[str, float]] = {}
-    names: tuple[dict[str, str], dict[str, str]] = {}, {}
     for logits, row in zip(predictions, rows, strict=True):
-        scores = found.setdefault(row.query_key, {})
-        scores.update(zip(row.passage_keys, logits, strict=True))
-        names[0].setdefault(row.query_key, row.query_id or str(len(names[0])))
-        for key in row.passage_keys:
-            names[1].setdefault(key, key if row.passage_ids else str(len(names[1])))
-    for query, scores in found.items():
-        best_first = sorted(scores.items(), key=lambda each: -each[1])
-        for rank, (passage, score) in enumerate(best_first, start=1):
-            yield names[0][query], "Q0", names[1][passage], rank, f"{score:.6g}", _TAG
+        query = queries.setdefault(row.query_key, row.query_id or str(len(queries)))
+        scores = found.setdefault(query, {})
+        for key, logit in zip(row.passage_keys, logits, strict=True):
+            name = key if row.passage_ids else str(len(passages))
+            scores[passages.setdefault(key, name)] = float(logit)
+    return found

@@ -212,7 +212,11 @@ def test_triples_of_triples(tmp_path):
             ],
             "line 2: more texts than in the rows before",
         ),
-        ("triples", ["a\tb"], "line 1: 2 fields; there must be three"),
+        (
+            "triples",
+            ["a\tb"],
+            "line 1: 2 fields; a triple has 3, without a header: query, positive, negative",
+        ),
         ("sts-b", ["a\tb"], "line 1: 2 fields; the STS benchmark has genre"),
     ],
 )
