@@ -27,6 +27,8 @@ from bert_tf.cli import command
 
 _WARM_UP = 3
 _COMPUTING = "tf_Compute"
+# A call of a function that is left after inlining is one that XLA has compiled.
+_ASYNCHRONOUS = "ExecutorState::ProcessAsync::Start"
 
 
 def main() -> int:
@@ -37,7 +39,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
     parser.add_argument("--intra-op", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--inter-op", type=int, default=1)
+    parser.add_argument("--inter-op", type=int, default=len(os.sched_getaffinity(0)))
     return command.run("step_profile", parser, None, _work, "stopped")
 
 
@@ -80,10 +82,21 @@ def _sums(trace: Path) -> tuple[collections.Counter[str], collections.Counter[st
                 name = plane.event_metadata[event.metadata_id].name
                 _, colon, kind = name.rpartition(":")
                 # The executor has names of its own, and functions contain other operations.
-                if colon and "::" not in name and not kind.endswith("PartitionedCall"):
-                    milliseconds[kind] += event.duration_ps / 1e9
-                    counts[kind] += 1
+                if name == _ASYNCHRONOUS and _kernel(plane, event) == "PartitionedCall":
+                    kind = "compiled by XLA"
+                elif not colon or "::" in name or kind.endswith("PartitionedCall"):
+                    continue
+                milliseconds[kind] += event.duration_ps / 1e9
+                counts[kind] += 1
     return milliseconds, counts
+
+
+def _kernel(plane: xplane_pb2.XPlane, event: xplane_pb2.XEvent) -> str:
+    """The kind of operation that an event of the executor is about."""
+    for stat in event.stats:
+        if plane.stat_metadata[stat.metadata_id].name == "kernel_type":
+            return stat.str_value or plane.stat_metadata[stat.ref_value].name
+    return ""
 
 
 def _print(

@@ -23,9 +23,9 @@ _BEFORE, _PER_BLOCK = 1, 3
 
 
 def draw_in_ours(model: EncoderModel) -> None:
-    """Has the dropouts of a model take `_draw` for their random bits."""
+    """Has the dropouts of a model take `_draw` for their random words."""
     for place, layer in enumerate(_dropouts(model)):
-        layer._random_bits = _Draws(place)
+        layer._words = _Draws(place)
 
 
 def _dropouts(model: EncoderModel) -> list[Dropout]:
@@ -39,9 +39,9 @@ def _dropouts(model: EncoderModel) -> list[Dropout]:
 
 
 def _draw(place: int, update: int, count: int) -> np.ndarray:
-    """int32 [count] in [0, 2**16), for one dropout in one update."""
+    """uint16 [count], for one dropout in one update."""
     random = np.random.default_rng([place, update])
-    return random.integers(_RANGE, size=count, dtype=np.int32)
+    return random.integers(_RANGE, size=count, dtype=np.uint16)
 
 
 class _Draws:
@@ -54,7 +54,7 @@ class _Draws:
         def bits(number: np.ndarray) -> np.ndarray:
             return _draw(self._place, next(self._updates), int(number))
 
-        drawn = tf.numpy_function(bits, [count], tf.int32)
+        drawn = tf.numpy_function(bits, [count], tf.uint16)
         return tf.ensure_shape(drawn, [None])
 
 

@@ -126,7 +126,7 @@ class Result:
 def summary(results: Sequence[Result]) -> Table:
     """A line for every goal: ours, the fastest peer, their ratio, what it must be and the aim.
 
-    Memory is that of our fastest.
+    Memory is that of our fastest. To train it should need no more than the fastest peer.
     """
     table = Table(
         "work", "precision", "ours/s", "compared with", "theirs/s", "ratio", "goal", "memory"
@@ -142,6 +142,8 @@ def summary(results: Sequence[Result]) -> Table:
         if work.memory is not None:
             must, aim = work.memory[number]
             memory += f" of {must} / {aim}" + _outcome(ours.memory <= must, ours.memory <= aim)
+        elif not work.serves:
+            memory += f" of {best.memory:.2f}" + _outcome(ours.memory <= best.memory, True)
         ratio = best.median / ours.median
         table.add_row(
             result.work,

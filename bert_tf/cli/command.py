@@ -110,7 +110,8 @@ def run(
         elif is_out_of_memory(error):
             say(
                 "error: the memory is not enough; lower train.batch_size or train.max_length, "
-                "raise train.accumulation_steps, or take a smaller model"
+                "raise train.accumulation_steps, set train.rematerialize: true, or take a smaller "
+                "model"
             )
         else:
             raise

@@ -5,7 +5,8 @@ matrix product and bias before it. In training nothing is fused, since the gradi
 before GELU too; there value and derivative are computed together, at least in float32, and only the
 latter is kept. That takes half the time of the two expressions by themselves, and in bfloat16 a
 sixth of the error goes. The gradients are written out because differentiating the expressions would
-keep five intermediate tensors per layer and make a dozen passes over them.
+keep five intermediate tensors per layer and make a dozen passes over them. Wide layers are compiled
+in training, see `bert_tf.encoder.compiled`, which takes half of that time again.
 
 All take a tensor of any shape and floating type, and return one of the same.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_tf.encoder.compiled import compiled, is_worthwhile
 from bert_tf.errors import UserError
 
 
@@ -30,18 +32,36 @@ def gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     return tf.nn.gelu(x, approximate=True), lambda upstream: upstream * _with_derivative_new(x)[1]
 
 
-@tf.custom_gradient
-def trained_gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+def trained_gelu(x: tf.Tensor) -> tf.Tensor:
     """What `gelu` computes, for training."""
+    return _compiled_gelu(x) if is_worthwhile(x.shape[-1]) else _keeping_derivative(x)
+
+
+def trained_gelu_new(x: tf.Tensor) -> tf.Tensor:
+    """What `gelu_new` computes, for training."""
+    return _compiled_gelu_new(x) if is_worthwhile(x.shape[-1]) else _keeping_derivative_new(x)
+
+
+@tf.custom_gradient
+def _keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     value, derivative = _with_derivative(x)
     return value, lambda upstream: upstream * derivative
 
 
 @tf.custom_gradient
-def trained_gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    """What `gelu_new` computes, for training."""
+def _keeping_derivative_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     value, derivative = _with_derivative_new(x)
     return value, lambda upstream: upstream * derivative
+
+
+@compiled
+def _compiled_gelu(x: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.nn.gelu(_exact(x), approximate=False), x.dtype)
+
+
+@compiled
+def _compiled_gelu_new(x: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.nn.gelu(_exact(x), approximate=True), x.dtype)
 
 
 def _with_derivative(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

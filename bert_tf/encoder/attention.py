@@ -1,12 +1,13 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2) on flat tokens."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from bert_tf.encoder.dropout import Dropout
+from bert_tf.encoder.dropout import Drawn, Dropout
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
 
@@ -105,7 +106,8 @@ class SelfAttention(keras.layers.Layer):
             query = self._to_heads(layout.select(query, positions), tf.shape(positions))
             key, value = layout.to_heads(seen, self.num_heads, 2)
         probabilities = attention_probabilities(query, key, bias, for_gradient=training)
-        mixed = tf.matmul(self.dropout(probabilities, training=training), value)
+        drawn = self.dropout.draw(tf.shape(probabilities), training)
+        mixed = _mixed(probabilities, value, drawn)
         if positions is None:
             mixed = layout.from_heads(mixed)
         else:
@@ -142,10 +144,55 @@ def attention_probabilities(
     In bfloat16 the answer is as exact without float32 in between, and product, scale and bias are
     one kernel; the gradient would lose up to half as much again.
     """
-    dtype = tf.float32 if for_gradient else query.dtype
-    scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
-    if dtype == tf.float16:
+    scores = tf.matmul(query, key, transpose_b=True)
+    scale = 1.0 / math.sqrt(query.shape[-1])
+    if for_gradient:
+        return _probabilities(scores, bias, scale)
+    if scores.dtype == tf.float16:
         # Half of its least number: of scores that are all infinite there are no probabilities.
-        bias = tf.maximum(bias, dtype.min / 2)
-    scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
-    return tf.cast(tf.nn.softmax(scores), query.dtype)
+        bias = tf.maximum(bias, scores.dtype.min / 2)
+    return tf.nn.softmax(scores * scale + tf.cast(bias, scores.dtype))
+
+
+def _probabilities(scores: tf.Tensor, bias: tf.Tensor, scale: float) -> tf.Tensor:
+    """softmax(scores * scale + bias) by float32; for the gradient only the result is kept."""
+
+    @tf.custom_gradient
+    def differentiable(scores: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        exact = tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias)
+        probabilities = tf.cast(exact, scores.dtype)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            # Without the dependency TensorFlow computes and keeps what depends on nothing else.
+            with tf.control_dependencies([upstream]):
+                shares = tf.cast(probabilities, tf.float32)
+            weighted = shares * tf.cast(upstream, tf.float32)
+            mean = tf.reduce_sum(weighted, axis=-1, keepdims=True)
+            return tf.cast((weighted - shares * mean) * scale, scores.dtype)
+
+        return probabilities, gradient
+
+    return differentiable(scores)
+
+
+def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
+    """The values, weighted by what dropout leaves of the probabilities.
+
+    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. What
+    dropout leaves is computed again for the gradient: of all that a block keeps it would be a
+    tenth.
+    """
+    if drawn is None:
+        return tf.matmul(probabilities, value)
+
+    @tf.custom_gradient
+    def mixed(probabilities: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            with tf.control_dependencies([upstream]):
+                left = drawn.apply(probabilities)
+            by_left = tf.matmul(upstream, value, transpose_b=True)
+            return drawn.apply(by_left), tf.matmul(left, upstream, transpose_a=True)
+
+        return tf.matmul(drawn.apply(probabilities), value), gradient
+
+    return mixed(probabilities, value)

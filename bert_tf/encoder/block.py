@@ -76,13 +76,14 @@ class TransformerBlock(keras.layers.Layer):
         mixed, probabilities = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )
-        mixed = self.attention_dropout(mixed, training=training)
         if positions is not None:
             tokens = layout.select(tokens, positions)
-        tokens = self.attention_layer_norm(mixed, tokens)
+        drawn = self.attention_dropout.draw(tf.shape(mixed), training)
+        tokens = self.attention_layer_norm(mixed, tokens, drawn=drawn, training=training)
         expanded = self.output_projection(self.intermediate(tokens, training=training))
-        expanded = self.output_dropout(expanded, training=training)
-        return self.output_layer_norm(expanded, tokens), {"attention_probabilities": probabilities}
+        drawn = self.output_dropout.draw(tf.shape(expanded), training)
+        tokens = self.output_layer_norm(expanded, tokens, drawn=drawn, training=training)
+        return tokens, {"attention_probabilities": probabilities}
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of the tokens, which `summary` shows."""

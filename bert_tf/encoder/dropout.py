@@ -1,11 +1,50 @@
 """Dropout whose mask costs 16 random bits an element."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from bert_tf.encoder.rematerialized import drawn_once
 from bert_tf.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """What a dropout has drawn for a tensor.
+
+    Attributes:
+        words: uint16 of the tensor's shape, uniform.
+        dropped: an element whose word is less is dropped; the others are scaled up.
+    """
+
+    words: tf.Tensor
+    dropped: int
+
+    @property
+    def scale(self) -> float:
+        """What keeps the mean."""
+        return 2**16 / (2**16 - self.dropped)
+
+    def apply(self, x: tf.Tensor) -> tf.Tensor:
+        """The tensor without what is dropped. A byte an element is kept for the gradient."""
+        kept = self.words >= tf.constant(self.dropped, tf.uint16)
+
+        def apply(x: tf.Tensor) -> tf.Tensor:
+            return x * (tf.cast(kept, x.dtype) * tf.cast(self.scale, x.dtype))
+
+        @tf.custom_gradient
+        def differentiable(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:
+                # Otherwise TensorFlow keeps the factors, which it would compute twice.
+                with tf.control_dependencies([upstream]):
+                    return apply(upstream)
+
+            return apply(x), gradient
+
+        return differentiable(x)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -38,15 +77,18 @@ class Dropout(keras.layers.Layer):
 
     def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Any shape -> the same shape; `x` itself unless `training`."""
-        if not training or not self._dropped:
-            return x
-        kept = tf.reshape(self._random_bits(tf.size(x)) >= self._dropped, tf.shape(x))
-        scale = 2**16 / (2**16 - self._dropped)
-        return x * (tf.cast(kept, x.dtype) * tf.cast(scale, x.dtype))
+        drawn = self.draw(tf.shape(x), training)
+        return x if drawn is None else drawn.apply(x)
 
-    def _random_bits(self, count: tf.Tensor) -> tf.Tensor:
-        """int32 [count], uniform in [0, 2**16)."""
-        seed = tf.cast(self.seed_generator.next(), tf.int32)
+    def draw(self, shape: tf.Tensor, training: bool) -> Drawn | None:
+        """What a tensor of this shape, int32 [rank], loses; None unless `training`."""
+        if not training or not self._dropped:
+            return None
+        return Drawn(tf.reshape(self._words(tf.reduce_prod(shape)), shape), self._dropped)
+
+    def _words(self, count: tf.Tensor) -> tf.Tensor:
+        """uint16 [count], uniform."""
+        seed = drawn_once(lambda: tf.cast(self.seed_generator.next(), tf.int32))
         replica = tf.distribute.get_replica_context()
         if replica is not None and replica.num_replicas_in_sync > 1:
             # Each replica has a copy of the generator, and all copies are in the same state.
@@ -54,8 +96,7 @@ class Dropout(keras.layers.Layer):
         words = tf.random.stateless_uniform(
             [(count + 1) // 2], seed, minval=None, maxval=None, dtype=tf.int32
         )
-        halves = tf.bitcast(words, tf.uint16)
-        return tf.cast(tf.reshape(halves, [-1])[:count], tf.int32)
+        return tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count]
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The input's shape."""

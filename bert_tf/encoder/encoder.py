@@ -19,6 +19,7 @@ from bert_tf.encoder.embeddings import Embeddings
 from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.rematerialized import rematerialized
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -111,6 +112,8 @@ class Encoder(Extensible, keras.Model):
         self.config = config
         self.layout = layout
         self.factories = {"embeddings": embeddings, "block": block}
+        # Whether training computes the intermediates of a block again for its gradient.
+        self.rematerialize = False
         # Tokens between the blocks are multiplied by this: see `bert_tf.export.fused_norms`.
         self.residual_scale = 1.0
         # With a GPU present Keras compiles with XLA by itself, and would do so again for every
@@ -183,10 +186,12 @@ class Encoder(Extensible, keras.Model):
         bias = self.attention_bias(layout)
         tokens, layers, intermediates = embedded, [], []
         for block in self.blocks:
-            tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
-            layers.append(tokens)
             if with_intermediates:
+                tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
                 intermediates.append(of_block)
+            else:
+                tokens = self._after(block, tokens, layout=layout, bias=bias, training=training)
+            layers.append(tokens)
         if self.residual_scale != 1.0:
             embedded /= self.residual_scale
             layers[:-1] = [layer / self.residual_scale for layer in layers[:-1]]
@@ -209,11 +214,21 @@ class Encoder(Extensible, keras.Model):
         bias = self.attention_bias(layout)
         *blocks, last = self.blocks
         for block in blocks:
-            tokens, _ = block(tokens, layout=layout, bias=bias, training=training)
+            tokens = self._after(block, tokens, layout=layout, bias=bias, training=training)
         bias = self.attention_bias(layout, positions)
-        tokens, _ = last(tokens, layout=layout, bias=bias, training=training, positions=positions)
+        options = {"bias": bias, "training": training, "positions": positions}
+        tokens = self._after(last, tokens, layout=layout, **options)
         real = layout.is_real(positions)[:, tf.newaxis]
         return tf.where(real, tokens, tf.zeros([], tokens.dtype))
+
+    def _after(self, block: keras.layers.Layer, tokens: tf.Tensor, **options: Any) -> tf.Tensor:
+        """The tokens after a block."""
+
+        def computed(tokens: tf.Tensor) -> tf.Tensor:
+            return block(tokens, **options)[0]
+
+        again = self.rematerialize and options["training"]
+        return rematerialized(computed)(tokens) if again else computed(tokens)
 
     def embed(
         self, inputs: Mapping[str, tf.Tensor], training: bool = False

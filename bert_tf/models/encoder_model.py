@@ -33,7 +33,7 @@ class EncoderModel(Extensible, keras.Model):
 
     Attributes:
         encoder, head, uses_pooler: as above.
-        accumulation_steps: as for `compile`.
+        accumulation_steps, rematerialize: as for `compile`.
 
     Raises:
         UserError: the head reads what the encoder was made without.
@@ -57,14 +57,24 @@ class EncoderModel(Extensible, keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
+        self.rematerialize = False
 
-    def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
-        """Keras's `compile`, with gradient accumulation.
+    def compile(
+        self,
+        *args: Any,
+        accumulation_steps: int = 1,
+        rematerialize: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Keras's `compile`, with two ways to train in less memory.
 
         Args:
             *args: as in Keras.
             accumulation_steps: parts that each batch is cut into, to save memory: their gradients
                 are summed, and one update follows. The batch size stays what it is.
+            rematerialize: whether only the input of each block is kept for the gradient, and the
+                rest computed again (gradient checkpointing). The gradient is the same; a step takes
+                about a third longer.
             **kwargs: as in Keras.
 
         Raises:
@@ -81,12 +91,19 @@ class EncoderModel(Extensible, keras.Model):
                 "the reduction out"
             )
         self.accumulation_steps = accumulation_steps
+        self.rematerialize = rematerialize
+        for tower in self.encoder.towers().values():
+            tower.rematerialize = rematerialize
         super().compile(*args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
-        return config and config | {"accumulation_steps": self.accumulation_steps}
+        own = {
+            "accumulation_steps": self.accumulation_steps,
+            "rematerialize": self.rematerialize,
+        }
+        return config and config | own
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says; Keras loads the optimizer's state afterwards."""

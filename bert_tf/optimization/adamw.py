@@ -52,7 +52,10 @@ class AdamW(BertOptimizer):
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         if self._decays[index]:
             # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
-            variable.assign_sub(rate * self._decays[index] * variable)
+            # Without the dependency TensorFlow computes all products, which are as large as the
+            # weights, when a step begins.
+            with tf.control_dependencies([gradient]):
+                variable.assign_sub(rate * self._decays[index] * variable)
         # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are
         # so much smaller or larger then, and rate and epsilon make up for that.
         number = variable.dtype.as_numpy_dtype

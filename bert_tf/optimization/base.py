@@ -173,12 +173,23 @@ class BertOptimizer(UpdatesTogether):
         finite = tf.math.is_finite(norm)
         self.nonfinite.assign_add(tf.cast(~finite, tf.int32))
         if self.clip_norm is not None:
-            # If the norm is not finite, all elements become NaN.
-            grads, _ = tf.clip_by_global_norm(grads, self.clip_norm, norm)
+            grads = self._clipped(grads, norm)
         elif self.skip_nonfinite:
             nothing = tf.where(finite, 0.0, math.nan)
             grads = [grad + tf.cast(nothing, grad.dtype) for grad in grads]
         self.update_on_every_replica(grads, variables, learning_rate)
+
+    def _clipped(self, grads: list[tf.Tensor], norm: tf.Tensor) -> list[tf.Tensor]:
+        """Gradients of at most `clip_norm`; all elements are NaN if `norm` is not finite.
+
+        Where nothing is to be clipped, nothing is multiplied.
+        """
+        # A norm that is not a number is not below anything either.
+        return tf.cond(
+            norm <= self.clip_norm,
+            lambda: [tf.identity(grad) for grad in grads],
+            lambda: tf.clip_by_global_norm(grads, self.clip_norm, norm)[0],
+        )
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
         """1 - b1^t and 1 - b2^t, what the moments lack in update t for having begun at zero."""

@@ -178,6 +178,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
             model,
             optimizer=make_optimizer(settings, steps, layerwise_lr.rate_factors(encoder, settings)),
             accumulation_steps=settings.accumulation_steps,
+            rematerialize=settings.rematerialize,
         )
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None

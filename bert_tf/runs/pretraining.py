@@ -72,6 +72,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
         model.compile(
             optimizer=make_optimizer(settings, steps),
             accumulation_steps=settings.accumulation_steps,
+            rematerialize=settings.rematerialize,
         )
     sources = {TRAINING_DATA: _fingerprint(run, parts[0].data)}
     evaluations = Evaluations(settings.eval_steps or settings.checkpoint_steps)

@@ -53,7 +53,7 @@ def accumulated(
             _, sums, loss = add_part(part, sums, loss)
     else:
         start = (tf.constant(0), sums, loss)
-        _, sums, loss = tf.while_loop(lambda part, *_: part < parts, add_part, start)
+        _, sums, loss = _loop(lambda part, *_: part < parts, add_part, start)
     return sums, loss
 
 
@@ -85,10 +85,15 @@ def in_parts(
             return part + 1, results.write(part, compute(_part(batch, part, parts)))
 
         start = (tf.constant(0), results)
-        found = tf.while_loop(lambda part, _: part < parts, add_part, start)[1].concat()
+        found = _loop(lambda part, _: part < parts, add_part, start)[1].concat()
     rows = tf.shape(found)[0]
     order = tf.concat([tf.range(part, rows, parts) for part in range(parts)], axis=0)
     return tf.gather(found, tf.math.invert_permutation(order))
+
+
+def _loop(condition: Callable[..., tf.Tensor], body: Callable[..., tuple], start: tuple) -> tuple:
+    """A loop of which a pass begins when the one before is done; by default ten run at a time."""
+    return tf.while_loop(condition, body, start, parallel_iterations=1)
 
 
 def _part(batch: Any, part: tf.Tensor | int, parts: int) -> Any:

@@ -78,7 +78,7 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
             entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             loss = {"loss": entropy, "metrics": ["accuracy"]}
         optimizer = make_optimizer(WarmupLinearDecay(1e-2, 10, 2), **options)
-        model.compile(optimizer, accumulation_steps=parts, **loss)
+        model.compile(optimizer, accumulation_steps=parts, rematerialize=parts > 1, **loss)
     batches = tf.data.Dataset.from_tensor_slices(examples(kind)).batch(BATCH)
     history = model.fit(batches, epochs=EPOCHS, shuffle=False, verbose=0).history
     evaluated = model.evaluate(batches, verbose=0, return_dict=True)

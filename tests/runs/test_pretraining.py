@@ -96,9 +96,12 @@ def test_optimizer_accumulation_and_precision_are_as_configured(prepared):
     model = prepared()["model"]
     assert type(model.optimizer) is AdamW
     assert (model.accumulation_steps, model.dtype_policy.name) == (1, "float32")
+    assert not model.rematerialize
 
     settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
-    model = prepared(*settings, "train.weight_decay=0.5", "train.gradient_clip=null")["model"]
+    settings += ["train.rematerialize=true", "train.weight_decay=0.5", "train.gradient_clip=null"]
+    model = prepared(*settings)["model"]
+    assert model.rematerialize and model.encoder.rematerialize
     assert type(model.optimizer) is LAMB
     assert (model.optimizer.decay_rate, model.optimizer.clip_norm) == (0.5, None)
     assert (model.accumulation_steps, model.dtype_policy.name) == (2, "mixed_bfloat16")

@@ -66,7 +66,8 @@ def check_compiles(model, batches):
 
 @pytest.mark.slow
 def test_classification(prepared, tmp_path):
-    check_compiles(*prepared(tiny.write_finetuning(tmp_path), "train.accumulation_steps=2"))
+    settings = "train.accumulation_steps=2", "train.rematerialize=true"
+    check_compiles(*prepared(tiny.write_finetuning(tmp_path), *settings))
 
 
 slow = [pytest.mark.slow, pytest.mark.timeout(600)]

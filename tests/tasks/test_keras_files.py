@@ -102,13 +102,14 @@ def test_all_of_a_model_is_in_its_file(tmp_path):
 
 def test_a_model_that_was_compiled_stays_so(tmp_path):
     model = tiny.classifier(labels=["bad", "good"])
-    model.compile(keras.optimizers.Adam(0.01), accumulation_steps=2)
+    model.compile(keras.optimizers.Adam(0.01), accumulation_steps=2, rematerialize=True)
     model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)
     model.save(tmp_path / "model.keras")
     same = bert_tf.load(tmp_path / "model.keras")
     assert isinstance(same.optimizer, keras.optimizers.Adam)
     assert int(same.optimizer.iterations) == 3
-    assert same.accumulation_steps == 2
+    assert (same.accumulation_steps, same.rematerialize) == (2, True)
+    assert same.encoder.rematerialize
 
 
 @pytest.mark.slow

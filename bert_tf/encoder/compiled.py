@@ -1,0 +1,86 @@
+"""Element-wise work of a training step as one loop there and one back, compiled by XLA.
+
+TensorFlow reads and writes a whole tensor for each operation; what lies between two matrix products
+takes many. XLA makes one loop of them, but a new one for each shape, which takes 50 to 200 ms. The
+layouts round the number of tokens, so that shapes are soon all known.
+
+Matrix products stay outside: oneDNN's are faster than XLA's on CPU.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+# The narrowest tensors, in columns, for which the time that a loop saves exceeds that of making it.
+_NARROWEST = 256
+
+
+def is_worthwhile(width: int) -> bool:
+    """Whether tensors [tokens, width] are to be computed by `compiled` functions.
+
+    On a GPU it takes seconds to compile for a new shape; there, models of static shapes are
+    compiled as a whole, as on a TPU.
+    """
+    devices = {device.device_type for device in tf.config.list_logical_devices()}
+    return width >= _NARROWEST and devices == {"CPU"} and _can_compile()
+
+
+@functools.cache
+def _can_compile() -> bool:
+    """Whether this TensorFlow has XLA for CPUs; not all builds have."""
+    with tf.init_scope(), _without_announcement():
+        try:
+            tf.function(tf.negative, jit_compile=True)(tf.zeros([1]))
+        except tf.errors.OpError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _without_announcement() -> Iterator[None]:
+    """Drops what XLA writes to standard error on its first compilation, in a process that is quiet.
+
+    It does so at any TF_CPP_MIN_LOG_LEVEL.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") == "0":
+        yield
+        return
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """`function` as a loop of its own, and its gradient as another.
+
+    The gradient is computed from the arguments; nothing else is kept for it.
+
+    Args:
+        function: takes and returns tensors; its operations are element-wise or reductions. Call
+            `compiled` once for each function, since XLA compiles each result by itself.
+    """
+    forward = tf.function(function, jit_compile=True, autograph=False)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def backward(arguments: Sequence[tf.Tensor], upstream: tf.Tensor) -> Any:
+        differentiable = [each for each in arguments if each.dtype.is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch(differentiable)
+            result = function(*arguments)
+        gradients = iter(tape.gradient(result, differentiable, upstream))
+        return [next(gradients) if each.dtype.is_floating else None for each in arguments]
+
+    @tf.custom_gradient
+    def call(*arguments: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        return forward(*arguments), lambda upstream: backward(arguments, upstream)
+
+    return call

@@ -1,0 +1,91 @@
+"""Blocks whose intermediates are computed again have the same gradients, dropout included."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import EncoderConfig
+from bert_tf.compat import layers_below
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.encoder.dropout import Dropout
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "initializer_range": 0.3,
+    "hidden_dropout_prob": 0.3,
+    "attention_probs_dropout_prob": 0.3,
+}
+IDS = tf.constant([[2, 5, 6, 3], [2, 7, 3, 0]])
+INPUTS = {"input_word_ids": IDS, "input_mask": tf.sign(IDS), "input_type_ids": IDS * 0}
+
+
+def seeds(encoder):
+    """The states that decide the next draw of each dropout."""
+    dropouts = [layer for layer in layers_below(encoder) if isinstance(layer, Dropout)]
+    return [dropout.seed_generator.state for dropout in dropouts]
+
+
+def gradients(encoder, compute, graph):
+    """The loss and the gradients by all weights, from dropout's first draw on."""
+    for state in seeds(encoder):
+        state.assign([0, 1])
+    weights = [weight.value for weight in encoder.trainable_weights]
+
+    def derived():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.cast(compute(encoder), tf.float32) ** 3)
+        found = tape.gradient(loss, weights)
+        return loss, [tf.convert_to_tensor(each) for each in found if each is not None]
+
+    return (tf.function(derived) if graph else derived)()
+
+
+WAYS = {
+    "pooled": lambda encoder: encoder.pooled(INPUTS, training=True),
+    "tokens": lambda encoder: encoder.encode(INPUTS, training=True).layers[-1],
+    "all layers": lambda encoder: tf.add_n(encoder.encode(INPUTS, training=True).layers),
+}
+
+
+@pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("layout", ["unpadded", "padded"])
+def test_gradients_are_the_same(way, layout, graph):
+    encoder = encoder_for(EncoderConfig(**SIZES), layout=layout)
+    loss, expected = gradients(encoder, WAYS[way], graph)
+    encoder.rematerialize = True
+    again, found = gradients(encoder, WAYS[way], graph)
+    assert loss == again
+    assert len(found) == len(expected) > 40
+    for one, other in zip(found, expected, strict=True):
+        largest = float(tf.reduce_max(tf.abs(other)))
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 + 1e-5 * largest)
+
+
+def test_each_dropout_draws_once(monkeypatch):
+    draws = []
+    draw = Dropout._words
+
+    def counted(dropout, count):
+        draws.append(dropout)
+        return draw(dropout, count)
+
+    monkeypatch.setattr(Dropout, "_words", counted)
+    encoder = encoder_for(EncoderConfig(**SIZES))
+    encoder.rematerialize = True
+    gradients(encoder, WAYS["tokens"], graph=False)
+    # Computed twice, of the same seeds: 3 in each block and one before the first.
+    assert len(draws) == 2 * 3 * 3 + 1
+    assert {int(state.numpy()[1]) for state in seeds(encoder)} == {2}
+
+
+def test_outside_training_nothing_changes():
+    encoder = encoder_for(EncoderConfig(**SIZES))
+    expected = encoder(INPUTS)["sequence_output"]
+    encoder.rematerialize = True
+    np.testing.assert_array_equal(encoder(INPUTS)["sequence_output"], expected)
