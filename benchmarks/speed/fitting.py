@@ -12,7 +12,7 @@ from benchmarks.speed.turns import Job
 
 def training(model: Any, batches: Iterator[tuple]) -> Job:
     """One update a step, from batches that `endless` makes."""
-    # As `fit` of ours does: variables that are made while Keras traces the step make it trace twice.
+    # As our `fit` does: variables that are made while Keras traces the step make it trace twice.
     model.optimizer.build(model.trainable_variables)
     model.make_train_function()
     first = next(batches)

@@ -42,7 +42,7 @@ def _can_compile() -> bool:
 
 @contextlib.contextmanager
 def _without_announcement() -> Iterator[None]:
-    """Drops what XLA writes to standard error on its first compilation, in a process that is quiet.
+    """Drops what XLA writes to standard error when it first compiles, in a process that is quiet.
 
     It does so at any TF_CPP_MIN_LOG_LEVEL.
     """
