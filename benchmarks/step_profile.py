@@ -39,7 +39,8 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rows", type=int, default=15, help="kinds to show (%(default)s)")
     parser.add_argument("--intra-op", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--inter-op", type=int, default=len(os.sched_getaffinity(0)))
+    # One: the times of operations that run at the same time would not add up to that of a step.
+    parser.add_argument("--inter-op", type=int, default=1)
     return command.run("step_profile", parser, None, _work, "stopped")
 
 

@@ -90,6 +90,10 @@ class Encoder(Extensible, keras.Model):
         block: makes a block. To save a model, register both with
             `keras.saving.register_keras_serializable`.
 
+    Attributes:
+        rematerialize: whether training computes the intermediates of a block again for its
+            gradient; see `EncoderModel.compile`.
+
     Raises:
         UserError: an unknown layout, or a configuration of another class.
     """
@@ -112,7 +116,6 @@ class Encoder(Extensible, keras.Model):
         self.config = config
         self.layout = layout
         self.factories = {"embeddings": embeddings, "block": block}
-        # Whether training computes the intermediates of a block again for its gradient.
         self.rematerialize = False
         # Tokens between the blocks are multiplied by this: see `bert_tf.export.fused_norms`.
         self.residual_scale = 1.0

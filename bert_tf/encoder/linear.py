@@ -1,5 +1,6 @@
 """A dense layer on flat tokens, written so that its three operations fuse into one kernel."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -48,7 +49,8 @@ class Linear(keras.layers.Layer):
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """[tokens, input_size] -> [tokens, units]."""
         activate = self._activate_in_training if training else self._activate
-        return activate(tf.nn.bias_add(tf.matmul(tokens, self.kernel), self.bias))
+        products = tf.matmul(tokens, self.kernel)
+        return activate(_with_bias(products, tf.convert_to_tensor(self.bias)))
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The input's shape with `units` as its last axis."""
@@ -61,6 +63,21 @@ class Linear(keras.layers.Layer):
             "activation": self.activation,
             "initializer_range": self.initializer_range,
         }
+
+
+@tf.custom_gradient
+def _with_bias(products: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+    """`tf.nn.bias_add`, of which the gradient of the bias is summed in float32.
+
+    `BiasAddGrad` adds up bfloat16 in bfloat16: of 1,024 normal numbers it was off by a quarter of
+    the sum's deviation. A product sums in float32, in two thirds of the time.
+    """
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
+        return upstream, tf.matmul(ones, upstream)[0]
+
+    return tf.nn.bias_add(products, bias), gradient
 
 
 def truncated_normal(initializer_range: float) -> keras.initializers.Initializer:

@@ -76,6 +76,16 @@ def test_with_bias_correction_it_is_the_one_of_torch(dtype, tolerance, skip_nonf
         np.testing.assert_allclose(variable.numpy(), expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize(("clip_norm", "expected"), [(None, 5.0), (5.0, 5.0), (2.5, 2.5)])
+def test_a_gradient_is_shortened_if_it_is_longer_than_the_norm(clip_norm, expected):
+    weight = keras.Variable(np.zeros(2, "float32"))
+    optimizer = AdamW(0.1, clip_norm=clip_norm)
+    optimizer.apply([tf.constant([3.0, 4.0])], [weight])
+    # After one update the first moment is a tenth of the gradient.
+    (moment,) = (v for v in optimizer.variables if v.path.endswith("momentum"))
+    np.testing.assert_allclose(moment, np.float32([0.06, 0.08]) * expected, rtol=1e-6)
+
+
 def test_layer_norm_and_biases_do_not_decay():
     def moved(path: str) -> bool:
         variable = keras.Variable(np.ones(3, "float32"))
