@@ -5,7 +5,8 @@
 
 A classifier is fine-tuned on rows of the full length: as it is, with the batch in parts
 (`accumulation_steps`), with `rematerialize`, and with both. Each has a process of its own, whose
-peak includes Python and TensorFlow. Weights are random.
+peak includes Python and TensorFlow. What does not fit into memory has no figures. Weights are
+random.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import multiprocessing
 import statistics
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 from rich.console import Console
 from rich.table import Table
@@ -45,7 +47,8 @@ def _work(arguments: argparse.Namespace) -> None:
     for precision in arguments.precisions:
         for rematerialize in arguments.rematerialize:
             for parts in arguments.parts:
-                memory, seconds = _in_a_process(
+                row = precision, str(parts), rematerialize
+                found = _in_a_process(
                     arguments.shape,
                     arguments.batch,
                     arguments.length,
@@ -54,15 +57,18 @@ def _work(arguments: argparse.Namespace) -> None:
                     rematerialize == "yes",
                     arguments.steps,
                 )
-                row = precision, str(parts), rematerialize
-                table.add_row(*row, f"{memory:.2f}", f"{seconds:.2f}")
+                table.add_row(*row, *(f"{each:.2f}" for each in found or ()))
     Console(width=80).print(table)
 
 
-def _in_a_process(*settings: object) -> tuple[float, float]:
+def _in_a_process(*settings: object) -> tuple[float, float] | None:
+    """What `measure` gives; None if the system ended the process, which it does for its memory."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, *settings).result()
+        try:
+            return pool.submit(measure, *settings).result()
+        except BrokenProcessPool:
+            return None
 
 
 def measure(

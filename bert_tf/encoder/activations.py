@@ -5,8 +5,8 @@ matrix product and bias before it. In training nothing is fused, since the gradi
 before GELU too; there value and derivative are computed together, at least in float32, and only the
 latter is kept. That takes half the time of the two expressions by themselves, and in bfloat16 a
 sixth of the error goes. The gradients are written out because differentiating the expressions would
-keep five intermediate tensors per layer and make a dozen passes over them. Wide layers are compiled
-in training, see `bert_tf.encoder.compiled`, which takes half of that time again.
+keep five intermediate tensors per layer and make a dozen passes over them. In training, wide layers
+are compiled (`bert_tf.encoder.compiled`), which halves the time once more.
 
 All take a tensor of any shape and floating type, and return one of the same.
 """
@@ -30,38 +30,6 @@ def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
 def gelu_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """The tanh approximation of GELU, the one in google-research/bert `modeling.py`."""
     return tf.nn.gelu(x, approximate=True), lambda upstream: upstream * _with_derivative_new(x)[1]
-
-
-def trained_gelu(x: tf.Tensor) -> tf.Tensor:
-    """What `gelu` computes, for training."""
-    return _compiled_gelu(x) if is_worthwhile(x.shape[-1]) else _keeping_derivative(x)
-
-
-def trained_gelu_new(x: tf.Tensor) -> tf.Tensor:
-    """What `gelu_new` computes, for training."""
-    return _compiled_gelu_new(x) if is_worthwhile(x.shape[-1]) else _keeping_derivative_new(x)
-
-
-@tf.custom_gradient
-def _keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    value, derivative = _with_derivative(x)
-    return value, lambda upstream: upstream * derivative
-
-
-@tf.custom_gradient
-def _keeping_derivative_new(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    value, derivative = _with_derivative_new(x)
-    return value, lambda upstream: upstream * derivative
-
-
-@compiled
-def _compiled_gelu(x: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.nn.gelu(_exact(x), approximate=False), x.dtype)
-
-
-@compiled
-def _compiled_gelu_new(x: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.nn.gelu(_exact(x), approximate=True), x.dtype)
 
 
 def _with_derivative(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -89,6 +57,27 @@ def _exact(x: tf.Tensor) -> tf.Tensor:
     return x if x.dtype.size >= 4 else tf.cast(x, tf.float32)
 
 
+def _trained(
+    function: Callable[[tf.Tensor], tf.Tensor],
+    with_derivative: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """`function` in a form for training: compiled where that is worthwhile."""
+    in_a_loop = compiled(lambda x: tf.cast(function(_exact(x)), x.dtype))
+
+    @tf.custom_gradient
+    def keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        value, derivative = with_derivative(x)
+        return value, lambda upstream: upstream * derivative
+
+    return lambda x: in_a_loop(x) if is_worthwhile(x.shape[-1]) else keeping_derivative(x)
+
+
+_TRAINED = {
+    "gelu": _trained(lambda x: tf.nn.gelu(x, approximate=False), _with_derivative),
+    "gelu_new": _trained(lambda x: tf.nn.gelu(x, approximate=True), _with_derivative_new),
+}
+
+
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
     """The function that `hidden_act` names; None is the identity.
 
@@ -97,8 +86,8 @@ def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], t
     Raises:
         UserError: `name` is none of them.
     """
-    if training and name in ("gelu", "gelu_new"):
-        return {"gelu": trained_gelu, "gelu_new": trained_gelu_new}[name]
+    if training and name in _TRAINED:
+        return _TRAINED[name]
     known = {None: tf.identity, "gelu": gelu, "gelu_new": gelu_new, "tanh": tf.tanh}
     if name not in known:
         raise UserError(f"unknown activation {name!r}; choose gelu, gelu_new, tanh or None")

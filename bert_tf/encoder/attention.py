@@ -144,31 +144,28 @@ def attention_probabilities(
     In bfloat16 the answer is as exact without float32 in between, and product, scale and bias are
     one kernel; the gradient would lose up to half as much again.
     """
-    scores = tf.matmul(query, key, transpose_b=True)
-    scale = 1.0 / math.sqrt(query.shape[-1])
-    if for_gradient:
-        return _probabilities(scores, bias, scale)
-    if scores.dtype == tf.float16:
+    dtype = tf.float32 if for_gradient else query.dtype
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
+    if dtype == tf.float16:
         # Half of its least number: of scores that are all infinite there are no probabilities.
-        bias = tf.maximum(bias, scores.dtype.min / 2)
-    return tf.nn.softmax(scores * scale + tf.cast(bias, scores.dtype))
+        bias = tf.maximum(bias, dtype.min / 2)
+    scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
+    return _softmax(scores, query.dtype) if for_gradient else tf.nn.softmax(scores)
 
 
-def _probabilities(scores: tf.Tensor, bias: tf.Tensor, scale: float) -> tf.Tensor:
-    """softmax(scores * scale + bias) by float32; for the gradient only the result is kept."""
+def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """softmax(scores) in `dtype`; nothing but this result is kept for the gradient."""
 
     @tf.custom_gradient
     def differentiable(scores: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-        exact = tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias)
-        probabilities = tf.cast(exact, scores.dtype)
+        probabilities = tf.cast(tf.nn.softmax(scores), dtype)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             # Without the dependency TensorFlow computes and keeps what depends on nothing else.
             with tf.control_dependencies([upstream]):
-                shares = tf.cast(probabilities, tf.float32)
-            weighted = shares * tf.cast(upstream, tf.float32)
-            mean = tf.reduce_sum(weighted, axis=-1, keepdims=True)
-            return tf.cast((weighted - shares * mean) * scale, scores.dtype)
+                shares = tf.cast(probabilities, scores.dtype)
+            weighted = shares * tf.cast(upstream, scores.dtype)
+            return weighted - shares * tf.reduce_sum(weighted, axis=-1, keepdims=True)
 
         return probabilities, gradient
 
@@ -178,9 +175,9 @@ def _probabilities(scores: tf.Tensor, bias: tf.Tensor, scale: float) -> tf.Tenso
 def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
     """The values, weighted by what dropout leaves of the probabilities.
 
-    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. What
-    dropout leaves is computed again for the gradient: of all that a block keeps it would be a
-    tenth.
+    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. For the
+    gradient, what dropout leaves is computed again, since keeping it takes as much memory as the
+    probabilities.
     """
     if drawn is None:
         return tf.matmul(probabilities, value)

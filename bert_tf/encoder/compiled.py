@@ -1,8 +1,8 @@
 """Element-wise work of a training step as one loop there and one back, compiled by XLA.
 
-TensorFlow reads and writes a whole tensor for each operation; what lies between two matrix products
-takes many. XLA makes one loop of them, but a new one for each shape, which takes 50 to 200 ms. The
-layouts round the number of tokens, so that shapes are soon all known.
+TensorFlow reads and writes a whole tensor for each operation, and there are many operations between
+two matrix products. XLA makes one loop of them, but a new one for each shape, which takes 50 to 200
+ms. The layouts round the number of tokens, so that all shapes are soon known.
 
 Matrix products stay outside: oneDNN's are faster than XLA's on CPU.
 """
@@ -64,9 +64,10 @@ def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 
     The gradient is computed from the arguments; nothing else is kept for it.
 
+    Layers must share the result: XLA compiles each result of `compiled` separately.
+
     Args:
-        function: takes and returns tensors; its operations are element-wise or reductions. Call
-            `compiled` once for each function, since XLA compiles each result by itself.
+        function: takes tensors and returns one, by element-wise operations and reductions.
     """
     forward = tf.function(function, jit_compile=True, autograph=False)
 

@@ -32,7 +32,7 @@ class Drawn:
         """The tensor without what is dropped. A byte an element is kept for the gradient."""
         kept = self.words >= tf.constant(self.dropped, tf.uint16)
 
-        def apply(x: tf.Tensor) -> tf.Tensor:
+        def scaled(x: tf.Tensor) -> tf.Tensor:
             return x * (tf.cast(kept, x.dtype) * tf.cast(self.scale, x.dtype))
 
         @tf.custom_gradient
@@ -40,9 +40,9 @@ class Drawn:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:
                 # Otherwise TensorFlow keeps the factors, which it would compute twice.
                 with tf.control_dependencies([upstream]):
-                    return apply(upstream)
+                    return scaled(upstream)
 
-            return apply(x), gradient
+            return scaled(x), gradient
 
         return differentiable(x)
 

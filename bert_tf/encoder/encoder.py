@@ -193,7 +193,7 @@ class Encoder(Extensible, keras.Model):
                 tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
                 intermediates.append(of_block)
             else:
-                tokens = self._after(block, tokens, layout=layout, bias=bias, training=training)
+                tokens = self._after(block, tokens, bias, layout=layout, training=training)
             layers.append(tokens)
         if self.residual_scale != 1.0:
             embedded /= self.residual_scale
@@ -217,21 +217,23 @@ class Encoder(Extensible, keras.Model):
         bias = self.attention_bias(layout)
         *blocks, last = self.blocks
         for block in blocks:
-            tokens = self._after(block, tokens, layout=layout, bias=bias, training=training)
+            tokens = self._after(block, tokens, bias, layout=layout, training=training)
         bias = self.attention_bias(layout, positions)
-        options = {"bias": bias, "training": training, "positions": positions}
-        tokens = self._after(last, tokens, layout=layout, **options)
+        options = {"layout": layout, "training": training, "positions": positions}
+        tokens = self._after(last, tokens, bias, **options)
         real = layout.is_real(positions)[:, tf.newaxis]
         return tf.where(real, tokens, tf.zeros([], tokens.dtype))
 
-    def _after(self, block: keras.layers.Layer, tokens: tf.Tensor, **options: Any) -> tf.Tensor:
+    def _after(
+        self, block: keras.layers.Layer, tokens: tf.Tensor, bias: tf.Tensor, **options: Any
+    ) -> tf.Tensor:
         """The tokens after a block."""
 
-        def computed(tokens: tf.Tensor) -> tf.Tensor:
-            return block(tokens, **options)[0]
+        def computed(tokens: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+            return block(tokens, bias=bias, **options)[0]
 
         again = self.rematerialize and options["training"]
-        return rematerialized(computed)(tokens) if again else computed(tokens)
+        return (rematerialized(computed) if again else computed)(tokens, bias)
 
     def embed(
         self, inputs: Mapping[str, tf.Tensor], training: bool = False

@@ -15,18 +15,18 @@ import tensorflow as tf
 _seeds: contextvars.ContextVar["_Seeds | None"] = contextvars.ContextVar("seeds", default=None)
 
 
-def rematerialized(block: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[tf.Tensor], tf.Tensor]:
+def rematerialized(block: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`block`, which computes its intermediates again for the gradient, with the same dropout.
 
     Args:
-        block: called with tokens, [tokens, hidden], it returns as many or fewer. Its dropouts take
-            their seeds from `drawn_once`.
+        block: takes tensors and returns one. Gradients reach its arguments and its variables. Its
+            dropouts take their seeds from `drawn_once`.
     """
     seeds = _Seeds()
 
-    def computed(tokens: tf.Tensor) -> tf.Tensor:
+    def computed(*arguments: tf.Tensor) -> tf.Tensor:
         with seeds.again():
-            return block(tokens)
+            return block(*arguments)
 
     return tf.recompute_grad(computed)
 

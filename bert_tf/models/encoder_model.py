@@ -33,7 +33,7 @@ class EncoderModel(Extensible, keras.Model):
 
     Attributes:
         encoder, head, uses_pooler: as above.
-        accumulation_steps, rematerialize: as for `compile`.
+        accumulation_steps: as for `compile`.
 
     Raises:
         UserError: the head reads what the encoder was made without.
@@ -57,7 +57,11 @@ class EncoderModel(Extensible, keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
-        self.rematerialize = False
+
+    @property
+    def rematerialize(self) -> bool:
+        """Whether blocks compute their intermediates again for the gradient; see `compile`."""
+        return any(tower.rematerialize for tower in self.encoder.towers().values())
 
     def compile(
         self,
@@ -91,7 +95,6 @@ class EncoderModel(Extensible, keras.Model):
                 "the reduction out"
             )
         self.accumulation_steps = accumulation_steps
-        self.rematerialize = rematerialize
         for tower in self.encoder.towers().values():
             tower.rematerialize = rematerialize
         super().compile(*args, **kwargs)

@@ -87,9 +87,7 @@ def in_parts(
         start = (tf.constant(0), results)
         found = _loop(lambda part, _: part < parts, add_part, start)[1].concat()
     rows = tf.shape(found)[0]
-    # A replica's share of the last batch may even have fewer rows than there are parts.
-    starts = [tf.minimum(part, rows) for part in range(parts)]
-    order = tf.concat([tf.range(start, rows, parts) for start in starts], axis=0)
+    order = tf.concat([_part(tf.range(rows), part, parts) for part in range(parts)], axis=0)
     return tf.gather(found, tf.math.invert_permutation(order))
 
 

@@ -144,3 +144,19 @@ def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
     bias = attention_bias(placed.key_mask, "bidirectional")
     _, maps = layer("mixed_bfloat16")(tokens, layout=placed, bias=bias)
     assert maps.dtype == tf.bfloat16
+
+
+def test_a_bias_that_is_learned_has_a_gradient():
+    attention = layer()
+    placed = PaddedLayout(tf.ones([1, 5], tf.int32))
+    rows = tf.constant(np.random.RandomState(0).normal(size=(5, HIDDEN)), tf.float32)
+    bias = tf.constant(np.random.RandomState(1).normal(size=(1, 1, 5, 5)), tf.float32)
+    found = []
+    for training in (True, False):
+        with tf.GradientTape() as tape:
+            tape.watch(bias)
+            tokens, _ = attention(rows, layout=placed, bias=bias, training=training)
+            loss = tf.reduce_sum(tokens**3)
+        found.append(tape.gradient(loss, bias))
+    assert np.abs(found[0]).max() > 1e-3
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)

@@ -129,7 +129,7 @@ def test_a_quiet_process_stays_quiet():
     code = (
         "import tensorflow as tf\n"
         "from bert_tf.encoder import activations\n"
-        "activations.trained_gelu(tf.ones([1, 256]))\n"
+        "activations.by_name('gelu', training=True)(tf.ones([1, 256]))\n"
     )
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(

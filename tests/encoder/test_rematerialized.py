@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import EncoderConfig
+from bert_tf import Encoder, EncoderConfig
 from bert_tf.compat import layers_below
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.dropout import Dropout
@@ -65,6 +65,30 @@ def test_gradients_are_the_same(way, layout, graph):
     for one, other in zip(found, expected, strict=True):
         largest = float(tf.reduce_max(tf.abs(other)))
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 + 1e-5 * largest)
+
+
+class Shifted(Encoder):
+    """An encoder that learns what it adds to the scores of attention."""
+
+    shift = 0.0
+
+    def attention_bias(self, layout, positions=None):
+        return super().attention_bias(layout, positions) + self.shift
+
+
+def test_an_attention_bias_that_is_learned_has_its_gradient():
+    encoder, found = Shifted(EncoderConfig(**SIZES)), []
+    for rematerialize in (False, True):
+        encoder.rematerialize = rematerialize
+        encoder.shift = tf.constant([[[[0.1, 0.2, -0.3, 0.4]]]])
+        for state in seeds(encoder):
+            state.assign([0, 1])
+        with tf.GradientTape() as tape:
+            tape.watch(encoder.shift)
+            loss = tf.reduce_sum(WAYS["tokens"](encoder) ** 3)
+        found.append(tape.gradient(loss, encoder.shift))
+    assert np.abs(found[0]).max() > 1e-3
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
 
 
 def test_each_dropout_draws_once(monkeypatch):

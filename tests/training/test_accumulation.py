@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 import tensorflow as tf
 
 from bert_tf.training.accumulation import accumulated, in_parts
@@ -43,3 +44,12 @@ def test_a_part_begins_when_the_one_before_is_done():
     found = tf.function(lambda: in_parts(recording(events), rows, PARTS, [None, 8]))()
     assert events == ["begins", "ends"] * PARTS
     assert found.shape == rows.shape
+
+
+@pytest.mark.parametrize("rows", [0, 1, PARTS - 1, PARTS + 1])
+def test_a_batch_may_have_fewer_rows_than_parts(rows):
+    """A device's share of the last batch, for example."""
+    batch = tf.reshape(tf.range(8.0 * rows), [rows, 8])
+    found = tf.function(lambda: in_parts(tf.negative, batch, PARTS, [None, 8]))()
+    assert found.shape == batch.shape
+    assert (found.numpy() == -batch.numpy()).all()
