@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.config.run import FinetuningRun
+from bert_tf.console import logger
 from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
@@ -183,7 +185,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
     sources = {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint}
-    train(
+    updated = train(
         run.path,
         settings,
         model,
@@ -222,7 +224,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         if not steps_compete:
             with contextlib.closing(Scalars(run.logs / "dev")) as scalars:
                 scalars.write(steps, metrics)
-        run.finish(metrics)
+        run.finish(metrics, updated)
         return metrics
 
     return cluster.from_chief(finish)
@@ -247,7 +249,10 @@ def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
     """Writes predictions for the test files, where there are any."""
     if not data.task.test_files():
         return
+    start = time.monotonic()
     task, model = trained(run)
     for ending, rows in data.read(task, "test").items():
         found = model.infer(rows)
         task.write_predictions(model, found, rows, run.predictions, f"test{ending}")
+    seconds = time.monotonic() - start
+    logger.info(f"{run.path}: test predictions written in another {seconds:.1f} s")

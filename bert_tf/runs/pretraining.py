@@ -79,7 +79,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
     with contextlib.ExitStack() as errors:
         for part in parts:
             errors.enter_context(part.data.explained_errors())
-        train(
+        updated = train(
             run.path,
             settings,
             model,
@@ -89,7 +89,7 @@ def _pretrain(run: RunFolder[PretrainingRun], cluster: Cluster) -> Metrics:
             cluster,
         )
     _, metrics = evaluations.results[-1]
-    cluster.from_chief(lambda: run.finish(metrics))
+    cluster.from_chief(lambda: run.finish(metrics, updated))
     return metrics
 
 

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -201,10 +202,19 @@ class RunFolder(Generic[Config]):
         """What the weights that it keeps were trained with: of a search, the best trial's."""
         return loading.trained_with(self.path)
 
-    def finish(self, metrics: Mapping[str, float]) -> None:
-        """Writes the final metrics, which mark a run as finished, and logs them."""
+    def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
+        """Writes the final metrics, which mark a run as finished, and logs them.
+
+        Args:
+            metrics: the final metrics.
+            updated: the time of the last update, of `time.monotonic`; the log then says how long
+                evaluating and writing took after it.
+        """
         self.write_metrics(metrics)
         logger.info(f"{self.path}: " + in_words(metrics))
+        if updated is not None:
+            passed = f"{time.monotonic() - updated:.1f} s"
+            logger.info(f"{self.path}: {METRICS_FILE} written {passed} after the last update")
 
     def write_metrics(self, metrics: Mapping[str, float], of: str | None = None) -> None:
         """Writes `metrics.json`; for data other than the run's own, next to their predictions."""

@@ -72,6 +72,10 @@ class AfterUpdate(keras.callbacks.Callback):
         total: updates of the whole run.
         nonfinite, log, checkpoints, evaluations, preemption: do the work.
         curves: dev metrics for TensorBoard.
+
+    Attributes:
+        step: updates that are done.
+        updated: the time of the last update, of `time.monotonic`; None before the first.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class AfterUpdate(keras.callbacks.Callback):
     ):
         super().__init__()
         self.step = step
+        self.updated: float | None = None
         self._settings = settings
         self._total = total
         self._nonfinite = nonfinite
@@ -118,6 +123,7 @@ class AfterUpdate(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Metrics | None = None) -> None:
         """Keras calls this after each update, with its metrics so far."""
         self.step += 1
+        self.updated = time.monotonic()
         self._nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
         self._log.add(self.model, self.step, logs or {})
         self._evaluate_if_due()
@@ -184,7 +190,7 @@ def train(
     phases: Sequence[Phase],
     evaluations: Evaluations,
     cluster: Cluster,
-) -> None:
+) -> float | None:
     """Trains the compiled `model` to the end of the last phase, from the newest checkpoint on.
 
     Afterwards it has, in the chief, the weights that the run ends with.
@@ -197,6 +203,9 @@ def train(
         phases: in their order.
         evaluations: filled with the results of this session and of those before.
         cluster: the processes that share the work.
+
+    Returns:
+        The time of the last update, of `time.monotonic`; None if all of them were done before.
 
     Raises:
         UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
@@ -247,6 +256,7 @@ def train(
         preemption.end_if_asked(after.step)
     if cluster.chief and evaluations.kept(after.step) != after.step:
         checkpoints.load_weights(model, evaluations.kept(after.step))
+    return after.updated
 
 
 def _restore(

@@ -1,6 +1,8 @@
 """Runs: what they write, and that an interrupted one ends as an undisturbed one does."""
 
 import json
+import logging
+import re
 import resource
 import shutil
 from pathlib import Path
@@ -36,6 +38,13 @@ def finetuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
     return folder / "run", runs.finetune(config, folder / "run")
+
+
+def test_a_run_prints_how_long_its_files_took_after_the_last_update(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "bert_tf")
+    runs.finetune(load_config(tiny.write_finetuning(tmp_path)), tmp_path / "run")
+    said = r"run: metrics\.json written \d+\.\d s after the last update"
+    assert len(re.findall(said, caplog.text)) == 1
 
 
 @pytest.mark.slow
