@@ -5,7 +5,9 @@ gone, its use raises an AttributeError or an ImportError. `tests/test_compat.py`
 no longer calls a method that is overridden here.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -14,6 +16,9 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel as SavedModel
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import (
     TrackableObjectGraph as TrackableObjectGraph,
 )
+from tensorflow.lite.python.convert import ConverterError as LiteConverterError
+from tensorflow.lite.python.convert import mlir_quantize
+from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 
@@ -25,6 +30,60 @@ from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 # (grappler/optimizers/meta_optimizer.cc). TensorFlow has no public API for that.
 NO_INLINE = "_noinline"
 APART_ATTRIBUTES = {NO_INLINE: True, "_tf_data_function": True}
+
+
+def operations_without_lite(error: LiteConverterError) -> list[str]:
+    """The operations for which LiteRT has nothing, by a failed conversion; sorted.
+
+    The error and its list are not in TensorFlow's public names; its message alone is public.
+    """
+    return sorted({each.operator.name for each in error.errors if each.operator.name})
+
+
+def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:
+    """A LiteRT file whose operations compute in int8 with fixed ranges, but for some.
+
+    The public converter quantizes all operations or none; its public debugger chooses among them,
+    and fails where an operation of a function is never reached.
+
+    Args:
+        converter: with a representative dataset.
+        in_float: operations of LiteRT that stay in float32.
+    """
+    converter._experimental_calibrate_only = True
+    return mlir_quantize(converter.convert(), denylisted_ops=set(in_float))
+
+
+@contextlib.contextmanager
+def without_interpreter_notice() -> Iterator[None]:
+    """Drops TensorFlow's notice that its interpreter of LiteRT files moves to another package."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[^.]*tf.lite.Interpreter is deprecated")
+        yield
+
+
+def lite_interpreter(model: bytes, threads: int, with_text: bool) -> InterpreterWithCustomOps:
+    """TensorFlow's interpreter of LiteRT files, without its notice that it moves to LiteRT.
+
+    The public class takes no operations of TensorFlow Text.
+
+    Args:
+        model: the file.
+        threads: how many it may use.
+        with_text: whether it knows the operations of TensorFlow Text.
+
+    Raises:
+        ValueError: the file cannot be run, for example for an operation that is not known.
+    """
+    registerers = None
+    if with_text:
+        import tensorflow_text
+
+        registerers = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
+    with without_interpreter_notice():
+        return InterpreterWithCustomOps(
+            custom_op_registerers=registerers, model_content=model, num_threads=threads
+        )
 
 
 class UpdatesTogether(keras.optimizers.Optimizer):

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -55,6 +56,28 @@ def news(shown: bool) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def without_native_messages() -> Iterator[None]:
+    """Drops what libraries in C++ print to standard error inside the block, past all settings.
+
+    Python's own messages are dropped too, as both have one file; an exception is raised as usual.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def print_metrics(metrics: Mapping[str, float]) -> None:

@@ -1,9 +1,13 @@
-"""Trained models -> SavedModels that take strings and return answers.
+"""Trained models -> SavedModels that take strings and return answers, and files for phones.
 
 Task models have a method `export`; `bert-tf export` and `python -m export` write what is at a path.
 What is written needs only TensorFlow and tensorflow-text to run: the tokenizer and the decoding are
 in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
+# What a checkpoint is written as.
+SAVED_MODEL, LITERT = FORMATS = ("tf_saved_model", "litert")
+# The precisions of either of them; float32 is one of both.
+PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 # What a checkpoint is served as.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")

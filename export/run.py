@@ -1,4 +1,4 @@
-"""`bert-tf export`: what is at a path as a SavedModel that takes strings and returns answers."""
+"""`bert-tf export`: what is at a path as a SavedModel that takes strings, or as a LiteRT file."""
 
 import os
 from collections.abc import Sequence
@@ -13,10 +13,14 @@ from bert_tf.checkpoints.of_run import METRICS_FILE, run_of
 from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
-from bert_tf.export import KINDS
+from bert_tf.export import KINDS, LITERT, SAVED_MODEL
+from bert_tf.export.litert.calibration import rows_of_lines
+from bert_tf.export.litert.conversion import Rows
+from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
+from bert_tf.predict.rows import read_blocks
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -40,18 +44,23 @@ def export_run(
     unanswerable: bool = False,
     max_length: int | None = None,
     labels: Sequence[str] | None = None,
+    format: str = SAVED_MODEL,
+    inputs: Inputs = "ids",
+    lengths: Sequence[int] | None = None,
+    calibration: str | None = None,
 ) -> Path:
-    """Writes what is at `path` as a SavedModel, and says where.
+    """Writes what is at `path` as a SavedModel or a LiteRT file, and says where.
 
     Args:
         path: what `bert_tf.load` opens; for the other kinds than "task", any checkpoint.
-        out: the folder to write.
+        out: the folder to write, or the LiteRT file.
         kind: one of `bert_tf.export.KINDS`: "task" is what the checkpoint was fine-tuned for; "mlm"
             and "nsp" are the heads of pre-training, "embedding" the encoder, and "hub" the encoder
             and its preprocessor as TF Hub has them.
         pooling: of kind "embedding", see `TextEmbedder`; None is that of an embedder's checkpoint,
             or else "mean".
-        precision: "float32" (the default) or "bfloat16".
+        precision: "float32" (the default); of a SavedModel also "bfloat16", of a LiteRT file also
+            "float16" and "int8".
         freeze: see `TaskModel.export`.
         version: see `TaskModel.export`.
         device: see `TaskModel.export`.
@@ -59,9 +68,14 @@ def export_run(
         unanswerable: for a bare checkpoint, whether a context may hold no answer.
         max_length: for a bare checkpoint, most tokens of an input.
         labels: for a bare checkpoint, names of the classes.
+        format: "tf_saved_model" or "litert".
+        inputs: of a LiteRT file, see `TaskModel.export`.
+        lengths: of a LiteRT file, see `TaskModel.export`.
+        calibration: of a LiteRT file of precision "int8", a file of texts, as `bert-tf predict`
+            reads them.
 
     Returns:
-        The folder that was written.
+        The folder or file that was written.
 
     Raises:
         UserError: there is nothing at `path`, it cannot be exported so, or `out` cannot be written.
@@ -76,6 +90,8 @@ def export_run(
     given |= {"pair": pair or None, "unanswerable": unanswerable or None}
     settings = {name: value for name, value in given.items() if value is not None}
     form = Form(precision or "float32", freeze, device)
+    is_lite = format == LITERT
+    _check_format(is_lite, kind, form, version, inputs, lengths, calibration)
     checkpoint = loading.find(path)
     for note in checkpoint.notes:
         logger.info(f"{path}: {note}")
@@ -89,10 +105,54 @@ def export_run(
         model = _fine_tuned(checkpoint, path, labels, settings)
     else:
         model = _of_kind(checkpoint, path, kind, settings)
+    if is_lite:
+        rows = None if calibration is None else _rows_of_file(model, calibration)
+        file = save_lite(model, out, LiteForm(form.precision or "float32", lengths, inputs, rows))
+        size = file.stat().st_size / 1e6
+        logger.info(f"{file}: {size:.1f} MB; ask it with bert-tf predict")
+        return file
     folder = save_task(model, out, form, version)
     card = folder / "assets.extra" / "model_card.md"
     logger.info(f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs")
     return folder
+
+
+def _check_format(
+    is_lite: bool,
+    kind: str,
+    form: Form,
+    version: int | None,
+    inputs: str,
+    lengths: Sequence[int] | None,
+    calibration: str | None,
+) -> None:
+    """Raises UserError for an option of the other format."""
+    if is_lite:
+        given = {
+            "--kind hub": kind == "hub",
+            "--freeze": form.freeze,
+            "--device any": form.device != "cpu",
+            "--version": version is not None,
+            "--precision bfloat16": form.precision == "bfloat16",
+        }
+        other = "tf_saved_model"
+    else:
+        given = {
+            "--inputs": inputs != "ids",
+            "--lengths": lengths is not None,
+            "--calibration": calibration is not None,
+            f"--precision {form.precision}": form.precision not in POLICIES,
+        }
+        other = LITERT
+    for option, is_given in given.items():
+        if is_given:
+            raise UserError(f"{option} is for --format {other}")
+
+
+def _rows_of_file(model: TaskModel, path: str) -> Rows:
+    """The rows of ids that the texts of a file become."""
+    blocks = read_blocks(path, model.ranks("serving_default"))
+    return rows_of_lines(model, [row for block in blocks for row in block.rows])
 
 
 def _fine_tuned(

@@ -206,6 +206,7 @@ def export(arguments: argparse.Namespace) -> None:
     bert-tf export runs/pretraining --out saved_models/fill --kind mlm
     bert-tf export bert-base-uncased --out saved_models/vectors --kind embedding --pooling mean
     bert-tf export bert-base-uncased --out saved_models/hub --kind hub
+    bert-tf export runs/reviews --out reviews.tflite --format litert --precision int8
     """
     from bert_tf.export.run import export_run
 

@@ -14,8 +14,7 @@ from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
-from bert_tf.encoder.config import POLICIES
-from bert_tf.export import KINDS
+from bert_tf.export import FORMATS, KINDS, PRECISIONS, SAVED_MODEL
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -219,7 +218,15 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         help="a run folder, a .keras file, a checkpoint of any format, or a name on the Hugging "
         "Face Hub",
     )
-    parser.add_argument("--out", metavar="DIR", required=True, help="the folder to write")
+    parser.add_argument(
+        "--out", metavar="DIR", required=True, help="the folder to write, or the .tflite file"
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=SAVED_MODEL,
+        help="a SavedModel that takes strings (%(default)s), or a LiteRT file for phones",
+    )
     parser.add_argument(
         "--kind",
         choices=KINDS,
@@ -239,9 +246,10 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--precision",
-        choices=POLICIES,
+        choices=PRECISIONS,
         default="float32",
-        help="what it computes in (%(default)s)",
+        help="what it computes in (%(default)s); bfloat16 is for SavedModels, float16 (weights in "
+        "half the size) and int8 (in a quarter) are for LiteRT files",
     )
     parser.add_argument(
         "--freeze", action="store_true", help="make the weights constants, in that precision"
@@ -258,6 +266,27 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
+    )
+    lite = parser.add_argument_group("LiteRT files", "What --format litert may have besides.")
+    lite.add_argument(
+        "--inputs",
+        choices=("ids", "strings"),
+        default="ids",
+        help="ids, mask and segments, for which an app needs a tokenizer (the default), or strings",
+    )
+    lite.add_argument(
+        "--lengths",
+        metavar="N",
+        type=int,
+        nargs="+",
+        help="tokens of a row, of which the shortest that fits is used; by default the longest "
+        "inputs that the model takes",
+    )
+    lite.add_argument(
+        "--calibration",
+        metavar="FILE",
+        help="with --precision int8: texts, as for predict --input, from which fixed ranges of "
+        "numbers are found; some accelerators require these",
     )
     bare = parser.add_argument_group(
         "bare checkpoints", "What a checkpoint of another program does not say."

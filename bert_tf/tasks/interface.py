@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers
 from bert_tf.data.batching import TrainingRows
+from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm
 from bert_tf.export.service import Signature
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks.inputs import Given
@@ -133,6 +135,20 @@ class TaskInterface(EncoderModel):
         Raises:
             UserError: the inputs are not what the model takes.
         """
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """What the model answers on a device.
+
+        Args:
+            network: as for `signatures`.
+
+        Raises:
+            UserError: the family has no such form; by default it has none.
+        """
+        del network
+        raise UserError(
+            f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
+        )
 
     @classmethod
     def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:

@@ -19,10 +19,13 @@ from bert_tf.console import logger
 from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
+from bert_tf.export.litert.lite_file import LiteFile
 from bert_tf.export.model_card import Origin
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
 from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.lite import LiteTask, is_lite_file
+from bert_tf.tasks.lite_network import LiteNetwork
 from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.text import Tokenizer
 
@@ -45,7 +48,7 @@ def load(
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
     **settings: Any,
-) -> "TaskModel | ServedTask":
+) -> "TaskModel | ServedTask | LiteTask":
     """Opens a trained model as the object of its task.
 
     >>> from bert_tf import Encoder, EncoderConfig, NextSentence
@@ -61,7 +64,7 @@ def load(
 
     Args:
         path: a `.keras` file, a run folder, a checkpoint of any format with its head, a name on the
-            Hugging Face Hub, or a SavedModel. A path that exists wins over a name.
+            Hugging Face Hub, a SavedModel, or a LiteRT file. A path that exists wins over a name.
         labels: names of the classes, if the checkpoint has none.
         dtype: Keras's dtype policy, such as "mixed_bfloat16".
         layout: as for `Encoder`.
@@ -69,18 +72,37 @@ def load(
             `unanswerable`, `max_length`.
 
     Returns:
-        A task model. Of a SavedModel, an object that answers and cannot be trained.
+        A task model. Of a SavedModel or a LiteRT file, an object that answers and cannot be
+        trained.
 
     Raises:
         UserError: there is nothing at `path`, it is damaged, or it has no head of a task.
     """
-    if is_saved_model(path):
+    if is_saved_model(path) or is_lite_file(path):
+        kind = "LiteRT file" if is_lite_file(path) else "SavedModel"
         if settings or labels is not None or dtype is not None:
-            raise UserError(
-                f"{path} is a SavedModel, whose settings are fixed; give the path alone"
-            )
-        return ServedTask.load(path)
+            raise UserError(f"{path} is a {kind}, whose settings are fixed; give the path alone")
+        return _lite_task(path) if is_lite_file(path) else ServedTask.load(path)
     return load_model(path, labels, settings, dtype=dtype, layout=layout)
+
+
+def _lite_task(path: str | os.PathLike) -> LiteTask:
+    """The object of a LiteRT file; see `load`."""
+    file = LiteFile.read(path)
+    tokenizer = Tokenizer(file.vocabulary, bool(file.description.lower_case))
+    checkpoint = Checkpoint(
+        Path(path), file.description, tensors.of_arrays({}), native.TABLE, lambda: file.vocabulary
+    )
+    family = family_at(checkpoint)
+    if family is None:
+        raise UserError(f"{path} is of an unknown model {file.description.model!r}; update bert_tf")
+    # A model without weights makes inputs of strings, and answers of what the file computes.
+    with keras.StatelessScope(initialize_variables=False):
+        model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
+    network = LiteNetwork(os.fspath(path), file.model, file.lengths, model.device_form())
+    computing: Any = model
+    computing.call = computing.fill_gaps = network
+    return LiteTask(os.fspath(path), model, network)
 
 
 def load_model(

@@ -23,6 +23,9 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.frozen import freeze
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
+from bert_tf.export import LITERT, SAVED_MODEL
+from bert_tf.export.litert.calibration import rows_of_texts
+from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
@@ -300,7 +303,7 @@ class TaskModel(StringTraining):
     def export(
         self,
         filepath: str | os.PathLike,
-        format: str = "tf_saved_model",
+        format: str = SAVED_MODEL,
         verbose: bool | None = None,
         input_signature: Any = None,
         *,
@@ -308,30 +311,46 @@ class TaskModel(StringTraining):
         precision: str | None = None,
         freeze: bool = False,
         device: Device = "cpu",
+        lengths: Sequence[int] | None = None,
+        inputs: Inputs = "ids",
+        calibration: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Writes a SavedModel that takes strings and returns answers.
+        """Writes a SavedModel that takes strings and returns answers, or a LiteRT file.
 
         With `input_signature`, or in another format, it is Keras's `export` of the model of ids.
 
         Args:
-            filepath: the folder to write; it must not exist yet.
-            format: "tf_saved_model", or another of Keras's formats.
+            filepath: the folder to write, or the file, which ends in `.tflite`; it must not exist
+                yet.
+            format: "tf_saved_model", "litert", or another of Keras's formats.
             verbose: as in Keras.
             input_signature: as in Keras.
             version: writes the folder of this number in `filepath`, as TensorFlow Serving expects.
-            precision: "float32" or "bfloat16"; None is the precision of the model.
-            freeze: whether the weights become constants, in that precision.
+            precision: of a SavedModel "float32" or "bfloat16", and None is the precision of the
+                model; of a LiteRT file "float32", which None is too, "float16" or "int8".
+            freeze: whether the weights of a SavedModel become constants, in that precision.
             device: "cpu" computes on the CPU, in the form that is fastest there; "any" leaves the
-                device to the program that runs the export, for example a GPU.
+                device to the program that runs the SavedModel, for example a GPU.
+            lengths: tokens of a row in a LiteRT file, of which the shortest that fits is used; None
+                is `max_length` alone.
+            inputs: whether a LiteRT file takes "ids", mask and segments, or "strings".
+            calibration: for a LiteRT file of precision "int8", inputs as `predict` takes them, from
+                which fixed ranges of numbers are found.
             **kwargs: as in Keras.
 
         Raises:
-            UserError: the model has no labels yet, or the folder exists or cannot be written.
+            UserError: the model has no labels yet, an argument is for another format, LiteRT lacks
+                an operation, or what is to be written exists or cannot be written.
         """
-        if input_signature is None and format == "tf_saved_model":
+        if input_signature is None and format == SAVED_MODEL:
             self._check_ready()
             save_task(self, filepath, Form(precision, freeze, device), version)
+            return
+        if input_signature is None and format == LITERT:
+            self._check_ready()
+            rows = None if calibration is None else rows_of_texts(self, calibration)
+            save_lite(self, filepath, LiteForm(precision or "float32", lengths, inputs, rows))
             return
         if input_signature is None:
             raise UserError(

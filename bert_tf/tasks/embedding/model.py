@@ -13,6 +13,7 @@ from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.embedding import similarity
@@ -205,6 +206,24 @@ class TextEmbedder(EmbeddingTraining):
             SIMILARITY_SIGNATURE: Signature(strings("text_a", "text_b"), compare, _EXAMPLE_OF_TWO),
             **{name: answering(text) for name, text in self.prompts.items()},
         }
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`embedding` float32 [1, width].
+
+        Raises:
+            UserError: pooling leaves out prompts, for which a device has no input.
+        """
+        if self.prompts and not self.include_prompt:
+            raise UserError(
+                "a model whose pooling leaves out its prompts cannot be exported to LiteRT, which "
+                "has no input for that; load it with include_prompt=True, or export a SavedModel"
+            )
+        model = network or self
+        return DeviceForm(
+            {"embedding": output(self.width)},
+            lambda features: {"embedding": model(features)},
+            lambda outputs, _: outputs["embedding"],
+        )
 
     def training_prompt(self) -> tuple[str, int]:
         """See `EmbeddingTraining`; the default prompt."""

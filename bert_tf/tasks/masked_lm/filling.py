@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
@@ -13,6 +15,9 @@ from bert_tf.text.rows import splits_of
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
 _MOST_LOGITS = 2**26
+
+# The most masks of a window that a file for a device fills.
+DEVICE_MASKS = 20
 
 # The offset from a [MASK] to the token that predicts it. Where a model reads in one direction,
 # every token has learned to predict the one that is read next (`causal_lm_targets`).
@@ -45,6 +50,8 @@ class GapFiller:
         )
         self._vectors = network.function(self._at_positions)
         self._fillings = network.function(self._fill)
+        # A file for a device fills the masks of a window itself.
+        self._fill_windows = getattr(network, "fill_gaps", self._fill_by_parts)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """`tokens` string and `probabilities` float32, both [batch, masks, top_k].
@@ -102,7 +109,7 @@ class GapFiller:
         )
         return features | {"positions": positions.to_tensor(-1)}, tf.gather(rows, places[:, 0])
 
-    def _fill_windows(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def _fill_by_parts(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
         """The best `pieces` int32 and their `probabilities` float32, [masks, top_k]."""
         vectors = self._vectors(inputs)
         return map_in_chunks(
@@ -122,10 +129,81 @@ class GapFiller:
         return tf.cast(self._network.encoder.encode_at(inputs, positions), tf.float32)
 
     def _fill(self, inputs: Mapping[str, tf.Tensor]) -> Tensors:
-        """The best `pieces` and `probabilities` [masks, top_k] at `vectors` [masks, hidden]."""
-        table = self._network.encoder.embeddings.word_embeddings.value
-        # A model may have a few more pieces than its vocabulary, to be of a rounder size.
-        logits = self._network.masked_lm(inputs["vectors"], table)[:, : self._tokenizer.vocab_size]
-        best = tf.math.top_k(logits, self._top_k)
-        total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
-        return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}
+        """See `best_pieces`, at `vectors` [masks, hidden]."""
+        pieces = self._tokenizer.vocab_size
+        return best_pieces(self._network, inputs["vectors"], pieces, self._top_k)
+
+
+def best_pieces(network: Network, vectors: tf.Tensor, vocab_size: int, top_k: int) -> Tensors:
+    """The most probable pieces at some tokens.
+
+    Args:
+        network: a `MaskedLM`, used by its parts.
+        vectors: float32 [tokens, hidden], of the last layer.
+        vocab_size: pieces of the tokenizer; the model may have a few more, to be of a rounder size.
+        top_k: how many to give.
+
+    Returns:
+        `pieces` int32 and `probabilities` float32, both [tokens, top_k].
+    """
+    table = network.encoder.embeddings.word_embeddings.value
+    logits = network.masked_lm(vectors, table)[:, :vocab_size]
+    best = tf.math.top_k(logits, top_k)
+    total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+    return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}
+
+
+def device_form(network: Network, tokenizer: Tokenizer, top_k: int) -> DeviceForm:
+    """What a `MaskedLM` answers on a device, for the first masks of a window.
+
+    `pieces` int32 and `probabilities` float32 [1, masks, top_k], -1 and 0 where there are fewer
+    masks; what is restored are the fillings at `positions` of the windows, [all masks, top_k].
+
+    Args:
+        network: the model, used by its parts.
+        tokenizer: its tokenizer.
+        top_k: how many of the most probable pieces to give.
+
+    Raises:
+        UserError: the model reads in one direction.
+    """
+    if network.encoder.config.attention != "bidirectional":
+        raise UserError(
+            "a masked LM that reads in one direction cannot be exported to LiteRT; export a "
+            "SavedModel"
+        )
+
+    def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
+        is_mask = tf.cast(features["input_word_ids"] == tokenizer.mask_id, tf.float32)
+        masks = min(DEVICE_MASKS, is_mask.shape[1])
+        found = tf.math.top_k(is_mask, masks)  # of equal ones the first come first
+        vectors = network.encoder.encode_at(features, found.indices)
+        best = best_pieces(network, vectors, tokenizer.vocab_size, top_k)
+        is_there = found.values[:, :, tf.newaxis] > 0
+        pieces, probabilities = (
+            tf.reshape(best[name], [1, masks, top_k]) for name in ("pieces", "probabilities")
+        )
+        missing = [[0, 0], [0, DEVICE_MASKS - masks], [0, 0]]
+        return {
+            "pieces": tf.pad(tf.where(is_there, pieces, -1), missing, constant_values=-1),
+            "probabilities": tf.pad(tf.where(is_there, probabilities, 0.0), missing),
+        }
+
+    def restore(
+        outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        is_mask = tf.cast(features["input_word_ids"] == tokenizer.mask_id, tf.int32)
+        rank = tf.cumsum(is_mask, axis=1) - 1
+        wanted = tf.where(features["positions"] >= 0)
+        columns = tf.gather_nd(features["positions"], wanted)
+        rows = tf.cast(wanted[:, 0], tf.int32)
+        places = tf.gather_nd(rank, tf.stack([rows, columns], axis=1))
+        said = f"a window has more masks than the {DEVICE_MASKS} that the file fills"
+        fits = tf.debugging.Assert(tf.reduce_all(places < DEVICE_MASKS), [said])
+        with tf.control_dependencies([fits]):
+            index = tf.stack([rows, places], axis=1)
+        return {name: tf.gather_nd(outputs[name], index) for name in outputs}
+
+    shape = DEVICE_MASKS, top_k
+    outputs = {"pieces": output(*shape, dtype=tf.int32), "probabilities": output(*shape)}
+    return DeviceForm(outputs, answer, restore)

@@ -16,6 +16,7 @@ from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.cross_entropy import cross_entropy
@@ -25,7 +26,7 @@ from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.interface import Network
-from bert_tf.tasks.masked_lm.filling import GapFiller
+from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.packing import trim
@@ -291,6 +292,10 @@ class MaskedLM(TaskModel, WeightedModel):
         """
         filler = GapFiller(network or self, self.tokenizer, self.max_length, self.top_k)
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """See `bert_tf.tasks.masked_lm.filling.device_form`."""
+        return device_form(network or self, self.tokenizer, self.top_k)
 
     def _check_top_k(self, top_k: int) -> None:
         """Raises UserError if there are not so many pieces."""

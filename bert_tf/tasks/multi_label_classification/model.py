@@ -11,10 +11,12 @@ import tensorflow as tf
 from bert_tf.asking import Outputs
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts
 from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
@@ -177,6 +179,20 @@ class MultiLabelClassifier(TextClassifier):
             "probabilities": probabilities,
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
         }
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`probabilities` float32 [1, classes]."""
+        model = network or self
+
+        def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
+            probabilities = outputs["probabilities"]
+            return tf.math.log(probabilities) - tf.math.log1p(-probabilities)
+
+        return DeviceForm(
+            {"probabilities": output(len(self.labels))},
+            lambda features: {"probabilities": tf.nn.sigmoid(model(features))},
+            logits,
+        )
 
     # As `labels_of`.
     def infer(  # type: ignore[override]

@@ -1,5 +1,6 @@
 """Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -9,9 +10,11 @@ import tensorflow as tf
 from bert_tf.asking import Outputs
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.model import TextModel
@@ -96,6 +99,18 @@ class NextSentence(TextModel):
     def decode(self, logits: tf.Tensor) -> Tensors:
         """`is_next` float32 [batch], the probability that the second text follows the first."""
         return {"is_next": tf.nn.softmax(logits)[:, 0]}
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`is_next` float32 [1]."""
+        model = network or self
+
+        def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
+            is_next = outputs["is_next"]
+            return tf.stack([tf.math.log(is_next), tf.math.log1p(-is_next)], axis=1)
+
+        return DeviceForm(
+            {"is_next": output()}, lambda features: self.decode(model(features)), logits
+        )
 
     def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""

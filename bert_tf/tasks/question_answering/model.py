@@ -12,6 +12,7 @@ from bert_tf import asking
 from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.padding import hide_padding
@@ -23,7 +24,7 @@ from bert_tf.tasks.question_answering.metrics import (
     answer_or_none_metrics,
     best_null_threshold,
 )
-from bert_tf.tasks.question_answering.spans import Answers, SpanRules, decode
+from bert_tf.tasks.question_answering.spans import Answers, SpanRules, best_span, decode
 from bert_tf.tasks.question_answering.squad import Answer, Question
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel
@@ -375,6 +376,35 @@ class QuestionAnswerer(TaskModel):
             return {name: found[name] for name in self.answer_names}
 
         return {"serving_default": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """The best answer in one window, and the logits of all its tokens.
+
+        `start_logits`, `end_logits` float32 [1, seq_len]; `start`, `end` int32 [1], the first token
+        and the one after the last, -1 and -1 for no answer; `score`, `null_score` float32 [1]; see
+        `bert_tf.tasks.question_answering.spans.best_span`.
+        """
+        model = network or self
+
+        def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
+            logits, mask = model(features), features["input_mask"]
+            # [SEP], the last token, is no part of the context.
+            follows = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])
+            is_context = (features["input_type_ids"] == 1) & (follows == 1)
+            span = best_span(logits["start"], logits["end"], is_context, self.rules())
+            return {f"{name}_logits": logits[name] for name in ("start", "end")} | span._asdict()
+
+        def restore(
+            outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+        ) -> dict[str, tf.Tensor]:
+            mask = features["input_mask"]
+            names = ("start", "end")
+            return {name: hide_padding(outputs[f"{name}_logits"], mask) for name in names}
+
+        outputs = {"start_logits": output(None), "end_logits": output(None)}
+        outputs |= {name: output(dtype=tf.int32) for name in ("start", "end")}
+        outputs |= {name: output() for name in ("score", "null_score")}
+        return DeviceForm(outputs, answer, restore)
 
     def find(self, given: Mapping[str, tf.Tensor], network: Network) -> Answers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""

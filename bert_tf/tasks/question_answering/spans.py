@@ -7,6 +7,7 @@ is cut from the context, where the reference rebuilds it from its pieces.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -138,6 +139,77 @@ def decode(
 
         # Row by row: to cut a row's many candidates must not copy its context for each of them.
         return tf.map_fn(of_row, tf.range(batch), fn_output_signature=_form(rules))
+
+
+class BestSpan(NamedTuple):
+    """The best answer in one window; no answer is from -1 to -1.
+
+    Attributes:
+        start, end: int32 [1], its first token and the one after its last.
+        score: float32 [1], its probability among all spans, and no answer where that is one.
+        null_score: float32 [1], the score of no answer: start and end at [CLS].
+    """
+
+    start: tf.Tensor
+    end: tf.Tensor
+    score: tf.Tensor
+    null_score: tf.Tensor
+
+
+def best_span(
+    start_logits: tf.Tensor, end_logits: tf.Tensor, is_context: tf.Tensor, rules: SpanRules
+) -> BestSpan:
+    """The best answer in one window, by operations that LiteRT has.
+
+    >>> start, end = tf.constant([[0.0, 1.0, 5.0, 1.0]]), tf.constant([[0.0, 9.0, 2.0, 4.0]])
+    >>> is_context = tf.constant([[False, True, True, True]])
+    >>> span = best_span(start, end, is_context, SpanRules(max_answer_length=2))
+    >>> span.start.numpy(), span.end.numpy()  # [1, 2) has the score 10, [2, 4) has 9
+    (array([1], dtype=int32), array([2], dtype=int32))
+
+    Args:
+        start_logits, end_logits: float32 [1, seq_len].
+        is_context: bool [1, seq_len], the tokens that an answer may hold.
+        rules: how to choose; of `n_best` all are considered.
+    """
+    start = tf.where(is_context, start_logits, PADDING_SCORE)
+    end = tf.where(is_context, end_logits, PADDING_SCORE)
+    # The best end of each start is the maximum of a window that begins there.
+    scores = start + _over_answers(tf.nn.max_pool2d, end, rules, PADDING_SCORE)
+    first = tf.argmax(scores, axis=1, output_type=tf.int32)
+    length = tf.range(start_logits.shape[1])[tf.newaxis] - first[:, tf.newaxis]
+    fits = (length >= 0) & (length < rules.max_answer_length)
+    last = tf.argmax(tf.where(fits, end, 2 * PADDING_SCORE), axis=1, output_type=tf.int32)
+    best = tf.reduce_max(scores, axis=1)
+    null_score = start_logits[:, 0] + end_logits[:, 0]
+
+    # The sum of e to the score over all spans, with the largest possible score taken off.
+    top_start, top_end = (tf.reduce_max(each, axis=1) for each in (start, end))
+    top = top_start + top_end
+    if rules.unanswerable:
+        top = tf.maximum(top, null_score)
+    ends = tf.exp(end - top_end[:, tf.newaxis])
+    mean = _over_answers(tf.nn.avg_pool2d, ends, rules, 0.0)
+    begun = tf.exp(start - top_start[:, tf.newaxis])
+    total = tf.reduce_sum(begun * mean, axis=1) * float(rules.max_answer_length)
+    total *= tf.exp(top_start + top_end - top)
+    chosen = best
+    if rules.unanswerable:
+        total += tf.exp(null_score - top)
+        is_null = null_score - best > rules.null_threshold
+        first, last = tf.where(is_null, -1, first), tf.where(is_null, -2, last)
+        chosen = tf.where(is_null, null_score, best)
+    return BestSpan(first, last + 1, tf.exp(chosen - top) / total, null_score)
+
+
+def _over_answers(
+    pool: Callable[..., tf.Tensor], values: tf.Tensor, rules: SpanRules, padding: float
+) -> tf.Tensor:
+    """`pool` of the values from each token on, as many as an answer has: [1, seq_len]."""
+    more = rules.max_answer_length - 1
+    padded = tf.pad(values, [[0, 0], [0, more]], constant_values=padding)
+    rows = padded[:, :, tf.newaxis, tf.newaxis]
+    return pool(rows, [rules.max_answer_length, 1], 1, "VALID")[:, :, 0, 0]
 
 
 def _form(rules: SpanRules) -> Answers:

@@ -11,8 +11,10 @@ import tensorflow as tf
 from bert_tf.asking import Outputs
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.model import TextModel
@@ -81,6 +83,15 @@ class TextRegressor(TextModel):
     def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
         """float32 [batch]."""
         return tf.cast(y, tf.float32)
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`score` float32 [1]."""
+        model = network or self
+        return DeviceForm(
+            {"score": output()},
+            lambda features: {"score": model(features)},
+            lambda outputs, _: outputs["score"],
+        )
 
     def decode(self, logits: tf.Tensor) -> Tensors:
         """`score` float32 [batch]."""

@@ -11,10 +11,12 @@ import tensorflow as tf
 from bert_tf.asking import Outputs, plain
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.reranking.candidates import (
     Candidates,
     check_has_lists,
@@ -265,6 +267,17 @@ class Reranker(GroupModel):
             "order": tf.where(place < count, order, -1),
             "scores": tf.where(is_there, activated, 0.0),
         }
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`score` and `logit` float32 [1], of one passage with its query."""
+        of_logits = super().device_form(network)
+
+        def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
+            found = of_logits.answer(features)
+            return found | {"score": ACTIVATIONS[self.activation](found["logit"])}
+
+        outputs = {**of_logits.outputs, "score": output()}
+        return DeviceForm(outputs, answer, of_logits.restore)
 
     # The second column follows the first, where Keras has `batch_size`.
     def predict(  # type: ignore[override]

@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Outputs, Text, each_answer, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
@@ -204,6 +205,17 @@ class GroupModel(TaskModel):
             others: tf.TensorSpec([None, None], tf.string, others),
         }
         return Signature(specs, answer, self.example)
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`logit` float32 [1], of one text with its first text."""
+        model = network or self
+
+        def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
+            return {"logit": model({name: each[tf.newaxis] for name, each in features.items()})[0]}
+
+        return DeviceForm(
+            {"logit": output()}, answer, lambda outputs, _: outputs["logit"][:, tf.newaxis]
+        )
 
     def scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
         """float32 [batch, group]: the score of each text, and 0 for padding, which is left out."""

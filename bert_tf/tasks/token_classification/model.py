@@ -18,6 +18,7 @@ from bert_tf.asking import Answers, Outputs, Text, characters, each_answer, plai
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
@@ -384,6 +385,15 @@ class TokenClassifier(TaskModel, WeightedModel):
         if EntityTypes.are_tags(self.labels):
             signatures["entities"] = Signature(strings("text"), entities, _TEXT)
         return signatures
+
+    def device_form(self, network: Network | None = None) -> DeviceForm:
+        """`probabilities` float32 [1, seq_len, classes]; a word has those of its first piece."""
+        model = network or self
+        return DeviceForm(
+            {"probabilities": output(None, len(self.labels))},
+            lambda features: {"probabilities": tf.nn.softmax(model(features))},
+            lambda outputs, _: tf.math.log(outputs["probabilities"]),
+        )
 
     def _tagger(self, network: Network | None) -> WordTagger:
         return WordTagger(network or self, self.windows())

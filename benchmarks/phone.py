@@ -1,0 +1,206 @@
+"""LiteRT files of every precision: size, latency and accuracy, compared with other runtimes.
+
+    python -m benchmarks.phone RUN [RUN …] --out DIR
+
+For finished fine-tuned runs. Ranges of numbers are found on rows of the training file. A row of the
+dev file is computed at a time: LiteRT and ONNX Runtime are given ids, a SavedModel strings, which
+it tokenizes. ONNX Runtime has the weights through transformers, with dynamic int8 as its own tool
+makes it, and is measured on runs of classification. The runtimes take turns, each with all cores.
+The files and `phone.json` are written to DIR; files that are there are used again.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import bert_tf
+from bert_tf.asking import rows_of
+from bert_tf.cli.command import module_parser, run
+from bert_tf.config.run import FinetuningRun
+from bert_tf.errors import UserError
+from bert_tf.export.litert.saving import LiteForm, save_lite
+from bert_tf.io.atomic import write_text
+from bert_tf.report.machine import processor
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import trained
+from bert_tf.tasks.texts.labelled_texts import Texts
+from bert_tf.tasks.token_classification.model import TaggedTexts
+
+# Rows for ranges of numbers, and rows whose time is taken, so many times.
+_CALIBRATION, _TIMED, _ROUNDS = 300, 100, 5
+_LENGTHS = (16, 32, 64, 128, 256, 384, 512)
+_LITE = {
+    "LiteRT float32": ("float32", False),
+    "LiteRT float16": ("float16", False),
+    "LiteRT int8": ("int8", False),
+    "LiteRT int8, fixed ranges": ("int8", True),
+}
+_SAVED = {"SavedModel float32": "float32", "SavedModel bfloat16": "bfloat16"}
+
+Call = Callable[[int], Any]
+
+
+def main() -> int:
+    """Prints a table for each run; returns the exit code, see `bert_tf.cli.command`."""
+    parser = module_parser("benchmarks.phone", __doc__)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    return run("phone", parser, None, _work, "stopped")
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    found = {}
+    for path in arguments.runs:
+        found[path.name] = _measure(path, arguments.out / path.name)
+        table = Table(
+            "form", "MB", "ms a row", "metric", "dev", title=f"{path.name}; {processor()}"
+        )
+        for form, each in found[path.name].items():
+            score = each.get("score")
+            shown = "" if score is None else f"{score:.4f}"
+            table.add_row(
+                form, f"{each['MB']:.1f}", f"{each['ms']:.2f}", each.get("metric", ""), shown
+            )
+        Console(width=100).print(table)
+    results = {"processor": processor(), "threads": os.cpu_count(), "runs": found}
+    write_text(arguments.out / "phone.json", json.dumps(results, indent=2) + "\n")
+
+
+def _measure(path: Path, out: Path) -> dict[str, dict[str, Any]]:
+    opened = RunFolder.open(path)
+    if not isinstance(opened.config, FinetuningRun):
+        raise UserError(f"{path} is a {opened.config.task} run; name a fine-tuned one")
+    task, model = trained(opened)
+    out.mkdir(parents=True, exist_ok=True)
+    dev = task.read(next(iter(task.files("dev").values())))
+    signature, asked = _asked(model, dev)
+    rows = _ids(model, dev)[:_TIMED]
+    metric = task.best_metric_of(opened.config)
+    results: dict[str, dict[str, Any]] = {}
+    calls: dict[str, Call] = {}
+    lengths = [*(each for each in _LENGTHS if each < model.max_length), model.max_length]
+    for form, (precision, is_calibrated) in _LITE.items():
+        file = out / f"{form.replace(' ', '_').replace(',', '')}.tflite"
+        if not file.exists():
+            ranges, fits = None, lengths
+            if is_calibrated:
+                ranges, fits = _ids(model, task.training_rows()), [model.max_length]
+            save_lite(model, file, LiteForm(precision, fits, calibration=ranges))
+        lite = bert_tf.load(file)
+        score = task.score(lite.model, lite.model.infer(dev), dev)[metric]
+        results[form] = {"MB": file.stat().st_size / 1e6, "metric": metric, "score": score}
+        calls[form] = lambda i, network=lite.network: network.run(rows[i])
+    for form, precision in _SAVED.items():
+        folder = out / form.replace(" ", "_")
+        if not folder.exists():
+            model.export(folder, precision=precision, freeze=True)
+        served = bert_tf.load(folder)
+        size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+        results[form] = {"MB": size / 1e6}
+        calls[form] = lambda i, served=served: served.ask(signature, [asked[i]])
+    if type(model).__name__ == "TextClassifier":
+        for form, (file, call) in _onnx(model, out, rows).items():
+            results[form] = {"MB": file.stat().st_size / 1e6}
+            calls[form] = call
+    for form, seconds in _turns(calls, min(len(rows), len(asked))).items():
+        results[form]["ms"] = 1e3 * statistics.median(seconds)
+    return results
+
+
+def _ids(model: Any, rows: Any) -> list[dict[str, np.ndarray]]:
+    """The encoder's inputs of some rows, int32 [seq_len] without padding, in any order."""
+    examples = model.examples(rows)
+    count = min(_CALIBRATION, len(examples.lengths))
+    chosen = np.random.default_rng(0).permutation(len(examples.lengths))[:count]
+    given = examples.take(chosen)[0]
+    flat = {name: each.reshape(-1, each.shape[-1]) for name, each in given.items()}
+    sizes = np.count_nonzero(flat["input_mask"], axis=1)
+    return [
+        {name: each[i, :size].astype(np.int32) for name, each in flat.items()}
+        for i, size in enumerate(sizes)
+        if size
+    ]
+
+
+def _asked(model: Any, rows: Any) -> tuple[str, list[dict[str, Any]]]:
+    """A signature of strings, and rows of a file as it takes them."""
+    if isinstance(rows, Texts):
+        return "serving_default", rows_of(rows.columns, model.input_names)[:_TIMED]
+    if isinstance(rows, TaggedTexts):
+        return "words", [{"words": words} for words in rows.texts[:_TIMED]]
+    names = model.input_names
+    asked = [{name: getattr(row, name) for name in names} for row in rows[:_TIMED]]
+    return "serving_default", asked
+
+
+def _turns(calls: Mapping[str, Call], count: int) -> dict[str, list[float]]:
+    """Seconds of each call on each row; whoever is measured takes turns with the others."""
+    seconds: dict[str, list[float]] = {form: [] for form in calls}
+    for number in range(_ROUNDS + 1):
+        for form, call in calls.items():
+            for i in range(count):
+                began = time.perf_counter()
+                call(i)
+                if number:  # the first turn warms up
+                    seconds[form].append(time.perf_counter() - began)
+    return seconds
+
+
+def _onnx(model: Any, out: Path, rows: Any) -> dict[str, tuple[Path, Call]]:
+    """ONNX Runtime in float32 and in dynamic int8: the file, and what computes a row."""
+    import onnxruntime
+    import torch
+    import transformers
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    exact, int8 = out / "model.onnx", out / "model_int8.onnx"
+    if not exact.exists():
+        model.save_checkpoint(out / "huggingface", format="huggingface")
+        network = transformers.AutoModelForSequenceClassification.from_pretrained(
+            out / "huggingface", attn_implementation="eager"
+        ).eval()
+        network.config.return_dict = False
+        torch.onnx.export(
+            network,
+            tuple(torch.ones([1, 5], dtype=torch.int64) for _ in names),
+            exact,
+            input_names=list(names),
+            output_names=["logits"],
+            dynamic_axes={name: {0: "batch", 1: "length"} for name in names},
+            dynamo=False,
+        )
+    if not int8.exists():
+        quantize_dynamic(exact, int8, weight_type=QuantType.QInt8)
+
+    def caller(file: Path) -> Call:
+        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        features = ("input_word_ids", "input_mask", "input_type_ids")
+
+        def call(i: int) -> Any:
+            given = {
+                name: rows[i][feature][np.newaxis].astype(np.int64)
+                for name, feature in zip(names, features, strict=True)
+            }
+            return session.run(["logits"], given)
+
+        return call
+
+    return {
+        "ONNX Runtime float32": (exact, caller(exact)),
+        "ONNX Runtime int8": (int8, caller(int8)),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""A LiteRT file of a task as an object that answers, with the same methods as the task's model."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Outputs, Row
+from bert_tf.errors import UserError
+from bert_tf.export.litert.lite_file import SUFFIX
+from bert_tf.tasks.lite_network import LiteNetwork
+
+_ASSERTION = re.compile(r"assertion failed: \[(.*?)\]")
+
+
+def is_lite_file(path: str | os.PathLike) -> bool:
+    """Whether `path` names a LiteRT file.
+
+    >>> is_lite_file("model.tflite"), is_lite_file("runs/reviews")
+    (True, False)
+    """
+    return Path(path).suffix == SUFFIX
+
+
+class LiteTask:
+    """A `.tflite` file of a task.
+
+    It answers as the task model that it was exported from does, and cannot be trained.
+
+    Args:
+        path: the file, for messages.
+        model: a model of the task, without weights, that computes what the network computes.
+        network: runs the file.
+
+    Attributes:
+        model, network: as above.
+    """
+
+    def __init__(self, path: str, model: Any, network: LiteNetwork):
+        self.path, self.model, self.network = path, model, network
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """Answers in Python values; see `predict` of the task model."""
+        with self._explained():
+            return self.model.predict(*args, **kwargs)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """The official metrics on strings; see `evaluate` of the task model."""
+        with self._explained():
+            return self.model.evaluate(*args, **kwargs)
+
+    def serve(self, *args: Any, **kwargs: Any) -> dict[str, tf.Tensor]:
+        """String tensors in, a dict of tensors out; see `TaskModel.serve`."""
+        with self._explained():
+            return self.model.serve(*args, **kwargs)
+
+    def similarity(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        """How alike texts or vectors are; see `TextEmbedder.similarity`.
+
+        Raises:
+            UserError: as there, or the model gives no vectors.
+        """
+        if not hasattr(self.model, "similarity"):
+            raise UserError(
+                f"{self.path} gives no vectors of texts; similarity is for the export of a "
+                "TextEmbedder"
+            )
+        return self.model.similarity(*args, **kwargs)
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        """See `bert_tf.asking.Answers`."""
+        return self.model.ranks(signature)
+
+    def signature_names(self) -> tuple[str, ...]:
+        """See `bert_tf.asking.Answers`."""
+        return self.model.signature_names()
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """See `bert_tf.asking.Answers`."""
+        with self._explained():
+            return self.model.ask(signature, rows)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raises UserError for inputs that the file cannot take."""
+        try:
+            yield
+        except tf.errors.InvalidArgumentError as error:
+            found = _ASSERTION.search(str(error))
+            if found is None:
+                raise
+            raise UserError(f"{self.path}: {found[1]}") from None
+
+    def _only_answers(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises UserError: a LiteRT file only answers."""
+        raise UserError(
+            f"{self.path} is a LiteRT file, which only answers; load the run or the checkpoint "
+            "that it was exported from"
+        )
+
+    fit = compile = save = save_checkpoint = export = _only_answers

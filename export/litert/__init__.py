@@ -1,0 +1,1 @@
+"""Task models as LiteRT files, for phones and other devices."""

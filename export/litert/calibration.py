@@ -1,0 +1,107 @@
+"""The rows of ids that a user's texts become, by which ranges of numbers are found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Outputs, Row, batches, tensors_of
+from bert_tf.encoder.encoder import INPUTS
+from bert_tf.errors import UserError
+
+_NOTHING = (
+    "the calibration has no texts; give some hundreds of those that the model will be asked about"
+)
+
+
+def rows_of_texts(model: Any, x: Any) -> list[dict[str, np.ndarray]]:
+    """The rows that `model.predict(x)` gives the encoder.
+
+    Args:
+        model: a task model.
+        x: inputs as `predict` takes them.
+
+    Returns:
+        The encoder's inputs of each row, int32 [seq_len] without padding.
+
+    Raises:
+        UserError: there are none, or they are not what `predict` takes.
+    """
+    asked = _Asked(model)
+    if isinstance(x, list) and not x:
+        raise UserError(_NOTHING)
+    type(model).answers(asked, x, verbose=0)
+    return asked.rows
+
+
+def rows_of_lines(model: Any, lines: Sequence[Row]) -> list[dict[str, np.ndarray]]:
+    """As `rows_of_texts`, for lines of a file; see `bert_tf.predict.rows.read_blocks`."""
+    if not lines:
+        raise UserError(_NOTHING)
+    asked = _Asked(model)
+    for _ in batches(asked, "serving_default", lines, verbose=0):
+        pass
+    return asked.rows
+
+
+class _Asked:
+    """The model as `Answers`, whose network records what it is given."""
+
+    def __init__(self, model: Any):
+        self._model = model
+        self.rows: list[dict[str, np.ndarray]] = []
+        self._signatures = model.signatures(_Recorder(model, self._record))
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        """See `bert_tf.asking.Answers`."""
+        return self._model.ranks(signature)
+
+    def signature_names(self) -> tuple[str, ...]:
+        """See `bert_tf.asking.Answers`."""
+        return self._model.signature_names()
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """See `bert_tf.asking.Answers`."""
+        outputs = self._signatures[signature].answer(tensors_of(rows, self.ranks(signature)))
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    def _record(self, *features: np.ndarray) -> np.ndarray:
+        for values in zip(*features, strict=True):
+            row = dict(zip(INPUTS, values, strict=True))
+            size = int(np.count_nonzero(row["input_mask"]))
+            self.rows.append({name: each[:size] for name, each in row.items()})
+        return np.zeros([], np.int32)
+
+
+class _Recorder:
+    """A network (`bert_tf.tasks.interface.Network`) that records rows and lets the model compute.
+
+    Args:
+        model: a task model.
+        record: takes ids, mask and types, each int32 [rows, seq_len].
+    """
+
+    def __init__(self, model: Any, record: Callable):
+        self._model, self._record_rows = model, record
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
+        self._record(inputs)
+        return self._model(inputs, training=False)
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """See `bert_tf.tasks.interface.Network`."""
+
+        def recorded(inputs: Any) -> Any:
+            if INPUTS[0] in inputs:
+                self._record(inputs)
+            return compute(inputs)
+
+        return recorded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def _record(self, inputs: Mapping[str, tf.Tensor]) -> None:
+        rows = [tf.reshape(inputs[name], [-1, tf.shape(inputs[name])[-1]]) for name in INPUTS]
+        tf.numpy_function(self._record_rows, [tf.cast(each, tf.int32) for each in rows], tf.int32)

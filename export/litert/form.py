@@ -1,0 +1,36 @@
+"""What a model answers on a device: from one row of ids to numbers."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+Tensors = dict[str, tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceForm:
+    """A model of one task as a device asks it.
+
+    Attributes:
+        outputs: name -> what it is, [batch, ...]; an axis of unknown size after that is the axis of
+            the tokens.
+        answer: the encoder's inputs, int32 [1, seq_len] -> the outputs. It uses operations that
+            LiteRT has, and static shapes.
+        restore: (the outputs, the encoder's inputs), any batch, -> what the model's `call` returns,
+            from which Python makes the same answers as from the model itself.
+    """
+
+    outputs: Mapping[str, tf.TensorSpec]
+    answer: Callable[[Mapping[str, tf.Tensor]], Tensors]
+    restore: Callable[[Mapping[str, tf.Tensor], Mapping[str, tf.Tensor]], Any]
+
+
+def output(*axes: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:
+    """An output, [batch, *axes].
+
+    >>> output(3).shape
+    TensorShape([None, 3])
+    """
+    return tf.TensorSpec([None, *axes], dtype)

@@ -1,0 +1,98 @@
+"""Writing task models as LiteRT files."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from bert_tf.errors import UserError
+from bert_tf.export.litert.conversion import PRECISIONS, Rows, convert
+from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
+from bert_tf.io.atomic import atomic_path
+
+# The fewest tokens of a row: [CLS] a [SEP] b [SEP].
+_LEAST = 5
+# What a file takes: ids, or strings.
+Inputs = Literal["ids", "strings"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteForm:
+    """How a LiteRT file computes.
+
+    Attributes:
+        precision: "float32"; "float16" stores the weights in half the size; "int8" stores them in a
+            quarter and computes products in int8.
+        lengths: tokens of a row, for each signature; None is the `max_length` of the model.
+        inputs: "ids" takes ids, mask and segments; "strings" takes texts.
+        calibration: with "int8", texts from which the ranges of the products' inputs are found.
+    """
+
+    precision: str = "float32"
+    lengths: Sequence[int] | None = None
+    inputs: Inputs = "ids"
+    calibration: Rows | None = None
+
+    def checked(self, model: Any) -> "LiteForm":
+        """This form with the lengths for a model.
+
+        Raises:
+            UserError: an unknown precision, a calibration without int8, or lengths that the model
+                does not have.
+        """
+        if self.precision not in PRECISIONS:
+            raise UserError(
+                f"unknown precision {self.precision!r} of a LiteRT file; choose one of "
+                f"{', '.join(PRECISIONS)}"
+            )
+        if self.calibration is not None and self.precision != "int8":
+            raise UserError("calibration is for precision int8; leave it out, or choose int8")
+        lengths = sorted(set(self.lengths or [model.max_length]))
+        for length in lengths:
+            if not _LEAST <= length <= model.max_length:
+                raise UserError(
+                    f"length {length} is not from {_LEAST} to the max_length of the model, "
+                    f"{model.max_length}"
+                )
+        if self.calibration is not None and len(lengths) > 1:
+            raise UserError(
+                f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
+            )
+        return dataclasses.replace(self, lengths=lengths, calibration=self._that_fit(lengths[-1]))
+
+    def _that_fit(self, length: int) -> Rows | None:
+        """The rows of the calibration of so many tokens at most."""
+        if self.calibration is None:
+            return None
+        fitting = [row for row in self.calibration if len(row["input_mask"]) <= length]
+        if not fitting:
+            raise UserError(
+                f"no text of the calibration fits into {length} tokens; give shorter texts, or a "
+                "greater length"
+            )
+        return fitting
+
+
+def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
+    """Writes a task model as a LiteRT file; see `TaskModel.export`.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: see `LiteForm.checked`; LiteRT lacks an operation; or the file exists, or cannot
+            be written.
+    """
+    path = Path(out)
+    if path.suffix != SUFFIX:
+        raise UserError(f"{path} is no name of a LiteRT file; let it end in {SUFFIX}")
+    if os.path.exists(path):
+        raise UserError(f"{path} exists already; remove it or choose another file")
+    form = form.checked(model)
+    lengths = form.lengths or ()
+    network = convert(model, lengths, form.precision, form.calibration or ())
+    file = LiteFile.of(model, network, lengths, form.inputs, form.precision)
+    with atomic_path(path, is_file=True) as new:
+        Path(new).write_bytes(file.to_bytes())
+    return path

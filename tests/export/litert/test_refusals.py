@@ -1,0 +1,163 @@
+"""What cannot be exported or used is refused in one sentence."""
+
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.cli.parser import main
+from bert_tf.errors import UserError
+from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.run import export_run
+from tests.tasks import tiny_objects
+
+
+@pytest.fixture
+def model():
+    return tiny_objects.classifier(labels=["bad", "good"], pair=False)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("file") / "model.tflite"
+    tiny_objects.classifier(labels=["bad", "good"], pair=False).export(path, format="litert")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"precision": "bfloat16"}, "unknown precision 'bfloat16' of a LiteRT file; choose one of"),
+        ({"lengths": [4]}, "length 4 is not from 5 to the max_length of the model, 32"),
+        ({"lengths": [16, 64]}, "length 64 is not from 5"),
+        ({"calibration": ["cat"]}, "calibration is for precision int8"),
+        ({"calibration": [], "precision": "int8"}, "the calibration has no texts"),
+        ({"calibration": ["cat", 5], "precision": "int8"}, "text 1 is 5"),
+        (
+            {"calibration": ["cat"], "precision": "int8", "lengths": [8, 16]},
+            "a calibration is for one length; give one of 8, 16",
+        ),
+        (
+            {"calibration": ["cat " * 20], "precision": "int8", "lengths": [8]},
+            "no text of the calibration fits into 8 tokens",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit(model, tmp_path, settings, said):
+    with pytest.raises(UserError, match=said):
+        model.export(tmp_path / "model.tflite", format="litert", **settings)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_name_that_does_not_end_in_tflite(model, tmp_path):
+    with pytest.raises(UserError, match=r"let it end in \.tflite"):
+        model.export(tmp_path / "model", format="litert")
+
+
+def test_a_file_that_is_there_is_kept(model, file):
+    before = file.read_bytes()
+    with pytest.raises(UserError, match="exists already"):
+        model.export(file, format="litert")
+    assert file.read_bytes() == before
+
+
+def test_an_operation_that_litert_lacks_is_named_with_the_model(model, tmp_path, monkeypatch):
+    def device_form(self, network=None):
+        def answer(features):
+            inverse = tf.linalg.inv(tf.eye(3) * tf.cast(features["input_mask"][0, 0], tf.float32))
+            return {"probabilities": inverse[:1]}
+
+        return DeviceForm({"probabilities": output(3)}, answer, lambda outputs, _: outputs)
+
+    monkeypatch.setattr(bert_tf.TextClassifier, "device_form", device_form)
+    with pytest.raises(UserError, match="no operation tf.MatrixInverse, which this TextClassifier"):
+        model.export(tmp_path / "model.tflite", format="litert")
+
+
+def test_a_reader_of_one_direction_fills_no_masks_on_a_device(tmp_path):
+    encoder = tiny_objects.encoder(attention="left_to_right")
+    model = bert_tf.MaskedLM(encoder, tiny_objects.tokenizer())
+    with pytest.raises(UserError, match="reads in one direction cannot be exported to LiteRT"):
+        model.export(tmp_path / "model.tflite", format="litert")
+
+
+def test_prompts_that_do_not_count_have_no_input(tmp_path):
+    prompts = {"prompts": {"query": "the "}, "include_prompt": False}
+    with pytest.raises(UserError, match="leaves out its prompts cannot be exported to LiteRT"):
+        tiny_objects.embedder(**prompts).export(tmp_path / "model.tflite", format="litert")
+
+
+def test_more_masks_than_a_file_fills(tmp_path):
+    model = tiny_objects.filler(top_k=2)
+    model.export(tmp_path / "model.tflite", format="litert")
+    file = bert_tf.load(tmp_path / "model.tflite")
+    assert len(file.predict("the [MASK] " * 15, verbose=0)) == 15
+    with pytest.raises(UserError, match="more masks than the 20 that the file fills"):
+        file.predict("[MASK] " * 25, verbose=0)
+
+
+@pytest.mark.parametrize("method", ["fit", "compile", "save", "save_checkpoint", "export"])
+def test_a_file_only_answers(file, method):
+    with pytest.raises(UserError, match="is a LiteRT file, which only answers"):
+        getattr(bert_tf.load(file), method)("x")
+
+
+def test_a_file_of_another_task_has_no_vectors(file):
+    with pytest.raises(UserError, match="gives no vectors of texts"):
+        bert_tf.load(file).similarity("cat", "dog")
+
+
+def test_settings_of_a_file_are_fixed(file):
+    with pytest.raises(UserError, match="is a LiteRT file, whose settings are fixed"):
+        bert_tf.load(file, max_length=8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"freeze": True}, "--freeze is for --format tf_saved_model"),
+        ({"version": 1}, "--version is for --format tf_saved_model"),
+        ({"precision": "bfloat16"}, "--precision bfloat16 is for --format tf_saved_model"),
+        ({"kind": "hub"}, "--kind hub is for --format tf_saved_model"),
+        ({"device": "any"}, "--device any is for --format tf_saved_model"),
+        ({"format": "tf_saved_model", "lengths": [8]}, "--lengths is for --format litert"),
+        ({"format": "tf_saved_model", "precision": "int8"}, "--precision int8 is for --format lit"),
+        ({"format": "tf_saved_model", "inputs": "strings"}, "--inputs is for --format litert"),
+        ({"format": "tf_saved_model", "calibration": "x"}, "--calibration is for --format litert"),
+    ],
+)
+def test_options_of_the_other_format(tmp_path, options, said):
+    with pytest.raises(UserError, match=said):
+        export_run("missing", tmp_path / "out", **{"format": "litert"} | options)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "input is empty"),
+        ('{"text": 5}\n', "line 1"),
+        ("\n\n", "the calibration has no texts"),
+        (None, "input not found"),
+    ],
+)
+def test_a_calibration_file_without_texts(model, tmp_path, content, said):
+    model.save(tmp_path / "model.keras")
+    if content is not None:
+        (tmp_path / "texts.jsonl").write_text(content)
+    with pytest.raises(UserError, match=said):
+        export_run(
+            tmp_path / "model.keras",
+            tmp_path / "model.tflite",
+            format="litert",
+            precision="int8",
+            calibration=str(tmp_path / "texts.jsonl"),
+        )
+
+
+def test_the_command_writes_a_file_and_asks_it(model, tmp_path, capsys):
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "texts.txt").write_text("the cat sat\na dog ran\n")
+    options = ["--format", "litert", "--precision", "int8", "--calibration"]
+    paths = [str(tmp_path / name) for name in ("model.keras", "model.tflite", "texts.txt")]
+    assert main(["export", paths[0], "--out", paths[1], *options, paths[2]]) == 0
+    assert main(["predict", paths[1], "the cat", "dog"]) == 0
+    assert capsys.readouterr().out.count('"label"') == 2
