@@ -116,6 +116,7 @@ def run(out: str | os.PathLike) -> None:
     scores = {name: runs.evaluate(out / name, test)["accuracy"] for name in _FINETUNINGS}
     _export(out)
     _ask(out)
+    _export_for_phones(out)
     majority = data["splits"]["test"]["majority_share"]
     _summarize(out, pretrained, majority, scores, time.monotonic() - began)
 
@@ -159,6 +160,15 @@ def _export(out: Path) -> None:
     export_run(out / "finetuning", out / "saved_model")
 
 
+def _export_for_phones(out: Path) -> None:
+    if (out / "model.tflite").exists():
+        return
+    from bert_tf.export.run import export_run
+
+    _title("Exporting a LiteRT file for phones, with weights of 8 bits")
+    export_run(out / "finetuning", out / "model.tflite", format="litert", precision="int8")
+
+
 def _ask(out: Path) -> None:
     """Puts held-out passages to the SavedModel in a process that knows nothing of bert_tf."""
     _title("Asking it, in a new process with only tensorflow and tensorflow_text")
@@ -194,6 +204,7 @@ next sentences recognized {pretrained["next_sentence_accuracy"]:.1%}.
   {out}/pretraining      run folder of the pre-training: metrics, checkpoints, TensorBoard logs
   {out}/finetuning       run folder of the classifier
   {out}/saved_model      takes strings, returns labels
+  {out}/model.tflite     the same for phones
 
 Next:
   bert-tf predict {out}/saved_model "Return the mean of the array over an axis."

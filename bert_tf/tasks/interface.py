@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.asking import Answers
 from bert_tf.data.batching import TrainingRows
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm
+from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.service import Signature
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks.inputs import Given
@@ -148,6 +148,21 @@ class TaskInterface(EncoderModel):
         del network
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
+        )
+
+    def strings_form(self, network: Network | None = None) -> StringsForm:
+        """How the model is asked with strings on a device.
+
+        Args:
+            network: as for `signatures`.
+
+        Raises:
+            UserError: the family has no such form; by default it has none.
+        """
+        del network
+        raise UserError(
+            f"LiteRT lacks operations by which a {type(self).__name__} reads strings; export a "
+            "file that takes ids"
         )
 
     @classmethod

@@ -3,17 +3,17 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row
+from bert_tf.asking import Outputs, Row, rows_of
 from bert_tf.errors import UserError
 from bert_tf.export.litert.lite_file import SUFFIX
-from bert_tf.tasks.lite_network import LiteNetwork
+from bert_tf.tasks.lite_network import LiteNetwork, LiteStrings
 
 _ASSERTION = re.compile(r"assertion failed: \[(.*?)\]")
 
@@ -41,7 +41,7 @@ class LiteTask:
         model, network: as above.
     """
 
-    def __init__(self, path: str, model: Any, network: LiteNetwork):
+    def __init__(self, path: str, model: Any, network: LiteNetwork | LiteStrings):
         self.path, self.model, self.network = path, model, network
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
@@ -54,10 +54,13 @@ class LiteTask:
         with self._explained():
             return self.model.evaluate(*args, **kwargs)
 
-    def serve(self, *args: Any, **kwargs: Any) -> dict[str, tf.Tensor]:
+    def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
         """String tensors in, a dict of tensors out; see `TaskModel.serve`."""
-        with self._explained():
-            return self.model.serve(*args, **kwargs)
+        ranks = self.ranks("serving_default")
+        given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(ranks)): inputs})
+        columns = [np.asarray(given[name]).tolist() for name in ranks]
+        outputs = self.ask("serving_default", rows_of(columns, tuple(ranks)))
+        return {name: tf.constant(value) for name, value in outputs.items()}
 
     def similarity(self, *args: Any, **kwargs: Any) -> np.ndarray:
         """How alike texts or vectors are; see `TextEmbedder.similarity`.

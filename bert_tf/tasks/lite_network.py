@@ -1,4 +1,4 @@
-"""A LiteRT file as the network of a task model: ids in, what the model's `call` returns out."""
+"""LiteRT files run: as the network of a task model, or from strings to answers."""
 
 import os
 import threading
@@ -8,17 +8,73 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import Outputs, Row, Text, encoded
 from bert_tf.compat import lite_interpreter
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name
-from bert_tf.export.litert.form import DeviceForm
+from bert_tf.export.litert.form import DeviceForm, StringsForm
 
 _DTYPES = {tf.float32: np.float32, tf.int32: np.int32}
 
 
+class _Signatures:
+    """The signatures of a file, which run one at a time.
+
+    Args:
+        path: names the file in messages.
+        model: the file.
+        lengths: tokens of a row, of each signature.
+        outputs: what each answers.
+        with_text: whether the file has operations of TensorFlow Text.
+
+    Raises:
+        UserError: the file cannot be run, or does not answer so.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        model: bytes,
+        lengths: Sequence[int],
+        outputs: Mapping[str, tf.TensorSpec],
+        with_text: bool,
+    ):
+        # An interpreter has one memory for its tensors.
+        self._lock = threading.Lock()
+        try:
+            self.interpreter = lite_interpreter(model, os.cpu_count() or 1, with_text)
+            self._runners = {
+                length: self.interpreter.get_signature_runner(signature_name(length, lengths))
+                for length in lengths
+            }
+        except (ValueError, RuntimeError) as error:
+            first = str(error).partition("\n")[0]
+            raise UserError(f"{path} cannot be run ({first}); export it again") from None
+        for length, runner in self._runners.items():
+            found = {
+                name: (details["dtype"], [*details["shape"]])
+                for name, details in runner.get_output_details().items()
+            }
+            if found != _of_row(outputs, length):
+                raise UserError(f"{path} does not answer as its description says; export it again")
+
+    def run(self, length: int, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the signature for rows of `length` tokens answers."""
+        with self._lock:
+            return self._runners[length](**given)
+
+
+def _of_row(outputs: Mapping[str, tf.TensorSpec], length: int) -> dict[str, tuple[type, list[int]]]:
+    """dtype and shape of each output for a row of `length` tokens."""
+    return {
+        name: (_DTYPES[spec.dtype], [1, *(length if n is None else n for n in spec.shape[1:])])
+        for name, spec in outputs.items()
+    }
+
+
 class LiteNetwork:
-    """Runs a LiteRT file row by row, each in the signature of the least length that it fits.
+    """Runs a LiteRT file that takes ids, each row in the signature of the least length it fits.
 
     Args:
         path: names the file in messages.
@@ -32,31 +88,7 @@ class LiteNetwork:
 
     def __init__(self, path: str, model: bytes, lengths: Sequence[int], form: DeviceForm):
         self._form, self._lengths = form, sorted(lengths)
-        # An interpreter has one memory for its tensors.
-        self._lock = threading.Lock()
-        try:
-            self._interpreter = lite_interpreter(model, os.cpu_count() or 1, with_text=False)
-            self._runners = {
-                length: self._interpreter.get_signature_runner(signature_name(length, lengths))
-                for length in lengths
-            }
-        except (ValueError, RuntimeError) as error:
-            first = str(error).partition("\n")[0]
-            raise UserError(f"{path} cannot be run ({first}); export it again") from None
-        for length, runner in self._runners.items():
-            found = {
-                name: (details["dtype"], [*details["shape"]])
-                for name, details in runner.get_output_details().items()
-            }
-            if found != self._expected(length):
-                raise UserError(f"{path} does not answer as its description says; export it again")
-
-    def _expected(self, length: int) -> dict[str, tuple[type, list[int]]]:
-        """dtype and shape of each output of the signature for rows of `length` tokens."""
-        return {
-            name: (_DTYPES[spec.dtype], [1, *(length if n is None else n for n in spec.shape[1:])])
-            for name, spec in self._form.outputs.items()
-        }
+        self.signatures = _Signatures(path, model, lengths, form.outputs, with_text=False)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         """What the `call` of the model returns, for the encoder's inputs [..., seq_len]."""
@@ -74,9 +106,7 @@ class LiteNetwork:
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the file answers to one row of the encoder's inputs, int32 [seq_len]."""
         length = next(each for each in self._lengths if each >= len(row["input_mask"]))
-        given = padded(row, length)
-        with self._lock:
-            return self._runners[length](**given)
+        return self.signatures.run(length, padded(row, length))
 
     def _answers(self, *features: np.ndarray) -> list[np.ndarray]:
         """The outputs for rows of ids, mask and types, each int32 [rows, seq_len]."""
@@ -102,3 +132,43 @@ def _fitted(values: np.ndarray, spec: tf.TensorSpec, width: int) -> np.ndarray:
     length = spec.shape[1] or width
     values = values[:length]
     return np.pad(values, [[0, length - len(values)], *[[0, 0]] * (values.ndim - 1)])
+
+
+class LiteStrings:
+    """Runs a LiteRT file that takes strings, and answers as `serving_default` does.
+
+    Args:
+        path: names the file in messages.
+        model: the file.
+        length: tokens of a row.
+        form: what the file answers.
+
+    Raises:
+        UserError: the file cannot be run, or does not answer so.
+    """
+
+    def __init__(self, path: str, model: bytes, length: int, form: StringsForm):
+        self._path, self._form, self._length = path, form, length
+        self.signatures = _Signatures(path, model, [length], form.outputs, with_text=True)
+
+    def run(self, request: Mapping[str, Text]) -> dict[str, np.ndarray]:
+        """What the file answers to one request, a text for each input."""
+        # Other arrays of strings than those of objects lose a NUL at the end.
+        given = {name: np.array([encoded(request[name])], object) for name in self._form.inputs}
+        return self.signatures.run(self._length, given)
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        """See `bert_tf.asking.Answers`."""
+        if signature != "serving_default":
+            raise UserError(
+                f"{self._path} takes strings, and has no signature {signature!r}; export a file "
+                "that takes ids"
+            )
+        answers = [self.run(request) for row in rows for request in self._form.requests(row)]
+        outputs = {
+            name: np.concatenate([answer[name] for answer in answers])
+            if answers
+            else np.zeros([0, *spec.shape[1:]], _DTYPES[spec.dtype])
+            for name, spec in self._form.outputs.items()
+        }
+        return {name: np.asarray(each) for name, each in self._form.respond(outputs, rows).items()}

@@ -4,7 +4,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import keras
 
@@ -25,7 +25,7 @@ from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.lite import LiteTask, is_lite_file
-from bert_tf.tasks.lite_network import LiteNetwork
+from bert_tf.tasks.lite_network import LiteNetwork, LiteStrings
 from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.text import Tokenizer
 
@@ -99,10 +99,14 @@ def _lite_task(path: str | os.PathLike) -> LiteTask:
     # A model without weights makes inputs of strings, and answers of what the file computes.
     with keras.StatelessScope(initialize_variables=False):
         model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
-    network = LiteNetwork(os.fspath(path), file.model, file.lengths, model.device_form())
-    computing: Any = model
+    name, computing = os.fspath(path), cast(Any, model)
+    if file.inputs == "strings":
+        asked = LiteStrings(name, file.model, file.lengths[0], model.strings_form())
+        computing.ask = asked.ask
+        return LiteTask(name, model, asked)
+    network = LiteNetwork(name, file.model, file.lengths, model.device_form())
     computing.call = computing.fill_gaps = network
-    return LiteTask(os.fspath(path), model, network)
+    return LiteTask(name, model, network)
 
 
 def load_model(

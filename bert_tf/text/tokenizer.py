@@ -148,6 +148,11 @@ class Tokenizer:
         """The number of pieces."""
         return len(self.vocabulary)
 
+    @property
+    def wordpiece_model(self) -> np.ndarray:
+        """uint8 [bytes]: what tf-text's `FastWordpieceTokenizer` finds the pieces by."""
+        return self._graphs.model
+
     def tokenize(self, texts: Any) -> tf.RaggedTensor:
         """The piece ids of each text: RaggedTensor int32 [batch, (pieces)].
 
@@ -211,14 +216,14 @@ class _Graphs:
         self._lower_case = lower_case
         self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
         pieces = _as_cleaned(vocabulary, self._whole)
-        self._model = _wordpiece_model(pieces, vocabulary.index(UNK))
+        self.model = _wordpiece_model(pieces, vocabulary.index(UNK))
 
     @_traced_once
     def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
         import tensorflow_text as tf_text
 
         op = tf_text.FastWordpieceTokenizer(
-            model_buffer=tf.constant(self._model), token_out_type=tf.int32
+            model_buffer=tf.constant(self.model), token_out_type=tf.int32
         )
         return [each.with_row_splits_dtype(tf.int32) for each in op.tokenize_with_offsets(parts)]
 

@@ -23,9 +23,11 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import Tensors
 from bert_tf.export.precision import with_encoder
 from bert_tf.export.served_model import Constants
+from bert_tf.text.lite_tokenizer import LiteTokenizer
 
-Precision = Literal["float32", "float16", "int8"]
-PRECISIONS: tuple[str, ...] = ("float32", "float16", "int8")
+PRECISIONS = ("float32", "float16", "int8")
+# What a file takes.
+Inputs = Literal["ids", "strings"]
 # What each input of a file is to the encoder; MediaPipe finds them by these names.
 INPUTS = {"ids": "input_word_ids", "mask": "input_mask", "segment_ids": "input_type_ids"}
 # Rows of the encoder's inputs, each int32 [seq_len] without padding.
@@ -47,13 +49,18 @@ def signature_name(length: int, lengths: Sequence[int]) -> str:
 
 
 def convert(
-    model: Any, lengths: Sequence[int], precision: str = "float32", calibration: Rows = ()
+    model: Any,
+    lengths: Sequence[int],
+    inputs: Inputs = "ids",
+    precision: str = "float32",
+    calibration: Rows = (),
 ) -> bytes:
-    """A task model as a LiteRT file that takes ids.
+    """A task model as a LiteRT file.
 
     Args:
         model: a task model with its labels.
         lengths: tokens of a row, for each signature.
+        inputs: "ids" or "strings".
         precision: "float32"; "float16" stores weights in half the size and computes in float32;
             "int8" stores them in a quarter and computes products in int8.
         calibration: with "int8", rows from which the ranges of the products' inputs are found;
@@ -65,14 +72,14 @@ def convert(
     network = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32"))
     constants = Constants(network)
     constants.readers = len(lengths)
-    form = network.device_form()
+    answer_of, specs_of = (_of_strings if inputs == "strings" else _of_ids)(network)
 
     def function(length: int) -> tf.types.experimental.ConcreteFunction:
         def answer(**given: tf.Tensor) -> Tensors:
             with constants:
-                return form.answer({INPUTS[name]: each for name, each in given.items()})
+                return answer_of(given, length)
 
-        specs = {name: tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS}
+        specs = specs_of(length)
         return tf.function(answer, autograph=False).get_concrete_function(**specs)
 
     functions = {signature_name(length, lengths): function(length) for length in lengths}
@@ -81,7 +88,35 @@ def convert(
         for row in calibration:
             yield signature_name(lengths[0], lengths), padded(row, lengths[0])
 
-    return _converted(functions, type(model).__name__, precision, examples if calibration else None)
+    return _converted(
+        functions,
+        type(model).__name__,
+        precision,
+        examples if calibration else None,
+        with_text=inputs == "strings",
+    )
+
+
+Answer = Callable[[Mapping[str, tf.Tensor], int], Tensors]
+Specs = Callable[[int], dict[str, tf.TensorSpec]]
+
+
+def _of_ids(network: Any) -> tuple[Answer, Specs]:
+    """What a file that takes ids computes, and its inputs, for rows of some length."""
+    form = network.device_form()
+    return (
+        lambda given, _: form.answer({INPUTS[name]: each for name, each in given.items()}),
+        lambda length: {name: tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS},
+    )
+
+
+def _of_strings(network: Any) -> tuple[Answer, Specs]:
+    """As `_of_ids`, of a file that takes strings."""
+    form, tokenizer = network.strings_form(), LiteTokenizer(network.tokenizer)
+    return (
+        lambda given, length: form.answer(given, tokenizer, length),
+        lambda _: {name: tf.TensorSpec([1], tf.string, name) for name in form.inputs},
+    )
 
 
 def padded(row: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
@@ -103,6 +138,7 @@ def _converted(
     model_name: str,
     precision: str,
     examples: Callable | None,
+    with_text: bool,
 ) -> bytes:
     """The functions as one file."""
     root = tf.Module()
@@ -114,6 +150,8 @@ def _converted(
         def converter() -> tf.lite.TFLiteConverter:
             made = tf.lite.TFLiteConverter.from_saved_model(path, [*functions])
             made.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+            # Those of tf-text's tokenizer; which others there are is checked below.
+            made.allow_custom_ops = with_text
             if precision != "float32":
                 made.optimizations = [tf.lite.Optimize.DEFAULT]
             if precision == "float16":

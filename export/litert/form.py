@@ -1,9 +1,10 @@
 """What a model answers on a device: from one row of ids to numbers."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 Tensors = dict[str, tf.Tensor]
@@ -25,6 +26,26 @@ class DeviceForm:
     outputs: Mapping[str, tf.TensorSpec]
     answer: Callable[[Mapping[str, tf.Tensor]], Tensors]
     restore: Callable[[Mapping[str, tf.Tensor], Mapping[str, tf.Tensor]], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class StringsForm:
+    """A model of one task as a device asks it with texts.
+
+    Attributes:
+        inputs: names of the texts of a request.
+        outputs: as in `DeviceForm`, of a request.
+        answer: (each text, string [1], a `LiteTokenizer`, tokens of a row) -> the outputs.
+        requests: a row as `predict` has it -> the requests that it takes.
+        respond: (the outputs of all requests, [requests, ...], the rows) -> the outputs of
+            `serving_default`, [rows, ...].
+    """
+
+    inputs: Sequence[str]
+    outputs: Mapping[str, tf.TensorSpec]
+    answer: Callable[[Mapping[str, tf.Tensor], Any, int], Tensors]
+    requests: Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
+    respond: Callable[[Mapping[str, np.ndarray], Sequence[Mapping[str, Any]]], Mapping[str, Any]]
 
 
 def output(*axes: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:

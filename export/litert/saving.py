@@ -2,19 +2,20 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from bert_tf.compat import lite_interpreter
 from bert_tf.errors import UserError
-from bert_tf.export.litert.conversion import PRECISIONS, Rows, convert
+from bert_tf.export.litert.conversion import PRECISIONS, Inputs, Rows, convert
 from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
 from bert_tf.io.atomic import atomic_path
 
+_MISSING = re.compile(r"unresolved custom op: (\w+)")
 # The fewest tokens of a row: [CLS] a [SEP] b [SEP].
 _LEAST = 5
-# What a file takes: ids, or strings.
-Inputs = Literal["ids", "strings"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,8 @@ class LiteForm:
                     f"length {length} is not from {_LEAST} to the max_length of the model, "
                     f"{model.max_length}"
                 )
+        if self.inputs == "strings" and (self.calibration is not None or len(lengths) > 1):
+            raise UserError("a file that takes strings has one length, and takes no calibration")
         if self.calibration is not None and len(lengths) > 1:
             raise UserError(
                 f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
@@ -91,8 +94,23 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
         raise UserError(f"{path} exists already; remove it or choose another file")
     form = form.checked(model)
     lengths = form.lengths or ()
-    network = convert(model, lengths, form.precision, form.calibration or ())
+    network = convert(model, lengths, form.inputs, form.precision, form.calibration or ())
+    _check_operations(network, model, form)
     file = LiteFile.of(model, network, lengths, form.inputs, form.precision)
     with atomic_path(path, is_file=True) as new:
         Path(new).write_bytes(file.to_bytes())
     return path
+
+
+def _check_operations(network: bytes, model: Any, form: LiteForm) -> None:
+    """Raises UserError if a converted network has an operation that no kernel computes."""
+    try:
+        lite_interpreter(network, 1, with_text=form.inputs == "strings").allocate_tensors()
+    except (ValueError, RuntimeError) as error:
+        missing = _MISSING.search(str(error))
+        if missing is None:
+            raise
+        raise UserError(
+            f"LiteRT has no operation {missing[1]}, which this {type(model).__name__} uses to read "
+            "strings; export a file that takes ids"
+        ) from None

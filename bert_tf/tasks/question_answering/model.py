@@ -12,7 +12,7 @@ from bert_tf import asking
 from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.padding import hide_padding
@@ -405,6 +405,40 @@ class QuestionAnswerer(TaskModel):
         outputs |= {name: output(dtype=tf.int32) for name in ("start", "end")}
         outputs |= {name: output() for name in ("score", "null_score")}
         return DeviceForm(outputs, answer, restore)
+
+    def strings_form(self, network: Network | None = None) -> StringsForm:
+        """`question`, `context` -> bytes `start` to `end` of the context, int32 [1], -1 and -1 for
+        no answer, and `score`, `null_score` float32 [1].
+
+        Only the first window of a context is read.
+        """
+        form = self.device_form(network)
+        names = ("start", "end", "score", "null_score")
+
+        def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
+            asked = tokenizer.packed_question(
+                given["question"], given["context"], length, self.max_question_length
+            )
+            found = form.answer(asked.features)
+            start, last = found["start"], found["end"] - 1
+            is_there = start >= 0
+            byte = tf.gather(asked.starts[0], tf.maximum(start, 0))
+            end = tf.gather(asked.ends[0], tf.maximum(last, 0))
+            bytes_ = {"start": tf.where(is_there, byte, -1), "end": tf.where(is_there, end, -1)}
+            return {name: found[name] for name in names} | bytes_
+
+        def respond(
+            outputs: Mapping[str, np.ndarray], rows: Sequence[Mapping[str, Any]]
+        ) -> dict[str, np.ndarray]:
+            contexts = [asking.encoded(row["context"]) for row in rows]
+            spans = zip(contexts, outputs["start"], outputs["end"], strict=True)
+            answers = [context[max(start, 0) : max(end, 0)] for context, start, end in spans]
+            texts = np.array(answers, object)
+            best = {"nbest_answers": texts[:, None], "nbest_scores": outputs["score"][:, None]}
+            return {**outputs, "answer": texts, **best}
+
+        outputs = {name: form.outputs[name] for name in names}
+        return StringsForm(tuple(_EXAMPLE), outputs, answer, lambda row: [row], respond)
 
     def find(self, given: Mapping[str, tf.Tensor], network: Network) -> Answers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""

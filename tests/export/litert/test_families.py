@@ -72,9 +72,9 @@ def test_weights_are_in_the_file_once(models, files, tmp_path):
 def test_a_row_is_run_at_the_shortest_length_that_it_fits(models, files):
     file = bert_tf.load(files("classification"))
     used = []
-    network = file.network
-    for length, runner in network._runners.items():
-        network._runners[length] = _noting(runner, length, used)
+    runners = file.network.signatures._runners
+    for length, runner in runners.items():
+        runners[length] = _noting(runner, length, used)
     file.predict(["cat", "the cat sat on the mat .", "the cat sat on a mat . " * 9], verbose=0)
     assert sorted(used) == LENGTHS
 

@@ -61,7 +61,7 @@ def test_fixed_ranges_are_found_on_texts(answered):
 
 def test_products_compute_in_int8(answered):
     file, _ = answered("fixed", precision="int8", calibration=TEXTS)
-    interpreter = bert_tf.load(file).network._interpreter
+    interpreter = bert_tf.load(file).network.signatures.interpreter
     details = {each["index"]: each["dtype"] for each in interpreter.get_tensor_details()}
     inputs = [
         details[each["inputs"][0]]
