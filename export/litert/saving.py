@@ -96,9 +96,10 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     lengths = form.lengths or ()
     network = convert(model, lengths, form.inputs, form.precision, form.calibration or ())
     _check_operations(network, model, form)
-    file = LiteFile.of(model, network, lengths, form.inputs, form.precision)
+    answers = model.strings_form() if form.inputs == "strings" else model.device_form()
+    file = LiteFile.of(model, network, answers, lengths, form.inputs, form.precision)
     with atomic_path(path, is_file=True) as new:
-        Path(new).write_bytes(file.to_bytes())
+        Path(new).write_bytes(file.model)
     return path
 
 
