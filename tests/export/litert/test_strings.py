@@ -1,0 +1,118 @@
+"""Files that take strings: the tokenizer is in the graph, and answers are those of the model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.errors import UserError
+from tests.export.conftest import TASKS
+from tests.tasks import tiny_objects
+
+# Families whose strings LiteRT can read.
+FAMILIES = [name for name in TASKS if name not in ("token_classification", "mlm")]
+TEXTS = ["The cat sat on the mat.", "", "a DOG ran\tunder the log !", "fish " * 60, "unknown words"]
+PAIRS = TEXTS, TEXTS[::-1]
+GIVEN = {
+    "pair": PAIRS,
+    "nsp": PAIRS,
+    "multiple_choice": (TEXTS, [["cat", "dogs sat"], ["a", "b", "c"]] * 2 + [["x", "y"]]),
+    "reranking": (TEXTS, [["cat", "dogs sat"], ["a"], ["a", "b", "c"], ["x"], ["y", "cat"]]),
+    "question_answering": (["cat", "who sat"], ["the cat sat on the mat", "é Dogs ran, not cat"]),
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(models, tmp_path_factory):
+    """Gives the file of a family that takes strings, opened."""
+    folder, known = tmp_path_factory.mktemp("strings"), {}
+
+    def load(family):
+        if family not in known:
+            path = folder / f"{family}.tflite"
+            models(family).export(path, format="litert", inputs="strings")
+            known[family] = bert_tf.load(path)
+        return known[family]
+
+    return load
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_are_those_of_the_model(models, loaded, family):
+    given = GIVEN.get(family, TEXTS)
+    expected = models(family).predict(given, verbose=0)
+    found = loaded(family).predict(given, verbose=0)
+    for one, other in zip(found, expected, strict=True):
+        if family == "question_answering":
+            _check_answer(one, other)
+        else:
+            _check(one, other)
+
+
+def _check(found, expected):
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            _check(found[name], value)
+    elif np.asarray(expected).dtype.kind == "U" or not np.size(expected):
+        assert found == expected
+    else:
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def _check_answer(found, expected):
+    """Its score is among all spans, not among the n best."""
+    for name in ("answer", "start", "end"):
+        assert found[name] == expected[name]
+    assert found["null_score"] == pytest.approx(expected["null_score"], abs=1e-5)
+    assert 0 < found["score"] <= expected["score"]
+    assert [each["answer"] for each in found["nbest"]] == [found["answer"]]
+
+
+def test_serve_takes_tensors(models, loaded):
+    texts = tf.constant(TEXTS)
+    found, expected = loaded("classification").serve(texts), models("classification").serve(texts)
+    assert found["label"].numpy().tolist() == expected["label"].numpy().tolist()
+    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-5)
+
+
+def test_operations_are_built_in_or_of_tf_text(loaded):
+    interpreter = loaded("pair").network.signatures.interpreter
+    names = {each["op_name"] for each in interpreter._get_ops_details()}
+    assert {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"} <= names
+    assert not [name for name in names if "Flex" in name]
+
+
+@pytest.mark.parametrize("family", ["token_classification", "mlm"])
+def test_families_whose_strings_litert_cannot_read(models, tmp_path, family):
+    with pytest.raises(UserError, match="LiteRT lacks operations by which a .* reads strings"):
+        models(family).export(tmp_path / "model.tflite", format="litert", inputs="strings")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"lengths": [8, 16]}, {"precision": "int8", "calibration": ["cat"]}]
+)
+def test_settings_of_files_that_take_ids(models, tmp_path, settings):
+    with pytest.raises(UserError, match="takes strings has one length, and takes no calibration"):
+        models("classification").export(
+            tmp_path / "model.tflite", format="litert", inputs="strings", **settings
+        )
+
+
+def test_a_default_prompt_cannot_be_put_before_texts(tmp_path):
+    model = tiny_objects.embedder(prompts={"query": "the "}, default_prompt="query")
+    with pytest.raises(UserError, match="no operation that joins strings"):
+        model.export(tmp_path / "model.tflite", format="litert", inputs="strings")
+
+
+def test_a_file_of_strings_has_one_signature(loaded):
+    with pytest.raises(UserError, match="takes strings, and has no signature 'logits'"):
+        loaded("classification").evaluate(["cat"], ["no"], verbose=0)
+    with pytest.raises(UserError, match="has no signature 'similarity'"):
+        loaded("embedding").ask("similarity", [{"text_a": "cat", "text_b": "dog"}])
+
+
+def test_vectors_of_strings_are_compared(models, loaded):
+    expected = models("embedding").similarity("cat", ["dog", "cat"], verbose=0)
+    found = loaded("embedding").similarity("cat", ["dog", "cat"], verbose=0)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
