@@ -83,7 +83,7 @@ class SelfAttention(keras.layers.Layer):
         bias: tf.Tensor,
         training: bool = False,
         positions: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Mixes the tokens of each row.
 
         Args:
@@ -94,9 +94,12 @@ class SelfAttention(keras.layers.Layer):
             positions: int32 [batch, n], the tokens whose output is needed; None for all.
 
         Returns:
-            The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the attention
-            probabilities before dropout, [batch, heads, row_len or n, row_len]: the share of each
-            key (last axis) that a query takes. The row of a query at padding means nothing.
+            The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the
+            intermediates. `attention_probabilities`, [batch, heads, row_len or n, row_len], are
+            those before dropout: the share of each key (last axis) that a query takes. `query`,
+            [batch, heads, row_len or n, head_size], `key` and `value`,
+            [batch, heads, row_len, head_size], are what they come from. What these have at padding
+            means nothing.
         """
         projected = self.query_key_value(tokens)
         if positions is None:
@@ -112,7 +115,12 @@ class SelfAttention(keras.layers.Layer):
             mixed = layout.from_heads(mixed)
         else:
             mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, self._width])
-        return self.output_projection(mixed), probabilities
+        return self.output_projection(mixed), {
+            "attention_probabilities": probabilities,
+            "query": query,
+            "key": key,
+            "value": value,
+        }
 
     def _to_heads(self, tokens: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
         """[batch * n, hidden] -> [batch, heads, n, head_size], where `shape` is [batch, n]."""

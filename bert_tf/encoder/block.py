@@ -70,10 +70,9 @@ class TransformerBlock(keras.layers.Layer):
         Args: as for `SelfAttention`.
 
         Returns:
-            The tokens after the block, and its intermediates: `attention_probabilities`, as from
-            `SelfAttention`.
+            The tokens after the block, and its intermediates: those of `SelfAttention`.
         """
-        mixed, probabilities = self.attention(
+        mixed, intermediates = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions
         )
         if positions is not None:
@@ -83,7 +82,7 @@ class TransformerBlock(keras.layers.Layer):
         expanded = self.output_projection(self.intermediate(tokens, training=training))
         drawn = self.output_dropout.draw(tf.shape(expanded), training)
         tokens = self.output_layer_norm(expanded, tokens, drawn=drawn, training=training)
-        return tokens, {"attention_probabilities": probabilities}
+        return tokens, intermediates
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of the tokens, which `summary` shows."""

@@ -20,6 +20,7 @@ from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.linear import Linear
 from bert_tf.encoder.rematerialized import rematerialized
+from bert_tf.encoder.watching import current
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -185,6 +186,8 @@ class Encoder(Extensible, keras.Model):
         with_intermediates: bool = False,
     ) -> Encoded:
         """What `call` computes, left flat for a head that needs only some of the tokens."""
+        watch = current()
+        with_intermediates |= watch is not None and watch.with_intermediates
         layout, embedded = self.embed(inputs, training)
         bias = self.attention_bias(layout)
         tokens, layers, intermediates = embedded, [], []
@@ -198,7 +201,10 @@ class Encoder(Extensible, keras.Model):
         if self.residual_scale != 1.0:
             embedded /= self.residual_scale
             layers[:-1] = [layer / self.residual_scale for layer in layers[:-1]]
-        return Encoded(embedded, layers, layout, intermediates)
+        encoded = Encoded(embedded, layers, layout, intermediates)
+        if watch is not None:
+            watch.encoded.append(encoded)
+        return encoded
 
     def encode_at(
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
@@ -213,6 +219,8 @@ class Encoder(Extensible, keras.Model):
         Returns:
             [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
         """
+        if current() is not None:
+            return self.encode(inputs, training=training).select(positions)
         layout, tokens = self.embed(inputs, training)
         bias = self.attention_bias(layout)
         *blocks, last = self.blocks
@@ -345,13 +353,14 @@ class Encoder(Extensible, keras.Model):
             **changes: arguments of the constructor that differ, such as `dtype`.
         """
         options: dict[str, Any] = {
+            "config": self.config,
             "layout": self.layout,
             "with_pooler": self.pooler is not None,
             "dtype": self.dtype_policy,
             "name": self.name,
             **self.factories,
         }
-        return type(self)(self.config, **options | changes)
+        return type(self)(**options | changes)
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same encoder."""

@@ -34,6 +34,8 @@ class EncoderModel(Extensible, keras.Model):
     Attributes:
         encoder, head, uses_pooler: as above.
         accumulation_steps: as for `compile`.
+        teaching: what the model learns from a teacher (`bert_tf.distillation.teaching.Teaching`);
+            None if it learns from targets alone.
 
     Raises:
         UserError: the head reads what the encoder was made without.
@@ -57,6 +59,7 @@ class EncoderModel(Extensible, keras.Model):
         self.supports_jit = encoder.supports_jit
         self.uses_pooler = uses_pooler
         self.accumulation_steps = 1
+        self.teaching: Any = None
 
     @property
     def rematerialize(self) -> bool:
@@ -151,8 +154,10 @@ class EncoderModel(Extensible, keras.Model):
 
     @property
     def trainable_weights(self) -> list[keras.Variable]:
-        """The weights that training moves."""
+        """The weights that training moves, those of `teaching` among them."""
         weights = super().trainable_weights
+        if self.teaching is not None:
+            weights = [*weights, *self.teaching.weights]
         if self.uses_pooler or self.encoder.pooler is None:
             return weights
         unused = {id(weight) for weight in self.encoder.pooler.weights}
@@ -218,6 +223,17 @@ class EncoderModel(Extensible, keras.Model):
         """Keras's, of the compiled metrics."""
         return super().compute_metrics(x, *_as_columns(y, y_pred), sample_weight)
 
+    def get_metrics_result(self) -> dict[str, Any]:
+        """The values of all metrics; the loss alone where the rows have no targets."""
+        if self.teaching is None or self.teaching.has_metrics:
+            return super().get_metrics_result()
+        return {"loss": self._mean_loss().result()}
+
+    def _mean_loss(self) -> keras.metrics.Mean:
+        """The mean of the loss that Keras reports."""
+        # Keras's own, which comes first.
+        return next(metric for metric in self.metrics if metric.name == "loss")
+
     def compute_loss(
         self,
         x: Any = None,
@@ -264,6 +280,32 @@ class EncoderModel(Extensible, keras.Model):
         # Keras has divided by the number of replicas.
         return loss * _replicas() * _rows(y) / sums["rows"]
 
+    def computed_loss(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any,
+        sums: Mapping[str, tf.Tensor],
+        taught: Any,
+    ) -> tuple[Any, tf.Tensor]:
+        """The outputs of a training step for some rows, and what they add to the batch's loss.
+
+        Args:
+            x: the inputs of the rows.
+            y: their targets.
+            sample_weight: their weights, or None.
+            sums: `batch_sums` of the batch.
+            taught: what `teaching.answers` gave for `x`; None without a teacher.
+        """
+
+        def of_targets(y_pred: Any) -> tf.Tensor:
+            return self.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
+
+        if self.teaching is not None:
+            return self.teaching.train(self, x, y, taught, of_targets, sums)
+        y_pred = self(x, training=True)
+        return y_pred, of_targets(y_pred)
+
     def share_of_loss(
         self,
         x: Any,
@@ -285,9 +327,8 @@ class EncoderModel(Extensible, keras.Model):
 
     def record_loss(self, loss: tf.Tensor, sums: Mapping[str, tf.Tensor]) -> None:
         """Adds this replica's share of a batch's loss to the mean that Keras reports."""
-        # Keras's own, which comes first.
-        mean = next(metric for metric in self.metrics if metric.name == "loss")
-        mean.update_state(loss * _replicas(), sample_weight=sums["rows"] / _replicas())
+        weight = sums["rows"] / _replicas()
+        self._mean_loss().update_state(loss * _replicas(), sample_weight=weight)
 
     def get_config(self) -> dict[str, Any]:
         """Plain data from which `from_config` builds the same model."""

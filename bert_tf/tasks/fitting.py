@@ -1,16 +1,19 @@
 """Training and evaluation on strings: Keras's `fit` and `evaluate`, and what they prepare."""
 
+import contextlib
 import random
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
+from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
@@ -69,6 +72,8 @@ class StringTraining(TaskInterface):
         *,
         learning_rate: float | None = None,
         seed: int | None = None,
+        teacher: Any = None,
+        distillation: DistillationLosses | Mapping[str, Any] | None = None,
     ) -> keras.callbacks.History:
         """Keras's `fit`, on strings or on ids.
 
@@ -87,6 +92,12 @@ class StringTraining(TaskInterface):
             class_weight: weights by the class's number or name.
             learning_rate: the highest learning rate, if the model is not compiled (5e-5).
             seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
+            teacher: a trained model of the same class, labels and vocabulary, from whose outputs
+                the model learns, besides `y` or without it (knowledge distillation). A loss that
+                the model was compiled with is the loss of `y`.
+            distillation: the losses of the teacher and their weights, a dict of the keys of the
+                section `distillation` in docs/configuration.md, such as
+                `{"temperature": 4.0, "hidden": 1.0}`.
             epochs: as in Keras, and so are all parameters that are not named here.
 
         Returns:
@@ -102,22 +113,27 @@ class StringTraining(TaskInterface):
             "initial_epoch": initial_epoch,
             "validation_freq": validation_freq,
         }
+        self._check_teaching(teacher, distillation)
         if inputs.is_for_keras(x):
-            return super().fit(
-                x,
-                y,
-                batch_size,
-                callbacks=callbacks,
-                validation_split=validation_split,
-                validation_data=validation_data,
-                shuffle=shuffle,
-                class_weight=class_weight,
-                sample_weight=sample_weight,
-                steps_per_epoch=steps_per_epoch,
-                validation_steps=validation_steps,
-                validation_batch_size=validation_batch_size,
-                **options,
-            )
+            if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
+                raise UserError("ids have targets, also with a teacher; give y, or fit on strings")
+            with self._taught(teacher, distillation):
+                return super().fit(
+                    x,
+                    y,
+                    batch_size,
+                    callbacks=callbacks,
+                    validation_split=validation_split,
+                    validation_data=validation_data,
+                    shuffle=shuffle,
+                    class_weight=class_weight,
+                    sample_weight=sample_weight,
+                    steps_per_epoch=steps_per_epoch,
+                    validation_steps=validation_steps,
+                    validation_batch_size=validation_batch_size,
+                    **options,
+                )
+        labelled = True
         if learning_rate is not None:
             self.check_not_compiled("learning_rate", "the optimizer in compile")
         if isinstance(x, tf.data.Dataset):
@@ -135,10 +151,18 @@ class StringTraining(TaskInterface):
             class_weight = self._weights_by_number(class_weight)
             batches, steps = self._encoded_dataset(x), steps_per_epoch or _steps_of(x)
         else:
-            given = self.given(x, y, sample_weight)
+            if teacher is None:
+                given = self.given(x, y, sample_weight)
+            else:
+                given = self.given_or_unlabelled(x, y, sample_weight)
             if validation_split and validation_data is None:
                 given, validation_data = given.split(validation_split)
             rows = self.rows(given)
+            if teacher is not None and given.targets is None:
+                labelled = self.learns_without_targets(rows)
+                if not labelled:
+                    self._check_unlabelled(sample_weight, class_weight, validation_data)
+                    rows = self.with_any_targets(rows)
             self.learn_from(rows)
             examples = self.examples(rows, given.weights, self._weights_by_number(class_weight))
             batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
@@ -166,12 +190,64 @@ class StringTraining(TaskInterface):
                 self, validated, validation_batch_size, verbose, validation_freq
             )
             callbacks = _first(validation, callbacks)
-        if not self.is_compiled_by_user():
-            self._compile_for(steps * epochs, learning_rate)
+        with self._taught(teacher, distillation, labelled):
+            if not self.is_compiled_by_user():
+                self._compile_for(steps * epochs, learning_rate)
+            try:
+                return super().fit(batches, callbacks=callbacks, shuffle=False, **options)
+            except tf.errors.InvalidArgumentError as error:
+                raise _explained(error) from None
+
+    def _check_teaching(self, teacher: Any, distillation: Any) -> None:
+        """Raises UserError if this model cannot learn from the teacher."""
+        if teacher is None:
+            if distillation is not None:
+                raise UserError("distillation is for a teacher; give teacher=, or leave it out")
+            return
+        losses_of(distillation)
+        with self._scope():
+            # Without labels, the model gets those of the teacher.
+            check_teacher(self, teacher)
+
+    def _check_unlabelled(
+        self, sample_weight: Any, class_weight: Any, validation_data: Any
+    ) -> None:
+        """Raises UserError if `fit` was given what only rows with labels have."""
+        for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
+            if value is not None:
+                raise UserError(
+                    f"{name} is for the loss of labels, which are missing; leave it out"
+                )
+        if isinstance(validation_data, Given) and validation_data.targets is None:
+            raise UserError(
+                "validation_split takes rows without labels, which measure nothing; give "
+                "validation_data"
+            )
+
+    @contextlib.contextmanager
+    def _taught(self, teacher: Any, distillation: Any, labelled: bool = True) -> Iterator[None]:
+        """While this model learns from a teacher, if there is one."""
+        if teacher is None:
+            yield
+            return
+        with self._scope():
+            teaching = Teaching(self, teacher, losses_of(distillation), labelled)
+        if self.is_compiled_by_user():
+            teaching.check_compiled(self)
         try:
-            return super().fit(batches, callbacks=callbacks, shuffle=False, **options)
-        except tf.errors.InvalidArgumentError as error:
-            raise _explained(error) from None
+            # The training step has to be traced with the teacher, and afterwards without it.
+            self.teaching, self.train_function = teaching, None
+            yield
+        finally:
+            self.teaching, self.train_function = None, None
+
+    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
+        """As `given`; without `y`, the inputs alone."""
+        if y is not None or self.has_targets is not True:
+            return self.given(x, y, sample_weight)
+        columns = inputs.columns_of(x, self.names_of(x))
+        inputs.check_count(columns, columns[0], "labels")
+        return Given(columns, None, inputs.weights_of(sample_weight, columns))
 
     def evaluate(
         self,

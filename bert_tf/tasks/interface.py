@@ -1,7 +1,7 @@
 """What a family of tasks defines for its model: its rows, their encoding, decoding and scores."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers
 from bert_tf.data.batching import TrainingRows
+from bert_tf.distillation.losses import Matched
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.service import Signature
@@ -183,6 +184,27 @@ class TaskInterface(EncoderModel):
         Args:
             metrics: the result of `official_metrics` on the dev data.
         """
+
+    def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
+        """What of the outputs of `call` a student learns from its teacher.
+
+        Args:
+            outputs: of `call`, for some rows.
+            y: the targets of the rows; only their form is used, such as which tokens count.
+
+        Raises:
+            UserError: the family does not define it.
+        """
+        raise UserError(f"a {type(self).__name__} cannot be distilled: it does not define matched")
+
+    def with_any_targets(self, rows: Any) -> Any:
+        """Rows with targets that `examples` takes, where these have none; they do not count."""
+        return rows
+
+    def learns_without_targets(self, rows: Any) -> bool:
+        """Whether rows without targets have a loss of their own; by default they have none."""
+        del rows
+        return False
 
     def own_losses(self) -> dict[str, Any]:
         """Loss and metrics for `compile`; {} if they are built in."""

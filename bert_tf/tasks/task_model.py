@@ -5,6 +5,7 @@ in a subclass what its rows are, and how they are encoded, decoded and scored.
 """
 
 import contextlib
+import dataclasses
 import os
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ import tensorflow as tf
 from bert_tf.asking import Outputs, Row, Text, encoded, tensors_of
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
+from bert_tf.checkpoints.layers import chosen, of_layers
+from bert_tf.checkpoints.names import weight_names
 from bert_tf.data.batching import EncodedRows
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
@@ -169,12 +172,59 @@ class TaskModel(StringTraining):
 
     def rebuilt(self, encoder: Encoder) -> Self:
         """The same model with new weights, around another encoder."""
+        model = self._made(encoder, self.settings)
+        model.origin = self.origin
+        return model
+
+    def _made(self, encoder: Encoder, settings: Mapping[str, Any]) -> Self:
+        """A model with the tokenizer, the labels and the head's arguments of this one."""
         head = {name: value for name, value in self.head.items() if name != "num_classes"}
         own = {"labels": self.labels} if self.has_labels else {}
         # The constructors of subclasses take other arguments than this class's.
         make: Callable[..., Self] = type(self)
-        model = make(encoder, self._tokenizer, **own, **head, **self.settings)
-        model.origin = self.origin
+        return make(encoder, self._tokenizer, **own, **head, **settings)
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """The settings without those that `fit` finds on validation data."""
+        return self.settings
+
+    def student(
+        self,
+        num_hidden_layers: int | None = None,
+        layers: str | Sequence[int] = "spread",
+        dtype: str | keras.DTypePolicy | None = None,
+    ) -> Self:
+        """A smaller model that starts from some layers of this one, to be trained by it.
+
+        Embeddings, pooler, head, tokenizer, labels and settings are this model's. Then
+        `student.fit(texts, teacher=model)` distils this model; see docs/distillation.md.
+
+        >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+        >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+        >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=4, num_attention_heads=1)
+        >>> teacher = NextSentence(Encoder(config), tokenizer)
+        >>> teacher.student(2).encoder.config.num_hidden_layers
+        2
+
+        Args:
+            num_hidden_layers: its layers; None is as many as `layers` names, or else all.
+            layers: "spread" takes every k-th up to the last, as TinyBERT's uniform mapping;
+                "first" and "last" take those; or a list of their numbers, counted from 0.
+            dtype: Keras's dtype policy; None is this model's.
+
+        Raises:
+            UserError: there are not so many layers, or the model has no labels yet.
+        """
+        self._check_ready()
+        config = self.encoder.config
+        taken = chosen(config.num_hidden_layers, num_hidden_layers, layers)
+        config = dataclasses.replace(config, num_hidden_layers=len(taken))
+        encoder = self.encoder.copied(config=config, dtype=dtype or self.encoder.dtype_policy)
+        model = self._made(encoder, self.given_settings)
+        weights = weight_names(model)
+        for name, weight in of_layers(weights, weight_names(self), taken).items():
+            weights[name].assign(weight)
         return model
 
     def name_classes(self, labels: Sequence[Any]) -> None:

@@ -48,12 +48,16 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
 
     def gradients_of(rows: Any) -> Gradients:
         x, y, sample_weight = rows
+        teaching = model.teaching
+        taught = None if teaching is None else teaching.answers(x)  # before the tape: no gradient
         with tf.GradientTape() as tape:
-            y_pred = model(x, training=True)
-            loss = model.share_of_loss(x, y, y_pred, sample_weight, sums, training=True)
+            y_pred, loss = model.computed_loss(x, y, sample_weight, sums, taught)
             scaled = model.optimizer.scale_loss(loss)
-        model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
-        return tape.gradient(scaled, weights), loss
+        if teaching is None or teaching.has_metrics:
+            model.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        # Not every loss of a teacher reaches every weight; the parts of a batch need all gradients.
+        missing = "none" if teaching is None else "zero"
+        return tape.gradient(scaled, weights, unconnected_gradients=missing), loss
 
     gradients, loss = model.accumulated(gradients_of, batch, weights)
     # Sums the gradients over the devices, clips the sum, counts it if it is not finite, and moves

@@ -116,8 +116,8 @@ def given(layout):
 def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
     placed, tokens = given(layout)
     bias = attention_bias(placed.key_mask, way)
-    _, maps = layer()(tokens, layout=placed, bias=bias)
-    maps = maps.numpy()
+    _, intermediates = layer()(tokens, layout=placed, bias=bias)
+    maps = intermediates["attention_probabilities"].numpy()
     seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
     is_query = np.broadcast_to(SOME.astype(bool)[:, None, :, None], maps.shape)
     assert maps.shape == (3, HEADS, 5, 5)
@@ -131,7 +131,8 @@ def test_the_layers_output_is_made_with_them(layout, way):
     attention = layer()
     placed, tokens = given(layout)
     bias = attention_bias(placed.key_mask, way)
-    found, maps = attention(tokens, layout=placed, bias=bias)
+    found, intermediates = attention(tokens, layout=placed, bias=bias)
+    maps = intermediates["attention_probabilities"]
     values = placed.to_rows(attention.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
     by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
     mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
@@ -142,8 +143,8 @@ def test_the_layers_output_is_made_with_them(layout, way):
 def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
     placed, tokens = given(PaddedLayout)
     bias = attention_bias(placed.key_mask, "bidirectional")
-    _, maps = layer("mixed_bfloat16")(tokens, layout=placed, bias=bias)
-    assert maps.dtype == tf.bfloat16
+    _, intermediates = layer("mixed_bfloat16")(tokens, layout=placed, bias=bias)
+    assert intermediates["attention_probabilities"].dtype == tf.bfloat16
 
 
 def test_a_bias_that_is_learned_has_a_gradient():

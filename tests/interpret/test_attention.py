@@ -27,7 +27,8 @@ def test_each_map_is_what_the_layer_computes_from_its_input(layout):
     bias = encoder.attention_bias(encoded.layout)
     entering = (encoded.embeddings, encoded.layers[0])
     for block, tokens, maps in zip(encoder.blocks, entering, found.probabilities, strict=True):
-        _, expected = block.attention(tokens, layout=encoded.layout, bias=bias)
+        _, intermediates = block.attention(tokens, layout=encoded.layout, bias=bias)
+        expected = intermediates["attention_probabilities"]
         np.testing.assert_array_equal(maps, expected[0])
 
 

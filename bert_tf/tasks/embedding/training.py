@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.asking import plain
 from bert_tf.compat import layers_below
 from bert_tf.data.batching import TrainingRows
+from bert_tf.distillation.losses import Matched
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import Found, evaluate_retrieval
@@ -148,6 +149,20 @@ class EmbeddingTraining(TaskModel):
         rows = {name: tf.reshape(each, [-1, shape[2]]) for name, each in inputs.items()}
         return tf.reshape(self.embed(rows, training), [shape[0], shape[1], self.width])
 
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; the vectors, as a mean over the texts of a row."""
+        shape = tf.shape(outputs)[:2]
+        return [Matched("values", outputs, tf.fill(shape, 1.0 / tf.cast(shape[1], tf.float32)))]
+
+    def learns_without_targets(self, rows: TextGroups) -> bool:
+        """See `TaskModel`; an anchor has its positive."""
+        return len(rows.columns) > 1
+
+    def with_any_targets(self, rows: TextGroups) -> TextGroups:
+        """See `TaskModel`; single texts, with vectors."""
+        vectors = np.zeros((len(rows), self.width), np.float32)
+        return dataclasses.replace(rows, form="vectors", targets=vectors)
+
     # ---- The loss and its gradient ------------------------------------------------------------
 
     def compile(self, *args: Any, loss: Any = None, **kwargs: Any) -> None:
@@ -206,30 +221,43 @@ class EmbeddingTraining(TaskModel):
         again, with the same draws of dropout, to give the gradients of the weights (Gao et al.
         2021, arXiv 2101.06983). Only one part at a time is kept for its gradient.
         """
-        parts, unrolled = self.accumulation_steps, self.jit_compile
+        parts, unrolled, teaching = self.accumulation_steps, self.jit_compile, self.teaching
         if parts == 1:
             return gradients_of(batch)
+        if teaching is not None and not teaching.hard:
+            # No row is compared with another.
+            return super().accumulated(gradients_of, batch, weights)
         x, y, sample_weight = batch
+        factor = 1.0 if teaching is None else teaching.hard
         before = [(state, tf.identity(state.value)) for state in self._states_of_dropout()]
         shape = [None, None, self.width]
         vectors = in_parts(lambda rows: self(rows, training=True), x, parts, shape, unrolled)
         with tf.GradientTape() as tape:
             tape.watch(vectors)
-            loss = self.part_loss(x, y, vectors, sample_weight, {})
+            loss = factor * self.part_loss(x, y, vectors, sample_weight, {})
             scaled = self.optimizer.scale_loss(loss)
         self.compute_metrics(x, y, vectors)
         for state, value in before:
             state.assign(value)
 
         def again(rows: Any) -> Gradients:
-            inputs, gradient = rows
+            inputs, targets, gradient = rows
+            if teaching is None:
+                with tf.GradientTape() as tape:
+                    part = self(inputs, training=True)
+                return tape.gradient(part, weights, gradient), tf.constant(0.0)
+            taught = teaching.answers(inputs)
             with tf.GradientTape() as tape:
-                part = self(inputs, training=True)
-            return tape.gradient(part, weights, gradient), tf.constant(0.0)
+                part, learned = teaching.learn(self, inputs, targets, taught, sums)
+                # Its gradient by the vectors is theirs.
+                of_vectors = tf.reduce_sum(gradient * part)
+                both = self.optimizer.scale_loss(learned) + of_vectors
+            return tape.gradient(both, weights, unconnected_gradients="zero"), learned
 
-        rows = x, tape.gradient(scaled, vectors)
-        gradients, _ = accumulated(again, rows, parts, weights, unrolled)
-        return gradients, loss
+        sums = self.batch_sums(y)
+        rows = x, y, tape.gradient(scaled, vectors)
+        gradients, learned = accumulated(again, rows, parts, weights, unrolled)
+        return gradients, loss + learned
 
     def _states_of_dropout(self) -> list[keras.Variable]:
         """The variables that decide the next draws of all layers."""

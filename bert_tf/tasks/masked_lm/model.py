@@ -14,6 +14,7 @@ from bert_tf.asking import BATCH, Answers, Outputs, Text, each_answer, encoded, 
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm
@@ -159,6 +160,14 @@ class MaskedLM(TaskModel, WeightedModel):
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
         """The output of `call`."""
         return {"masked_lm": y_pred}
+
+    def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
+        """See `TaskModel`; the piece at each place."""
+        return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
+
+    def learns_without_targets(self, rows: Sequence[Text]) -> bool:
+        """See `TaskModel`; the hidden tokens are the targets."""
+        return True
 
     def rows(self, given: Given) -> list[Text]:
         """See `TaskModel`; texts."""

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
@@ -121,6 +122,19 @@ class MultiLabelClassifier(TextClassifier):
         if self._given_thresholds is None:
             self.thresholds = None
         return super().fit(*args, **kwargs)
+
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; labels, of which any number is right."""
+        return [Matched("labels", outputs)]
+
+    def any_label(self) -> tuple[str, ...]:
+        """See `TextModel`."""
+        return ()
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """See `TaskModel`."""
+        return super().given_settings | {"thresholds": self._given_thresholds}
 
     # A label of a row is a tuple of names.
     def labels_of(  # type: ignore[override]

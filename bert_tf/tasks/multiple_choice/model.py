@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, plain
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
@@ -95,6 +96,14 @@ class MultipleChoice(GroupModel):
 
     def learn_from(self, rows: Sequence[Choices]) -> None:
         """See `TaskModel`; there is nothing to decide."""
+
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; choices, of which one is right."""
+        return [Matched("classes", outputs)]
+
+    def with_any_targets(self, rows: Sequence[Choices]) -> list[Choices]:
+        """See `TaskModel`."""
+        return [row._replace(label=0) for row in rows]
 
     def examples(
         self,

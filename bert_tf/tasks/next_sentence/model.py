@@ -78,6 +78,10 @@ class NextSentence(TextModel):
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
+    def any_label(self) -> str:
+        """See `TextModel`."""
+        return _CLASSES[0]
+
     def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`."""
         for row, value in enumerate(targets):

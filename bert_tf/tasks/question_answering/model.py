@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf import asking
 from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, output
@@ -181,6 +182,26 @@ class QuestionAnswerer(TaskModel):
             "loss_weights": {"start": 0.5, "end": 0.5},
         }
 
+    def matched(self, outputs: Mapping[str, tf.Tensor], y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; the token of the start and that of the end, as a mean."""
+        half = tf.fill([tf.shape(outputs["start"])[0]], 0.5)
+        return [Matched("classes", outputs[name], half) for name in ("start", "end")]
+
+    def with_any_targets(self, rows: Sequence[Question]) -> list[Question]:
+        """See `TaskModel`."""
+        if self.unanswerable is None:
+            raise UserError(
+                "without answers it is not known whether a context may hold none; make the student "
+                "with unanswerable=True or False"
+            )
+        return [each._replace(answers=(Answer(each.context, 0),)) for each in rows]
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """See `TaskModel`."""
+        found = {"null_threshold": None} if self._finds_threshold else {}
+        return super().given_settings | found
+
     def windows(self) -> WindowPreprocessor:
         """The preprocessor that cuts contexts into windows."""
         return WindowPreprocessor(
@@ -213,7 +234,8 @@ class QuestionAnswerer(TaskModel):
         Raises:
             UserError: as `TaskModel.fit`; an answer is not in its context at its offset.
         """
-        if answers is not None:
+        is_column = y is not None and isinstance(x, list | np.ndarray)
+        if answers is not None or is_column and kwargs.get("teacher") is not None:
             x, y = (x, y), answers
         if self._finds_threshold and self.null_threshold is not None:
             self._set_threshold(None)
@@ -242,6 +264,12 @@ class QuestionAnswerer(TaskModel):
         targets = inputs.as_list(y, "answers")
         inputs.check_count(lists, targets, "answers")
         return Given(lists, targets, inputs.weights_of(sample_weight, lists))
+
+    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
+        """See `TaskModel`; `x` may be rows as in SQuAD."""
+        if y is None and (columns := _squad_rows(x)) is not None:
+            x, y = columns[:2], columns[2]
+        return super().given_or_unlabelled(x, y, sample_weight)
 
     def _given_from(self, data: Any, steps: int | None) -> Given:
         if isinstance(data, tuple) and len(data) == 3:

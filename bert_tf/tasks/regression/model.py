@@ -1,7 +1,7 @@
 """A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
@@ -68,6 +69,14 @@ class TextRegressor(TextModel):
     def own_losses(self) -> dict[str, Any]:
         """The mean squared error."""
         return {"loss": keras.losses.MeanSquaredError()}
+
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; a number."""
+        return [Matched("values", outputs[:, tf.newaxis])]
+
+    def any_label(self) -> str:
+        """See `TextModel`."""
+        return "0"
 
     def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
         """See `TextModel`; numbers as text, as files have them."""

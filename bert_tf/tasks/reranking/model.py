@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, plain
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
@@ -156,6 +157,17 @@ class Reranker(GroupModel):
         """`_loss_to_learn`, where `fit` takes the default unless it was given another one."""
         self._next_loss = self._next_loss or default
         return self._loss_to_learn()
+
+    def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
+        """See `TaskModel`; the logits of the passages, as a mean over those of each query."""
+        is_there = tf.cast(~tf.math.is_nan(y), tf.float32)
+        share = tf.math.divide_no_nan(is_there, tf.reduce_sum(is_there, axis=1, keepdims=True))
+        logits = tf.where(is_there > 0, outputs, 0.0)
+        return [Matched("values", logits[..., tf.newaxis], share)]
+
+    def with_any_targets(self, rows: Sequence[Candidates]) -> list[Candidates]:
+        """See `TaskModel`."""
+        return [row._replace(relevance=(0.0,) * len(row.passages)) for row in rows]
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """Rows, and what the loss counts in them."""

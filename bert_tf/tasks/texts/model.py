@@ -1,7 +1,7 @@
 """The common base of models with one prediction for a text or a pair of texts."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, each_answer, rows_of
 from bert_tf.data.batching import TrainingRows
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import StringsForm
@@ -161,6 +162,18 @@ class TextModel(TaskModel):
     def settle(self) -> None:
         """See `TaskModel`; texts are single if the checkpoint does not say."""
         self.pair = bool(self.pair)
+
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        """See `TaskModel`; classes, of which one is right."""
+        return [Matched("classes", outputs)]
+
+    def any_label(self) -> Any:
+        """A label that rows of `texts_type` may have."""
+        return self.labels[0]
+
+    def with_any_targets(self, rows: Texts) -> Texts:
+        """See `TaskModel`."""
+        return dataclasses.replace(rows, labels=[self.any_label()] * len(rows))
 
     def examples(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Text, characters, each_answer, plain
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
@@ -231,6 +232,17 @@ class TokenClassifier(TaskModel, WeightedModel):
     def logits(self, y_pred: tf.Tensor) -> dict[str, tf.Tensor]:
         """The output of `call`."""
         return {"tokens": y_pred}
+
+    def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
+        """See `TaskModel`; the class of each word."""
+        weights = self.loss_targets(y)["tokens"].weights
+        return [Matched("classes", outputs, weights, per="tokens")]
+
+    def with_any_targets(self, rows: TaggedTexts) -> TaggedTexts:
+        """See `TaskModel`."""
+        tag = self.labels[0]
+        tagged = [each._replace(tags=(tag,) * len(each.words)) for each in rows.sentences]
+        return dataclasses.replace(rows, sentences=tagged)
 
     def windows(self) -> WordPreprocessor:
         """The preprocessor that cuts texts given as words into windows."""

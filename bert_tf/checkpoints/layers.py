@@ -1,0 +1,116 @@
+"""Some layers of an encoder as a smaller one: where a student of distillation starts."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from bert_tf.checkpoints import native, tensors
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.errors import UserError
+
+Weight = TypeVar("Weight")
+_LAYER = re.compile(r"(?<=/)layer_(\d+)(?=/)")
+_CHOICES = ("spread", "first", "last")
+
+
+def spread(layers: int, number: int) -> list[int]:
+    """The last of each of `number` equal parts of some layers (TinyBERT's uniform strategy).
+
+    >>> spread(12, 4), spread(6, 4)
+    ([2, 5, 8, 11], [1, 2, 4, 5])
+    """
+    return [-(-layers * (part + 1) // number) - 1 for part in range(number)]
+
+
+def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list[int]:
+    """The layers that a smaller model takes from one of `layers` layers, counted from 0.
+
+    >>> chosen(6, 2, "spread"), chosen(6, 2, "first"), chosen(6, 2, "last"), chosen(6, None, [0, 5])
+    ([2, 5], [0, 1], [4, 5], [0, 5])
+
+    Args:
+        layers: how many there are.
+        number: how many are taken; None is as many as a list has, or else all.
+        choice: "spread", "first", "last", or their numbers.
+
+    Raises:
+        UserError: a choice that is none of these, or layers that are not there.
+    """
+    if not isinstance(choice, str):
+        taken = list(choice)
+        for each in taken:
+            if not isinstance(each, int) or isinstance(each, bool) or not 0 <= each < layers:
+                raise UserError(
+                    f"the teacher has no layer {each!r}; its layers are 0 to {layers - 1}"
+                )
+        if number is not None and number != len(taken):
+            raise UserError(
+                f"the student has {number} layers, but {len(taken)} are chosen; give one for each"
+            )
+        number = len(taken)
+    elif choice not in _CHOICES:
+        raise UserError(
+            f"unknown layers {choice!r}; choose {', '.join(_CHOICES)}, or a list of numbers"
+        )
+    number = layers if number is None else number
+    if not 1 <= number <= layers:
+        raise UserError(
+            f"a student of {number} layers cannot be made of a teacher that has {layers}; choose "
+            f"from 1 to {layers}"
+        )
+    if not isinstance(choice, str):
+        return taken
+    if choice == "spread":
+        return spread(layers, number)
+    return list(range(number) if choice == "first" else range(layers - number, layers))
+
+
+def of_layers(
+    names: Iterable[str], weights: Mapping[str, Weight], layers: Sequence[int]
+) -> dict[str, Weight]:
+    """The weights of a larger model for those of a smaller one, both under our names.
+
+    >>> of_layers(["encoder/layer_0/b"], {"encoder/layer_0/b": 1, "encoder/layer_1/b": 2}, [1])
+    {'encoder/layer_0/b': 2}
+
+    What only the last layer has, such as the LayerNorm at the end of a pre-norm stack, comes from
+    the last layer.
+
+    Args:
+        names: those of the smaller model.
+        weights: of the larger model.
+        layers: those that are taken, in the order of the smaller model's.
+
+    Raises:
+        UserError: the larger model lacks a weight.
+    """
+    numbers = [int(each) for name in weights for each in _LAYER.findall(name)]
+    last = max(numbers, default=0)
+    found = {}
+    for name in names:
+        own = _LAYER.search(name)
+        places = [str(last)] if own is None else [str(layers[int(own[1])]), str(last)]
+        sources = [_LAYER.sub(f"layer_{place}", name) for place in places]
+        source = next((each for each in sources if each in weights), None)
+        if source is None:
+            raise UserError(
+                f"layer {places[0]} of the teacher has no weight {name}; choose other layers"
+            )
+        found[name] = weights[source]
+    return found
+
+
+def with_layers(checkpoint: Checkpoint, layers: Sequence[int]) -> Checkpoint:
+    """A checkpoint of a smaller model: some layers of another, and everything else as it is."""
+    weights, _ = checkpoint.weights()
+    number = checkpoint.encoder.num_hidden_layers
+    beyond = re.compile(rf"/layer_({'|'.join(map(str, range(len(layers), number)))})/")
+    names = [name for name in weights if len(layers) == number or not beyond.search(name)]
+    encoder = dataclasses.replace(checkpoint.encoder, num_hidden_layers=len(layers))
+    return dataclasses.replace(
+        checkpoint,
+        description=dataclasses.replace(checkpoint.description, encoder=encoder),
+        tensors=tensors.of_arrays(of_layers(names, weights, layers)),
+        table=native.TABLE,
+    )

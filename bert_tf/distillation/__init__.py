@@ -1,0 +1,1 @@
+"""Knowledge distillation: a small model learns what a large one computes."""

@@ -1,0 +1,164 @@
+"""The losses of distillation, as the papers define them.
+
+Each is a mean over one row (a sequence, or a prediction), in float32; the teacher's tensors come
+first.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import tensorflow as tf
+
+# Below any score of a relation or of attention, yet finite.
+_HIDDEN = -1e9
+
+Kind = Literal["classes", "labels", "values"]
+
+
+class Matched(NamedTuple):
+    """An output of a model that a student has to match.
+
+    kind: "classes" are logits of which one is right, "labels" logits of which any number is, and
+        "values" are numbers such as a vector.
+    values: float32 [..., n].
+    weights: float32 [...]; 0 where nothing is predicted. None weighs all alike, with 1.
+    per: what the sum of the losses is divided by, one of the model's `batch_sums`.
+    """
+
+    kind: Kind
+    values: tf.Tensor
+    weights: tf.Tensor | None = None
+    per: str = "rows"
+
+
+def soft_targets(
+    kind: Kind, teacher: tf.Tensor, student: tf.Tensor, temperature: float
+) -> tf.Tensor:
+    """How far the outputs of a student are from those of its teacher: [..., n] -> [...].
+
+    Of classes T^2 KL(teacher || student), where both are softmax(logits / T) (Hinton et al. 2015,
+    section 2). Of labels the same of each label, yes or no, as a mean over the labels. Of values
+    the mean squared error.
+
+    >>> teacher, student = tf.constant([[2.0, 0.0]]), tf.constant([[0.0, 0.0]])
+    >>> [round(float(soft_targets("classes", teacher, student, t)[0]), 4) for t in (1.0, 4.0)]
+    [0.3278, 0.4849]
+    >>> float(soft_targets("values", teacher, student, 1.0)[0])
+    2.0
+
+    Args:
+        kind: as in `Matched`.
+        teacher: float32 [..., n].
+        student: likewise.
+        temperature: T; values have none.
+    """
+    if kind == "values":
+        return tf.reduce_mean(tf.math.squared_difference(teacher, student), axis=-1)
+    teacher, student = teacher / temperature, student / temperature
+    if kind == "classes":
+        distance = _divergence(teacher, student)
+    else:
+        distance = tf.reduce_mean(_divergence(_yes_or_no(teacher), _yes_or_no(student)), axis=-1)
+    return temperature**2 * distance
+
+
+def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The mean squared error over the tokens of each row (TinyBERT, equations 8 and 9).
+
+    >>> teacher, student = tf.constant([[[2.0], [9.0]]]), tf.constant([[[0.0], [0.0]]])
+    >>> float(hidden_states(teacher, student, tf.constant([[True, False]]))[0])
+    4.0
+
+    Args:
+        teacher: float [rows, seq_len, hidden].
+        student: likewise; of another width it was projected.
+        mask: bool [rows, seq_len], true at tokens.
+
+    Returns:
+        float32 [rows]; 0 of a row without tokens.
+    """
+    squares = tf.math.squared_difference(tf.cast(teacher, tf.float32), tf.cast(student, tf.float32))
+    return _mean(tf.reduce_mean(squares, axis=-1), mask)
+
+
+def attention_scores(
+    teacher: Mapping[str, tf.Tensor], student: Mapping[str, tf.Tensor], mask: tf.Tensor
+) -> tf.Tensor:
+    """The mean squared error of attention before the softmax (TinyBERT, equation 7).
+
+    It is a mean over the heads, and over the queries and keys of each row.
+
+    Args:
+        teacher: `query` and `key` of a block, [rows, heads, seq_len, head_size].
+        student: likewise, with as many heads.
+        mask: bool [rows, seq_len], true at tokens.
+
+    Returns:
+        float32 [rows]; 0 of a row without tokens.
+    """
+    ours, theirs = (_scores(each["query"], each["key"]) for each in (student, teacher))
+    squares = tf.reduce_mean(tf.math.squared_difference(theirs, ours), axis=1)
+    is_pair = mask[:, :, tf.newaxis] & mask[:, tf.newaxis, :]
+    width = tf.shape(mask)[1] ** 2
+    return _mean(*(tf.reshape(each, [-1, width]) for each in (squares, is_pair)))
+
+
+def relations(
+    teacher: Mapping[str, tf.Tensor], student: Mapping[str, tf.Tensor], heads: int, mask: tf.Tensor
+) -> tf.Tensor:
+    """Divergence of the relations between tokens (MiniLMv2, equations 4 to 6).
+
+    The queries of all heads are laid end to end and cut into `heads` relation heads, and
+    softmax(Q Q^T / sqrt(size)) of each says how the tokens of a row are related; so are keys and
+    values. The loss is the sum over these three of KL(teacher || student), each a mean over the
+    relation heads and the tokens of a row.
+
+    Args:
+        teacher: `query`, `key` and `value` of a block, [rows, heads, seq_len, head_size].
+        student: likewise, of any number of heads and any width.
+        heads: how many relation heads there are, for both.
+        mask: bool [rows, seq_len], true at tokens.
+
+    Returns:
+        float32 [rows]; 0 of a row without tokens.
+    """
+    hidden = tf.where(mask, 0.0, _HIDDEN)[:, tf.newaxis, tf.newaxis, :]
+    losses = []
+    for name in ("query", "key", "value"):
+        theirs, ours = (_cut(each[name], heads) for each in (teacher, student))
+        divergence = _divergence(_scores(theirs, theirs) + hidden, _scores(ours, ours) + hidden)
+        losses.append(_mean(tf.reduce_mean(divergence, axis=1), mask))
+    return tf.add_n(losses)
+
+
+def _divergence(teacher: tf.Tensor, student: tf.Tensor) -> tf.Tensor:
+    """KL(softmax(teacher) || softmax(student)) of float32 logits [..., n] -> [...]."""
+    theirs, ours = tf.nn.log_softmax(teacher), tf.nn.log_softmax(student)
+    return tf.reduce_sum(tf.exp(theirs) * (theirs - ours), axis=-1)
+
+
+def _yes_or_no(logits: tf.Tensor) -> tf.Tensor:
+    """Logits of labels as those of two classes: [..., n] -> [..., n, 2]."""
+    return tf.stack([logits, tf.zeros_like(logits)], axis=-1)
+
+
+def _scores(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Q K^T / sqrt(size): [..., seq_len, size] -> float32 [..., seq_len, seq_len]."""
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
+    return scores / tf.sqrt(float(query.shape[-1]))
+
+
+def _cut(vectors: tf.Tensor, heads: int) -> tf.Tensor:
+    """[rows, any, seq_len, any] -> [rows, heads, seq_len, size], of the same columns in order."""
+    width = vectors.shape[1] * vectors.shape[3]
+    shape = tf.shape(vectors)
+    tokens = tf.reshape(
+        tf.transpose(vectors, [0, 2, 1, 3]), [shape[0], shape[2], heads, width // heads]
+    )
+    return tf.transpose(tokens, [0, 2, 1, 3])
+
+
+def _mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The mean of [rows, n] where `mask` is true: float32 [rows]; 0 where it never is."""
+    total = tf.reduce_sum(tf.where(mask, values, 0.0), axis=1)
+    return tf.math.divide_no_nan(total, tf.reduce_sum(tf.cast(mask, tf.float32), axis=1))

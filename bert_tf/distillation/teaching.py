@@ -1,0 +1,330 @@
+"""What a student learns from its teacher in one training step."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+from pydantic import ValidationError
+
+from bert_tf.checkpoints.layers import spread
+from bert_tf.config.distillation import DistillationLosses
+from bert_tf.distillation import losses
+from bert_tf.encoder.encoder import Encoded, Encoder
+from bert_tf.encoder.watching import Watch, watching
+from bert_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.task_model import TaskModel
+
+# Query, key and value of a block, and the mask of its rows.
+_Heads = tuple[Mapping[str, tf.Tensor], tf.Tensor]
+
+
+class Teaching:
+    """The teacher of a model in training; `EncoderModel.teaching`.
+
+    The teacher computes each batch from the ids that the student gets, without dropout and without
+    a gradient, so its outputs need no memory beyond the step.
+
+    Args:
+        student: the model in training; without labels it gets those of the teacher.
+        teacher: a trained model of the same task and vocabulary.
+        settings: the losses and their weights; None are the defaults.
+        labelled: whether the rows have targets; otherwise the task's own loss is left out.
+        has_metrics: whether metrics of the targets are computed. They would be wrong where only
+            some of the rows have targets.
+
+    Attributes:
+        weights: the projections of hidden states to the teacher's width, trained with the student.
+            They are used in training only.
+
+    Raises:
+        UserError: the teacher does not fit the student, or the losses do not fit the two.
+    """
+
+    def __init__(
+        self,
+        student: "TaskModel",
+        teacher: "TaskModel",
+        settings: DistillationLosses | None = None,
+        labelled: bool = True,
+        has_metrics: bool = True,
+    ):
+        check_teacher(student, teacher)
+        self.teacher = teacher
+        self.settings = settings or DistillationLosses()
+        self.hard = self.settings.hard if labelled else 0.0
+        self.has_metrics = has_metrics and labelled
+        self.weights: list[keras.Variable] = []
+        self._relation_heads = self._relation_layer = 0
+        self._check_losses(student)
+
+    def _check_losses(self, student: "TaskModel") -> None:
+        """Checks the losses of the encoders, and makes what they need."""
+        settings, ours, theirs = self.settings, student.encoder, self.teacher.encoder
+        used = [key for key in ("hidden", "attention", "relations") if getattr(settings, key)]
+        if not used:
+            return
+        for encoder in (ours, theirs):
+            if len(encoder.towers()) > 1 or encoder.config.bilstm:
+                raise UserError(
+                    f"the loss {used[0]} compares the layers of one stack of blocks; leave it out "
+                    "for an encoder of two stacks or with a BiLSTM"
+                )
+        our_heads, their_heads = (each.config.num_attention_heads for each in (ours, theirs))
+        if settings.attention and our_heads != their_heads:
+            raise UserError(
+                f"the loss attention compares head by head, but the student has {our_heads} "
+                f"attention heads and the teacher {their_heads}; use relations instead"
+            )
+        if settings.relations:
+            self._choose_relations(ours, theirs)
+        our_width, their_width = ours.config.hidden_size, theirs.config.hidden_size
+        if settings.hidden and our_width != their_width:
+            self.weights = [
+                keras.Variable(
+                    keras.initializers.GlorotUniform(),
+                    (our_width, their_width),
+                    name=f"{name}_projection",
+                )
+                for name in ("embeddings", "hidden")
+            ]
+
+    def _choose_relations(self, ours: Encoder, theirs: Encoder) -> None:
+        """Sets the relation heads and the teacher's layer."""
+        heads = self.settings.relation_heads or theirs.config.num_attention_heads
+        for name, encoder in (("student", ours), ("teacher", theirs)):
+            if encoder.config.hidden_size % heads:
+                raise UserError(
+                    f"relation_heads {heads} does not divide the width of the {name}, "
+                    f"{encoder.config.hidden_size}; choose a number that divides both widths"
+                )
+        layers, layer = theirs.config.num_hidden_layers, self.settings.relation_layer
+        if layer is not None and layer >= layers:
+            raise UserError(
+                f"relation_layer is {layer}, but the layers of the teacher are 0 to {layers - 1}"
+            )
+        self._relation_heads = heads
+        self._relation_layer = layers - 1 if layer is None else layer
+
+    @property
+    def _watches(self) -> bool:
+        """Whether more than the outputs is compared."""
+        settings = self.settings
+        return bool(settings.hidden or settings.attention or settings.relations)
+
+    def check_rematerialize(self, rematerialize: bool) -> None:
+        """Raises UserError if the losses need what rematerialization drops."""
+        if rematerialize and (self.settings.attention or self.settings.relations):
+            raise UserError(
+                "the losses attention and relations keep what rematerialize drops; leave out "
+                "rematerialize, or use accumulation_steps to save memory"
+            )
+
+    def check_compiled(self, student: Any) -> None:
+        """Raises UserError if a student that its user compiled cannot be trained like that."""
+        self.check_rematerialize(student.rematerialize)
+        if self.weights:
+            raise UserError(
+                "the hidden states of student and teacher have different widths, and the "
+                "optimizer of the compiled student has no place for their projections; leave the "
+                "student uncompiled, or leave out hidden"
+            )
+
+    def answers(self, x: Any) -> tuple[Any, Watch]:
+        """What the teacher computes of a batch: its outputs, and its layers as far as compared."""
+        return self._watched(lambda: self.teacher(x, training=False))
+
+    def train(
+        self,
+        student: Any,
+        x: Any,
+        y: Any,
+        taught: tuple[Any, Watch],
+        hard: Callable[[Any], tf.Tensor],
+        sums: Mapping[str, tf.Tensor],
+    ) -> tuple[Any, tf.Tensor]:
+        """Calls the student on some rows; its outputs, and what the rows add to the batch's loss.
+
+        Args:
+            student: the model in training.
+            x: the inputs of the rows.
+            y: their targets, any where there are none.
+            taught: the teacher's `answers` for them.
+            hard: gives the share of the task's own loss, of the outputs.
+            sums: of the whole batch, see `EncoderModel.batch_sums`.
+        """
+        outputs, loss = self.learn(student, x, y, taught, sums)
+        return outputs, loss + self.hard * hard(outputs) if self.hard else loss
+
+    def learn(
+        self,
+        student: Any,
+        x: Any,
+        y: Any,
+        taught: tuple[Any, Watch],
+        sums: Mapping[str, tf.Tensor],
+    ) -> tuple[Any, tf.Tensor]:
+        """The same by the teacher alone, whatever the targets are."""
+        settings, shares = self.settings, []
+        outputs, watch = self._watched(lambda: student(x, training=True))
+        if settings.soft:
+            shares.append(settings.soft * self._soft(student, y, outputs, taught[0], sums))
+        if self._watches:
+            ours, theirs = _only(watch), _only(taught[1])
+            mask = tf.not_equal(tf.reshape(x["input_mask"], [-1, tf.shape(x["input_mask"])[-1]]), 0)
+            losses_of_rows = tf.add_n(self._inner(ours, theirs, mask))
+            # Several sequences may make one row of the batch.
+            rows = student.replica_sums(y)["rows"]
+            each = tf.math.divide_no_nan(rows, tf.cast(tf.size(losses_of_rows), tf.float32))
+            shares.append(tf.reduce_sum(losses_of_rows) * each / sums["rows"])
+        return outputs, tf.add_n(shares)
+
+    def _soft(
+        self, student: Any, y: Any, ours: Any, theirs: Any, sums: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """The loss of the outputs."""
+        learned, taught = student.matched(ours, y), self.teacher.matched(theirs, y)
+        shares = []
+        for (kind, values, weights, per), target in zip(learned, taught, strict=True):
+            found = losses.soft_targets(kind, target.values, values, self.settings.temperature)
+            if weights is not None:
+                found *= weights
+            shares.append(tf.math.divide_no_nan(tf.reduce_sum(found), sums[per]))
+        return tf.add_n(shares)
+
+    def _inner(self, ours: Encoded, theirs: Encoded, mask: tf.Tensor) -> list[tf.Tensor]:
+        """The losses of layers, attention and relations, each float32 [rows]."""
+        settings, found = self.settings, []
+        pairs = list(enumerate(spread(len(theirs.layers), len(ours.layers))))
+        if settings.hidden:
+            states = [(ours.embeddings, theirs.embeddings)]
+            states += [(ours.layers[low], theirs.layers[high]) for low, high in pairs]
+            for number, (student, teacher) in enumerate(states):
+                rows = self._projected(ours.layout.restore(student), number)
+                of_teacher = theirs.layout.restore(teacher)
+                found.append(settings.hidden * losses.hidden_states(of_teacher, rows, mask))
+        if settings.attention:
+            for low, high in pairs:
+                (teacher, of_rows), (student, _) = _alike(theirs, high, ours, low)
+                loss = losses.attention_scores(teacher, student, of_rows)
+                found.append(settings.attention * loss)
+        if settings.relations:
+            last = len(ours.layers) - 1
+            (teacher, of_rows), (student, _) = _alike(theirs, self._relation_layer, ours, last)
+            loss = losses.relations(teacher, student, self._relation_heads, of_rows)
+            found.append(settings.relations * loss)
+        return found
+
+    def _projected(self, rows: tf.Tensor, number: int) -> tf.Tensor:
+        """A hidden state of the student, 0 is the embeddings, in the width of the teacher."""
+        if not self.weights:
+            return rows
+        projection = self.weights[min(number, 1)]
+        return tf.einsum("rsh,ht->rst", tf.cast(rows, tf.float32), projection.value)
+
+    def _watched(self, call: Callable[[], Any]) -> tuple[Any, Watch]:
+        if not self._watches:
+            return call(), Watch(False)
+        with watching(bool(self.settings.attention or self.settings.relations)) as watch:
+            return call(), watch
+
+
+def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> DistillationLosses:
+    """The settings that `fit` was given as a mapping; None are the defaults.
+
+    >>> losses_of({"temperature": 4, "hidden": 1.0}).temperature
+    4.0
+    >>> losses_of({"temperature": 0})
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: distillation: temperature should be greater than 0, but is 0
+
+    Raises:
+        UserError: an unknown key, or a value that does not fit.
+    """
+    if given is None or isinstance(given, DistillationLosses):
+        return given or DistillationLosses()
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"distillation must be a dict such as {{'temperature': 4.0}}, not {given!r}"
+        )
+    try:
+        return DistillationLosses.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(DistillationLosses.model_fields)
+            raise UserError(f"distillation has no key {name!r}; it has {known}") from None
+        if "error" in first.get("ctx", {}):
+            raise UserError(f"distillation: {first['ctx']['error']}") from None
+        message = first["msg"].replace("Input ", "").replace("should", f"{name} should", 1)
+        raise UserError(f"distillation: {message}, but is {first['input']!r}") from None
+
+
+def check_teacher(student: "TaskModel", teacher: "TaskModel") -> None:
+    """Raises UserError if a model cannot learn from another; gives it labels if it has none."""
+    ours, theirs = type(student).__name__, type(teacher).__name__
+    if type(teacher) is not type(student):
+        raise UserError(f"the teacher of a {ours} must be a {ours}, too, not a {theirs}")
+    if teacher is student:
+        raise UserError("a model cannot be its own teacher; make a student with teacher.student()")
+    if teacher.has_labels and not teacher.labels:
+        raise UserError("the teacher has no labels yet; train it first")
+    if student.has_labels and not student.labels:
+        student.name_classes(teacher.labels)
+    if student.labels != teacher.labels:
+        raise UserError(
+            f"the student has the labels {', '.join(student.labels)}, but the teacher "
+            f"{', '.join(teacher.labels)}; both need the same, in the same order"
+        )
+    words, known = student.tokenizer, teacher.tokenizer
+    if words.vocabulary != known.vocabulary or words.lower_case != known.lower_case:
+        raise UserError(
+            "the student has another vocabulary than the teacher, or another casing; make both "
+            "with the same tokenizer"
+        )
+    small, large = student.encoder.config, teacher.encoder.config
+    for size, name in (("num_hidden_layers", "layers"), ("hidden_size", "columns (hidden_size)")):
+        if getattr(small, size) > getattr(large, size):
+            raise UserError(
+                f"the student has {getattr(small, size)} {name}, its teacher only "
+                f"{getattr(large, size)}; a student must not be larger than its teacher"
+            )
+    large.check_length("the student's max_length", student.max_length)
+    widths = getattr(student, "width", 0), getattr(teacher, "width", 0)
+    if widths[0] != widths[1]:
+        raise UserError(
+            f"the vectors of the student have {widths[0]} numbers, those of the teacher "
+            f"{widths[1]}; add a dense layer of {widths[1]} units to the student"
+        )
+
+
+def _only(watch: Watch) -> Encoded:
+    """What the encoder of a model has computed."""
+    if len(watch.encoded) != 1:
+        raise UserError(
+            f"the model called its encoder {len(watch.encoded)} times, but hidden, attention and "
+            "relations compare one call; leave these losses out"
+        )
+    return watch.encoded[0]
+
+
+def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads, _Heads]:
+    """Query, key and value of a layer of both, cut to the longest row, and the mask of the rows."""
+    width = tf.minimum(*(tf.shape(each.layout.key_mask)[1] for each in (theirs, ours)))
+
+    def heads(encoded: Encoded, layer: int) -> _Heads:
+        found = encoded.intermediates[layer]
+        missing = [name for name in ("query", "key", "value") if name not in found]
+        if missing:
+            raise UserError(
+                f"the blocks of the encoder return no {missing[0]}, which attention and relations "
+                "need; leave these losses out"
+            )
+        cut = {name: found[name][:, :, :width] for name in ("query", "key", "value")}
+        return cut, encoded.layout.key_mask[:, :width]
+
+    return heads(theirs, high), heads(ours, low)
