@@ -15,11 +15,11 @@ from bert_tf.errors import UserError
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def read_text(path: str | os.PathLike, what: str = "file") -> str:
-    """The whole text of `path`; `what` names the file's role in error messages.
+def read_bytes(path: str | os.PathLike, what: str = "file") -> bytes:
+    """The whole content of `path`; `what` names the file's role in error messages.
 
     Raises:
-        UserError: the file is missing, unreadable, empty, or not UTF-8.
+        UserError: the file is missing, unreadable, or empty.
     """
     path = Path(path)
     try:
@@ -30,6 +30,16 @@ def read_text(path: str | os.PathLike, what: str = "file") -> str:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None
     if not data:
         raise UserError(f"{what} is empty: {path}")
+    return data
+
+
+def read_text(path: str | os.PathLike, what: str = "file") -> str:
+    """The whole text of `path`; `what` names the file's role in error messages.
+
+    Raises:
+        UserError: the file is missing, unreadable, empty, or not UTF-8.
+    """
+    data = read_bytes(path, what)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,0 +1,1 @@
+"""`.tflite` files: what is stored in them next to the network."""

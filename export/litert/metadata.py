@@ -1,0 +1,293 @@
+"""What a `.tflite` file says about its model, to bert_tf and to MediaPipe.
+
+A `.tflite` file is a flatbuffer; `schema.fbs` in TensorFlow's `compiler/mlir/lite/schema/` lists
+its fields. The model has named entries of metadata. Files may follow the flatbuffer as a ZIP
+archive, whose offsets count from the start of the whole file. bert_tf adds:
+
+- the entry BERT_TF: JSON with all that is needed to open the model again;
+- the entry TFLITE_METADATA: the names of the tensors, the tokenizer and the labels, as a flatbuffer
+  with the fields of MediaPipe's `tasks/metadata/metadata_schema.fbs`;
+- the archive, uncompressed: `vocab.txt`, `labels.txt` and other texts, and last a SHA-256 of all
+  bytes before it.
+
+On a damaged model an interpreter may crash, which no Python code can catch. The SHA-256 finds the
+damage first. It gives no protection against an attacker, who can compute it again.
+"""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from flatbuffers import Builder
+
+from bert_tf.errors import UserError
+from bert_tf.export.litert.tables import Byte, Fields, Placed, Table, Word, add_bytes, add_table
+from bert_tf.io.files import read_bytes
+
+# The version of what is written here. A reader refuses a later one.
+FORMAT = 1
+# Names in the archive.
+VOCABULARY_FILE, LABELS_FILE = "vocab.txt", "labels.txt"
+_DIGEST_FILE = "sha256"
+
+# Names of the entries.
+_OURS, _MEDIAPIPE = "BERT_TF", "TFLITE_METADATA"
+
+# The numbers of fields in schema.fbs: of a Model,
+_VERSION, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 0, 2, 4, 6, 7
+# (operators, subgraphs, a description, indices of buffers, signatures)
+_UNCHANGED = (1, _SUBGRAPHS, 3, 5, _SIGNATURES)
+# of a Buffer, and of an entry of metadata,
+_DATA, _NAME, _BUFFER = 0, 0, 1
+# of a SubGraph, of a SignatureDef, and of the inputs and outputs of the latter.
+_GRAPH_INPUTS, _GRAPH_OUTPUTS = 1, 2
+_INPUTS, _OUTPUTS, _SUBGRAPH = 0, 1, 4
+_KEY, _TENSOR = 0, 1
+_MODEL_IDENTIFIER = b"TFL3"
+
+# In metadata_schema.fbs: the types of a file, and the tokenizer among the types of a process unit.
+_AXIS_LABELS, _VOCABULARY, _BERT_TOKENIZER = Byte(2), Byte(5), Byte(4)
+_METADATA_IDENTIFIER = b"M001"
+# The first version of that schema that has tokenizers.
+_SCHEMA_VERSION = "1.1.0"
+
+
+class TensorInfo(NamedTuple):
+    """An input or an output in the metadata.
+
+    Attributes:
+        key: its name in the model's signature.
+        name: its name in the metadata. MediaPipe finds BERT's inputs by the names `ids`, `mask` and
+            `segment_ids`.
+        description: a sentence for people.
+        has_labels: whether the lines of `labels.txt` name its values.
+    """
+
+    key: str
+    name: str
+    description: str
+    has_labels: bool = False
+
+
+class ModelInfo(NamedTuple):
+    """What tools show about a model.
+
+    Attributes:
+        name: such as "BERT text classifier".
+        description: a sentence for people.
+        version: the model's version.
+        author: who made it; "" leaves it out.
+    """
+
+    name: str
+    description: str
+    version: str = "1"
+    author: str = ""
+
+
+class Opened(NamedTuple):
+    """A `.tflite` file of bert_tf that is not damaged.
+
+    Attributes:
+        content: the whole file, to be given to an interpreter.
+        settings: those given to `with_metadata`.
+        files: texts by name, such as that of `vocab.txt`.
+    """
+
+    content: bytes
+    settings: dict[str, Any]
+    files: dict[str, str]
+
+
+def with_metadata(
+    model: bytes,
+    settings: Mapping[str, Any],
+    files: Mapping[str, str],
+    info: ModelInfo,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+) -> bytes:
+    """Adds metadata and files to a `.tflite` model.
+
+    The bytes of `model` stay together, so that its weights keep their alignment of 16 bytes, which
+    flatbuffers' own `Pack` in Python does not keep.
+
+    Args:
+        model: what TensorFlow's converter returned, of less than 2 GB.
+        settings: what `read` returns, of the types of JSON.
+        files: texts by name. If `vocab.txt` is there, MediaPipe tokenizes with it.
+        info: what tools show about the model.
+        inputs: the inputs of the first subgraph, in any order.
+        outputs: the outputs of the first subgraph, in any order.
+
+    Raises:
+        ValueError: the first subgraph has no signature, or other inputs or outputs.
+    """
+    graph = Table.root(model)
+    mediapipe = _mediapipe_metadata(
+        info,
+        _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
+        _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
+        VOCABULARY_FILE in files,
+    )
+    ours = json.dumps({**settings, "format": FORMAT}, ensure_ascii=False, allow_nan=False)
+    return _with_files(_with_entries(model, {_OURS: ours.encode(), _MEDIAPIPE: mediapipe}), files)
+
+
+def read(path: str | os.PathLike) -> Opened:
+    """Reads a `.tflite` file of bert_tf.
+
+    Raises:
+        UserError: there is no such file; it is damaged, of a later version of bert_tf, or was
+            written by another program.
+    """
+    content = read_bytes(path)
+    # zipfile, json and flatbuffers have no common class of errors for damaged files.
+    try:
+        settings = _settings(content)
+        if settings is None:
+            raise UserError(
+                f"{path} holds no model of bert_tf; "
+                "write one with bert-tf export SOURCE --out FOLDER --format litert"
+            )
+        written = settings.pop("format")
+        if type(written) is not int:
+            raise ValueError("it has no format version")
+        if written > FORMAT:
+            raise UserError(
+                f"{path} was exported by a later bert_tf (format {written}); "
+                "update bert_tf to load it"
+            )
+        return Opened(content, settings, _files(content))
+    except UserError:
+        raise
+    except Exception as error:
+        why = str(error) if isinstance(error, ValueError) else type(error).__name__
+        raise UserError(f"{path} is damaged ({why}); export or copy it again") from None
+
+
+def _in_order(
+    model: Table, given: Sequence[TensorInfo], of_signature: int, of_graph: int
+) -> list[TensorInfo]:
+    """The inputs or outputs as the first subgraph has them; MediaPipe counts them by that order."""
+    signatures = [each for each in model.tables(_SIGNATURES) if each.word(_SUBGRAPH) == 0]
+    if not signatures:
+        raise ValueError("the first subgraph of the model has no signature")
+    tensors = {each.text(_KEY): each.word(_TENSOR) for each in signatures[0].tables(of_signature)}
+    if {*tensors} != {each.key for each in given}:
+        raise ValueError(f"the model has {sorted(tensors)}, not {sorted(e.key for e in given)}")
+    infos = {tensors[each.key]: each for each in given}
+    return [infos[tensor] for tensor in model.tables(_SUBGRAPHS)[0].words(of_graph)]
+
+
+def _mediapipe_metadata(
+    info: ModelInfo,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    has_vocabulary: bool,
+) -> bytes:
+    """The flatbuffer of TFLITE_METADATA."""
+
+    def tensor(each: TensorInfo) -> Fields:
+        labels = [{0: LABELS_FILE, 2: _AXIS_LABELS}] if each.has_labels else []
+        return {0: each.name, 1: each.description, 6: labels}
+
+    vocabulary = {0: VOCABULARY_FILE, 2: _VOCABULARY}
+    tokenizer = {0: _BERT_TOKENIZER, 1: {0: [vocabulary]}}
+    subgraph = {
+        2: [tensor(each) for each in inputs],
+        3: [tensor(each) for each in outputs],
+        5: [tokenizer] if has_vocabulary else [],
+    }
+    fields = {0: info.name, 1: info.description, 2: info.version, 3: [subgraph], 7: _SCHEMA_VERSION}
+    builder = Builder(0)
+    root = add_table(builder, fields | ({4: info.author} if info.author else {}))
+    builder.Finish(root, _METADATA_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _with_entries(model: bytes, entries: Mapping[str, bytes]) -> bytes:
+    """A model with entries of metadata.
+
+    A new outermost table is put before the old flatbuffer, and refers to what is in that. Offsets
+    within the old flatbuffer are relative, so they stay right.
+    """
+    old = Table.root(model)
+    builder = Builder(len(model) + sum(map(len, entries.values())) + 2**16)
+    # A builder counts offsets from the end; a vector's content follows four bytes of its length.
+    start = add_bytes(builder, model) - 4
+
+    def kept(position: int) -> Placed:
+        return Placed(start - position)
+
+    buffers: list[Fields | Placed] = [kept(each.position) for each in old.tables(_BUFFERS)]
+    metadata: list[Fields | Placed] = [kept(each.position) for each in old.tables(_METADATA)]
+    for name, content in entries.items():
+        metadata.append({_NAME: name, _BUFFER: Word(len(buffers))})
+        buffers.append({_DATA: content})
+    targets = {number: old.target(number) for number in _UNCHANGED}
+    unchanged = {number: kept(place) for number, place in targets.items() if place is not None}
+    version = Word(old.word(_VERSION))
+    fields = {**unchanged, _VERSION: version, _BUFFERS: buffers, _METADATA: metadata}
+    builder.Finish(add_table(builder, fields), _MODEL_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _with_files(model: bytes, files: Mapping[str, str]) -> bytes:
+    """A model with an archive of files, the last of which is the SHA-256 of all before it."""
+    stream = io.BytesIO()
+    stream.write(model)
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, text in files.items():
+            # Without a time: the same model gives the same bytes.
+            archive.writestr(zipfile.ZipInfo(name), text.encode())
+        with stream.getbuffer() as so_far:
+            digest = hashlib.sha256(so_far).hexdigest()
+        archive.writestr(zipfile.ZipInfo(_DIGEST_FILE), digest)
+    return stream.getvalue()
+
+
+def _settings(content: bytes) -> dict[str, Any] | None:
+    """The JSON of a file; None if it has none.
+
+    Raises:
+        ValueError, TypeError, struct.error, RecursionError: the file is damaged.
+    """
+    if content[4:8] != _MODEL_IDENTIFIER:
+        raise ValueError("it is no .tflite file")
+    model = Table.root(content)
+    for entry in model.tables(_METADATA):
+        if entry.content(_NAME) == _OURS.encode():
+            settings = json.loads(model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA))
+            if not isinstance(settings, dict):
+                raise ValueError("its settings are no JSON object")
+            return settings
+    return None
+
+
+def _files(content: bytes) -> dict[str, str]:
+    """The texts in a file's archive.
+
+    Raises:
+        ValueError: a byte of the model or of a text has changed.
+        Exception: zipfile's many errors for a damaged archive.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if any(each.compress_type != zipfile.ZIP_STORED for each in members):
+            raise ValueError("its files are compressed")
+        # Members that overlap would take many times the file's size.
+        if sum(each.file_size for each in members) > len(content):
+            raise ValueError("its files are larger than the whole")
+        files = {each.filename: archive.read(each).decode() for each in members}
+        if len(files) < len(members):
+            raise ValueError("it holds a file twice")
+        digest = archive.getinfo(_DIGEST_FILE)
+    with memoryview(content)[: digest.header_offset] as before:
+        if files.pop(_DIGEST_FILE) != hashlib.sha256(before).hexdigest():
+            raise ValueError("its SHA-256 is another")
+    return files

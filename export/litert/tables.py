@@ -1,0 +1,150 @@
+"""Flatbuffers without generated code: tables by the numbers of their fields.
+
+A schema file (.fbs) lists the fields of a table; the first has number 0, and a union takes two
+numbers, its type and its value. The package `flatbuffers` reads and writes the bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flatbuffers import Builder, encode, number_types, table
+
+# Bytes that the content of a TFLite file's buffers is aligned to.
+_ALIGNMENT = 16
+# Elements of a vector of tables. Another file's length may be any number.
+_MOST_TABLES = 100_000
+
+
+class Byte(int):
+    """A number of 8 bits, as the value of a field."""
+
+
+class Word(int):
+    """A number of 32 bits, as the value of a field."""
+
+
+class Placed(int):
+    """Something that is in the builder already, by its offset there, as the value of a field."""
+
+
+Fields = Mapping[int, Any]
+
+
+def add_table(builder: Builder, fields: Fields) -> Placed:
+    """Writes a table.
+
+    Args:
+        builder: where to.
+        fields: values by the numbers of the fields: `Byte`, `Word`, a text, `bytes`, the fields of
+            another table, a list of tables, or `Placed`.
+
+    Returns:
+        The table, as the value of another table's field.
+    """
+    values = {number: _placed(builder, value) for number, value in fields.items()}
+    builder.StartObject(max(values, default=-1) + 1)
+    for number, value in values.items():
+        if isinstance(value, Byte):
+            builder.PrependUint8Slot(number, value, 0)
+        elif isinstance(value, Word):
+            builder.PrependUint32Slot(number, value, 0)
+        else:
+            builder.PrependUOffsetTRelativeSlot(number, value, 0)
+    return Placed(builder.EndObject())
+
+
+def add_bytes(builder: Builder, content: bytes) -> Placed:
+    """Writes a vector of bytes; its first byte is aligned."""
+    builder.Prep(_ALIGNMENT, len(content))
+    return Placed(builder.CreateByteVector(content))
+
+
+def add_tables(builder: Builder, tables: Sequence[Fields | Placed]) -> Placed:
+    """Writes a vector of tables."""
+    places = [each if isinstance(each, Placed) else add_table(builder, each) for each in tables]
+    builder.StartVector(number_types.UOffsetTFlags.bytewidth, len(places), 4)
+    for place in reversed(places):
+        builder.PrependUOffsetTRelative(place)
+    return Placed(builder.EndVector())
+
+
+def _placed(builder: Builder, value: Any) -> int:
+    """A value of a field, written unless it is a number."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return Placed(builder.CreateString(value))
+    if isinstance(value, bytes):
+        return add_bytes(builder, value)
+    return (add_table if isinstance(value, Mapping) else add_tables)(builder, value)
+
+
+class Table:
+    """A table in a flatbuffer that may be damaged.
+
+    Where it is damaged, reading raises a struct.error, a TypeError or a ValueError, or gives other
+    values. A text is at most as long as the flatbuffer.
+
+    >>> builder = Builder(0)
+    >>> builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
+    >>> root = Table.root(bytes(builder.Output()))
+    >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
+    ('cat', '', [7, 0])
+
+    Args:
+        data: the flatbuffer.
+        position: where the table is in it.
+    """
+
+    def __init__(self, data: bytes, position: int):
+        self.position = position
+        self._data = data
+        self._table = table.Table(data, position)
+
+    @classmethod
+    def root(cls, data: bytes) -> "Table":
+        """The outermost table."""
+        return cls(data, encode.Get(number_types.UOffsetTFlags.packer_type, data, 0))
+
+    def word(self, number: int) -> int:
+        """A field of 32 bits; 0 if the table does not have it."""
+        place = self._field(number)
+        return self._table.Get(number_types.Uint32Flags, place) if place else 0
+
+    def text(self, number: int) -> str:
+        """A text; "" if the table does not have it."""
+        return self.content(number).decode()
+
+    def content(self, number: int) -> bytes:
+        """A text's bytes, or a vector of bytes; b"" if the table does not have it."""
+        place = self._field(number)
+        return self._table.String(place) if place else b""
+
+    def tables(self, number: int) -> list["Table"]:
+        """A vector of tables; an empty one if the table does not have it."""
+        places = map(self._table.Indirect, self._elements(number))
+        return [Table(self._data, place) for place in places]
+
+    def words(self, number: int) -> list[int]:
+        """A vector of signed numbers of 32 bits; an empty one if the table does not have it."""
+        return [self._table.Get(number_types.Int32Flags, each) for each in self._elements(number)]
+
+    def target(self, number: int) -> int | None:
+        """Where in the flatbuffer the text, table or vector of a field is."""
+        place = self._field(number)
+        return self._table.Indirect(place) if place else None
+
+    def _field(self, number: int) -> int:
+        """Where the field is, or 0 if the table does not have it."""
+        offset = self._table.Offset(4 + 2 * number)
+        return self.position + offset if offset else 0
+
+    def _elements(self, number: int) -> range:
+        """Where the elements of a vector are; each has four bytes."""
+        offset = self._table.Offset(4 + 2 * number)
+        if not offset:
+            return range(0)
+        count, start = self._table.VectorLen(offset), self._table.Vector(offset)
+        if count > _MOST_TABLES:
+            raise ValueError(f"a vector has {count} elements")
+        return range(start, start + 4 * count, 4)
