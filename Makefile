@@ -1,4 +1,5 @@
-# Every target runs in one virtual environment, .venv/, which is made when it is needed.
+# Every target runs in one virtual environment, .venv/, which is made when it is needed. Only
+# MediaPipe has one of its own.
 
 # TensorFlow logs its CPU instructions and its missing GPU on every start.
 export TF_CPP_MIN_LOG_LEVEL ?= 3
@@ -16,6 +17,8 @@ READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 DOCS_READY := .venv/docs-ready
 RELEASE_READY := .venv/release-ready
+# MediaPipe, in which tests open exported models.
+MEDIAPIPE_READY := .venv-mediapipe/ready
 
 .PHONY: demo test test-all coverage matrix soak paper-small lint lock wheel audit bench docs clean
 
@@ -30,7 +33,9 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscop
 test: $(READY)
 	$(PYTEST) -m "not slow"
 
+# Without a package index, the tests that need MediaPipe are skipped.
 test-all: $(READY)
+	-$(MAKE) $(MEDIAPIPE_READY)
 	$(PYTEST)
 
 # Runs the tests and shows which lines of bert_tf they execute: a table, and pages in build/coverage/.
@@ -79,7 +84,7 @@ $(RELEASE_READY): $(READY)
 	@touch $@
 
 clean:
-	rm -rf .venv .matrix build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-mediapipe .matrix build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml
@@ -110,4 +115,9 @@ $(BENCH_READY): $(READY)
 
 $(DOCS_READY): $(READY)
 	$(PIP) --editable ".[docs]"
+	@touch $@
+
+$(MEDIAPIPE_READY): tests/export/litert/mediapipe.txt
+	"$(PYTHON)" -m venv .venv-mediapipe
+	.venv-mediapipe/bin/python -m pip install --disable-pip-version-check --requirement $<
 	@touch $@

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # `bert_tf/export` is a link to `export`, which `rglob` does not follow.
-MODULES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "bert_tf" / "export").glob("*.py")])
+MODULES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "bert_tf" / "export").rglob("*.py")])
 
 
 def module_name(path):

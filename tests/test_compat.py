@@ -22,7 +22,7 @@ SYMBOLS = """
     _compile_loss _compile_metrics _loss_tracker _tracker _functional
 """.split()
 PRIVATE_SYMBOL = re.compile(rf"\b({'|'.join(SYMBOLS)})\b")
-SOURCES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "export").glob("*.py")])
+SOURCES = sorted([*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "export").rglob("*.py")])
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -36,6 +36,8 @@ _DIGEST_FILE = "sha256"
 
 # Names of the entries.
 _OURS, _MEDIAPIPE = "BERT_TF", "TFLITE_METADATA"
+# Limits for files of others. TensorFlow's converter writes two entries.
+_MOST_ENTRIES, _LONGEST = 64, 2**24
 
 # The numbers of fields in schema.fbs: of a Model,
 _VERSION, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 0, 2, 4, 6, 7
@@ -113,8 +115,7 @@ def with_metadata(
 ) -> bytes:
     """Adds metadata and files to a `.tflite` model.
 
-    The bytes of `model` stay together, so that its weights keep their alignment of 16 bytes, which
-    flatbuffers' own `Pack` in Python does not keep.
+    The bytes of `model` stay as they are, behind a new header; weights keep their alignment.
 
     Args:
         model: what TensorFlow's converter returned, of less than 2 GB.
@@ -141,11 +142,29 @@ def with_metadata(
 def read(path: str | os.PathLike) -> Opened:
     """Reads a `.tflite` file of bert_tf.
 
+    >>> import tensorflow as tf
+    >>> class Doubles(tf.Module):
+    ...     @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.int32, "ids")])
+    ...     def serve(self, ids):
+    ...         return {"twice": 2 * ids}
+    >>> module = Doubles()
+    >>> serve = module.serve.get_concrete_function()
+    >>> model = tf.lite.TFLiteConverter.from_concrete_functions([serve], module).convert()
+    >>> inputs, outputs = [TensorInfo("ids", "ids", "")], [TensorInfo("twice", "twice", "")]
+    >>> files, info = {"vocab.txt": "cat\\n"}, ModelInfo("doubles", "Doubles numbers.")
+    >>> content = with_metadata(model, {"max_length": 4}, files, info, inputs, outputs)
+    >>> _ = Path("doubles.tflite").write_bytes(content)
+    >>> opened = read("doubles.tflite")
+    >>> opened.settings, opened.files, opened.content == content
+    ({'max_length': 4}, {'vocab.txt': 'cat\\n'}, True)
+
     Raises:
         UserError: there is no such file; it is damaged, of a later version of bert_tf, or was
             written by another program.
     """
     content = read_bytes(path)
+    if content[4:8] != _MODEL_IDENTIFIER:
+        raise UserError(f"{path} is no .tflite file, or it is damaged; export or copy it again")
     # zipfile, json and flatbuffers have no common class of errors for damaged files.
     try:
         settings = _settings(content)
@@ -154,7 +173,7 @@ def read(path: str | os.PathLike) -> Opened:
                 f"{path} holds no model of bert_tf; "
                 "write one with bert-tf export SOURCE --out FOLDER --format litert"
             )
-        written = settings.pop("format")
+        written = settings.pop("format", None)
         if type(written) is not int:
             raise ValueError("it has no format version")
         if written > FORMAT:
@@ -166,7 +185,7 @@ def read(path: str | os.PathLike) -> Opened:
     except UserError:
         raise
     except Exception as error:
-        why = str(error) if isinstance(error, ValueError) else type(error).__name__
+        why = " ".join((str(error) or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({why}); export or copy it again") from None
 
 
@@ -252,17 +271,21 @@ def _with_files(model: bytes, files: Mapping[str, str]) -> bytes:
 
 
 def _settings(content: bytes) -> dict[str, Any] | None:
-    """The JSON of a file; None if it has none.
+    """The JSON in a file; None if it has none.
 
     Raises:
-        ValueError, TypeError, struct.error, RecursionError: the file is damaged.
+        Exception: any, if the file is damaged.
     """
-    if content[4:8] != _MODEL_IDENTIFIER:
-        raise ValueError("it is no .tflite file")
     model = Table.root(content)
-    for entry in model.tables(_METADATA):
+    entries = model.tables(_METADATA)
+    if len(entries) > _MOST_ENTRIES:
+        raise ValueError("it has too many entries of metadata")
+    for entry in entries:
         if entry.content(_NAME) == _OURS.encode():
-            settings = json.loads(model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA))
+            text = model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA)
+            if len(text) > _LONGEST:
+                raise ValueError("its settings are too long")
+            settings = json.loads(text)
             if not isinstance(settings, dict):
                 raise ValueError("its settings are no JSON object")
             return settings
@@ -273,8 +296,7 @@ def _files(content: bytes) -> dict[str, str]:
     """The texts in a file's archive.
 
     Raises:
-        ValueError: a byte of the model or of a text has changed.
-        Exception: zipfile's many errors for a damaged archive.
+        Exception: any, if the model, the archive or a text is damaged.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
@@ -289,5 +311,5 @@ def _files(content: bytes) -> dict[str, str]:
         digest = archive.getinfo(_DIGEST_FILE)
     with memoryview(content)[: digest.header_offset] as before:
         if files.pop(_DIGEST_FILE) != hashlib.sha256(before).hexdigest():
-            raise ValueError("its SHA-256 is another")
+            raise ValueError("its SHA-256 is wrong")
     return files

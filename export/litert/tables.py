@@ -111,6 +111,11 @@ class Table:
         place = self._field(number)
         return self._table.Get(number_types.Uint32Flags, place) if place else 0
 
+    def byte(self, number: int) -> int:
+        """A field of 8 bits; 0 if the table does not have it."""
+        place = self._field(number)
+        return self._table.Get(number_types.Uint8Flags, place) if place else 0
+
     def text(self, number: int) -> str:
         """A text; "" if the table does not have it."""
         return self.content(number).decode()

@@ -29,6 +29,7 @@ from bert_tf.data.records.data import RecordData
 from bert_tf.data.records.files import masked_crc32c
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.export.litert import metadata
 from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
@@ -43,6 +44,7 @@ from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.checkpoints import tiny_models
 from tests.data import counting
+from tests.export.litert import networks
 from tests.fuzzing.damage import damaged, one_damaged
 
 Files = dict[str, bytes]
@@ -91,6 +93,7 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "Model Garden": _folder("model_garden_tiny_encoder"),
         "TF Hub": _folder("tf_hub_tiny"),
         ".keras": _keras(scratch),
+        ".tflite": _tflite(),
         **{f"corpus, {name}": _corpus(name, content) for name, content in _CORPORA.items()},
         "predict": of_file("rows.jsonl", _ROWS, "{ } [ ] : , null true", _read_rows),
         "squad": of_file("dev.json", _SQUAD, '{ } [ ] : , "id" null true 1', _read_squad),
@@ -494,6 +497,33 @@ def _keras(scratch: Path) -> Reader:
         found.get_config()
 
     return Reader(files, made, read, unpacks=True)
+
+
+def _tflite() -> Reader:
+    """Damaged files, and files of damaged models and settings with the right SHA-256."""
+    name, texts = "model.tflite", {"vocab.txt": "cat\n"}
+    bare = networks.converted(networks.Echo())
+    settings = b'{"class": "TextClassifier", "labels": ["bad", "good"], "format": 1}'
+    entries = {"BERT_TF": settings, "TFLITE_METADATA": b"\0" * 40}
+    model = metadata._with_entries(bare, entries)
+    files = {name: networks.described(bare, settings={"labels": ["bad", "good"]})}
+    archived = [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"sha256", b"vocab.txt"]
+    # Offsets and lengths, as a flatbuffer has them.
+    numbers = [(2**bits - 1).to_bytes(4, "little") for bits in (0, 2, 8, 16, 24, 31, 32)]
+    known = [b"TFL3", b"BERT_TF", b"TFLITE_METADATA", *numbers]
+    words = [b'"format"', b"{", b"}", b"[", b"2", b"null"]
+
+    def whole(content: bytes) -> Files:
+        return {name: metadata._with_files(content, texts)}
+
+    made = st.one_of(
+        one_damaged(files, archived + known),
+        damaged(model, known).map(whole),
+        damaged(settings, words).map(
+            lambda each: whole(metadata._with_entries(bare, {"BERT_TF": each}))
+        ),
+    )
+    return Reader(files, made, lambda folder: metadata.read(folder / name))
 
 
 def _zipped(entries: Files, compression: int = zipfile.ZIP_STORED) -> bytes:

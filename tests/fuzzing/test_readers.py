@@ -26,6 +26,7 @@ READERS = (
     "Model Garden",
     "TF Hub",
     ".keras",
+    ".tflite",
     "corpus, sentence_per_line",
     "corpus, document_per_file",
     "corpus, jsonl",

@@ -1,0 +1,66 @@
+"""What MediaPipe's text tasks require of a `.tflite` model with three inputs.
+
+`TextClassifier` and `TextEmbedder` of MediaPipe run on Android, iOS, in browsers and in Python.
+They tokenize themselves: `bert_preprocessor_calculator.cc` and `bert_tokenizer.cc` in
+github.com/google-ai-edge/mediapipe.
+
+- The text is lower-cased, in ASCII only, whatever the vocabulary. A cased model gets wrong ids.
+- Accents stay: "café" becomes the piece "café" or [UNK], while BERT looks up "cafe".
+- Spaces other than ASCII's do not separate words, and control characters stay.
+- A word of more than 100 bytes becomes [UNK]; BERT takes 200 characters.
+- Punctuation and CJK ideographs are words of their own, as in BERT. The text "[MASK]" is split at
+  its brackets, as in BERT.
+- There is one text, so all segment ids are 0.
+
+The length is the second size of the inputs; longer texts are cut, and [SEP] is put at the end. With
+a size that is open, -1 in the shape signature, nothing is padded or cut, so that a text with more
+pieces than the model has positions gives a wrong answer or an error.
+
+All outputs are float32 (or uint8, or for a classifier bool). MediaPipe returns them as they are: a
+classifier must have the softmax or the sigmoid in the graph, and a score for every line of
+`labels.txt`. Several labels need nothing more, since all scores are returned. How the weights are
+stored (float32, float16, int8) makes no difference. The embedder normalizes on request.
+"""
+
+from bert_tf.export.litert.tables import Table
+
+DIFFERENCES = (
+    "MediaPipe lower-cases only ASCII and keeps accents, so texts with accents or other letters "
+    "may get other ids than in bert_tf"
+)
+"""A warning for those who export for MediaPipe."""
+
+INPUTS = ("ids", "mask", "segment_ids")
+"""The names of the inputs in the metadata."""
+
+# The numbers of fields in schema.fbs: of a Model, of a SubGraph, of a Tensor.
+_SUBGRAPHS = 2
+_TENSORS, _INPUTS, _OUTPUTS = 0, 1, 2
+_SHAPE, _TYPE = 0, 1
+# Of its types of tensors.
+_FLOAT32, _INT32, _UINT8 = 0, 2, 3
+
+
+def obstacle(model: bytes, lower_case: bool) -> str | None:
+    """Why MediaPipe's text tasks cannot run a model, in a sentence; None if they can.
+
+    Args:
+        model: what TensorFlow's converter returned, or `with_metadata`.
+        lower_case: whether the model's vocabulary is uncased.
+    """
+    subgraphs = Table.root(model).tables(_SUBGRAPHS)
+    if not lower_case:
+        return "MediaPipe lower-cases every text, and the vocabulary is cased"
+    if len(subgraphs) != 1:
+        return f"MediaPipe takes one length and one subgraph, and the model has {len(subgraphs)}"
+    tensors = subgraphs[0].tables(_TENSORS)
+    inputs = [tensors[each] for each in subgraphs[0].words(_INPUTS)]
+    outputs = [tensors[each] for each in subgraphs[0].words(_OUTPUTS)]
+    shapes = [each.words(_SHAPE) for each in inputs]
+    if len(inputs) != len(INPUTS) or any(each.byte(_TYPE) != _INT32 for each in inputs):
+        return "MediaPipe takes three inputs of int32: the ids, the mask and the segment ids"
+    if any(len(each) != 2 or each[0] != 1 or each != shapes[0] for each in shapes):
+        return f"MediaPipe takes three inputs of one shape [1, length], and these have {shapes}"
+    if any(each.byte(_TYPE) not in (_FLOAT32, _UINT8) for each in outputs):
+        return "MediaPipe takes outputs of float32 or uint8"
+    return None
