@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import bert_tf
 from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
+from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.export.litert import metadata
+from bert_tf.export.litert import mediapipe, metadata
 from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.litert.metadata import LABELS_FILE, VOCABULARY_FILE, ModelInfo, TensorInfo
 from bert_tf.io.vocabulary import file_text
@@ -83,6 +84,7 @@ class LiteFile:
             ModelInfo(type(model).__name__, f"exported by bert_tf {bert_tf.__version__}"),
             [_tensor(name) for name in names],
             [_tensor(name, bool(model.labels)) for name in form.outputs],
+            for_mediapipe=_is_for_mediapipe(model, network, form),
         )
         return cls(content, description, vocabulary, tuple(lengths), inputs, precision)
 
@@ -109,6 +111,22 @@ class LiteFile:
             fields["inputs"],
             fields["precision"],
         )
+
+
+def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm) -> bool:
+    """Whether MediaPipe's classifier or embedder can run a file; if it might, says what it lacks.
+
+    Other files have no tokenizer for it, so that it refuses them.
+    """
+    single = model.input_names == ("text",) and isinstance(form, DeviceForm)
+    if not single or form.outputs.keys() not in ({"probabilities"}, {"embedding"}):
+        return False
+    obstacle = mediapipe.obstacle(network, model.tokenizer.lower_case)
+    if obstacle is None:
+        logger.info(mediapipe.DIFFERENCES)
+    else:
+        logger.warning(f"MediaPipe cannot run the file: {obstacle}")
+    return obstacle is None
 
 
 def _tensor(name: str, has_labels: bool = False) -> TensorInfo:

@@ -112,6 +112,7 @@ def with_metadata(
     info: ModelInfo,
     inputs: Sequence[TensorInfo],
     outputs: Sequence[TensorInfo],
+    for_mediapipe: bool = True,
 ) -> bytes:
     """Adds metadata and files to a `.tflite` model.
 
@@ -120,10 +121,12 @@ def with_metadata(
     Args:
         model: what TensorFlow's converter returned, of less than 2 GB.
         settings: what `read` returns, of the types of JSON.
-        files: texts by name. If `vocab.txt` is there, MediaPipe tokenizes with it.
+        files: texts by name.
         info: what tools show about the model.
         inputs: the inputs of the first subgraph, in any order.
         outputs: the outputs of the first subgraph, in any order.
+        for_mediapipe: whether MediaPipe may tokenize with `vocab.txt`, if that is there. Without a
+            tokenizer it refuses the file.
 
     Raises:
         ValueError: the first subgraph has no signature, or other inputs or outputs.
@@ -133,7 +136,7 @@ def with_metadata(
         info,
         _in_order(graph, inputs, _INPUTS, _GRAPH_INPUTS),
         _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
-        VOCABULARY_FILE in files,
+        for_mediapipe and VOCABULARY_FILE in files,
     )
     ours = json.dumps({**settings, "format": FORMAT}, ensure_ascii=False, allow_nan=False)
     return _with_files(_with_entries(model, {_OURS: ours.encode(), _MEDIAPIPE: mediapipe}), files)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
+from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.mediapipe import INPUTS, obstacle
 from bert_tf.text import Tokenizer
 from tests import tiny
@@ -120,11 +122,6 @@ def ask(folder, *jobs):
     return found
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return Tokenizer(tiny.VOCABULARY)
-
-
 @pytest.mark.slow
 def test_mediapipe_answers_as_the_interpreter(tmp_path, tokenizer):
     jobs, expected = [], []
@@ -144,6 +141,51 @@ def test_mediapipe_answers_as_the_interpreter(tmp_path, tokenizer):
             assert one == pytest.approx(other, abs=2e-5), case
     # The texts differ, and so do the answers.
     assert len({tuple(each.values()) for each in found[0]}) >= 4
+
+
+@pytest.fixture(scope="module")
+def exported(models, tmp_path_factory):
+    """Gives the bytes of the file of a family."""
+    folder = tmp_path_factory.mktemp("exported")
+
+    def content(family, **settings):
+        path = folder / f"{family}{len(settings)}.tflite"
+        models(family).settle()
+        models(family).export(path, format="litert", **settings)
+        return path.read_bytes()
+
+    return content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["classification", "multi_label", "embedding"])
+def test_mediapipe_answers_as_the_model(models, exported, tmp_path, family):
+    job = "embed" if family == "embedding" else "classify"
+    (found,) = ask(tmp_path, (job, exported(family), TEXTS))
+
+    expected = models(family).predict(TEXTS, verbose=0)
+    for one, other in zip(found, expected, strict=True):
+        right = other.tolist() if family == "embedding" else other["probabilities"]
+        assert one == pytest.approx(right, abs=2e-5)
+
+
+@pytest.mark.slow
+def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
+    files = [exported("pair"), exported("regression"), exported("classification", lengths=[8, 16])]
+    found = ask(tmp_path, *(("classify", content, TEXTS) for content in files))
+    assert all("error" in answer for answer in found), found
+
+
+def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
+    caplog.set_level("INFO", "bert_tf")
+    cased = Tokenizer([*tiny.VOCABULARY, "Cat"], lower_case=False)
+    encoder = Encoder(tiny.encoder_config(8, vocab_size=len(tiny.VOCABULARY) + 1))
+    model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
+    model.export(tmp_path / "cased.tflite", format="litert")
+    assert "MediaPipe cannot run the file: MediaPipe lower-cases every text" in caplog.text
+    model = bert_tf.TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
+    model.export(tmp_path / "uncased.tflite", format="litert")
+    assert "keeps accents" in caplog.text
 
 
 @pytest.mark.slow
