@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from bert_tf.config.run import RunConfig
+from bert_tf.config.section import Section
 
 # Keys that may change between two sessions of a run, since they decide none of its numbers
 # as long as these are finite.
@@ -29,7 +30,7 @@ def difference(old: RunConfig, new: RunConfig) -> list[str]:
 
 def has_moved(old: RunConfig, new: RunConfig) -> bool:
     """Whether something that the old configuration names is where the new one says now."""
-    before, after = _flat(old), _flat(new)
+    before, after = _flat_pair(old, new)
     return type(old) is type(new) and any(
         value != after[key] and _is_same(value, after[key]) and os.path.isabs(str(after[key]))
         for key, value in before.items()
@@ -48,7 +49,7 @@ def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]
     """The keys of `difference`, each with its value in both."""
     if type(old) is not type(new):
         return [("task", old.task, new.task)]
-    before, after = _flat(old), _flat(new)
+    before, after = _flat_pair(old, new)
     free = {*_FREE, *(f"train.{key}" for key in old.search.keys() & new.search.keys())}
     return [
         (key, value, after[key])
@@ -70,11 +71,18 @@ def _is_same(before: object, after: object) -> bool:
     return is_gone and Path(before).name == Path(after).name
 
 
+def _flat_pair(old: RunConfig, new: RunConfig) -> tuple[dict[str, object], dict[str, object]]:
+    """`_flat` of both; the keys of a section that only one has are null in the other."""
+    before, after = _flat(old), _flat(new)
+    none = dict.fromkeys([*before, *after])
+    return none | before, none | after
+
+
 def _flat(config: RunConfig) -> dict[str, object]:
     """Every key with its value, or with its values where they are searched."""
     values: dict[str, object] = {"task": config.task}
-    for section in ("data", "tokenizer", "model", "init", "train"):
-        for key, value in vars(getattr(config, section)).items():
+    for section in ("data", "tokenizer", "model", "init", "train", "distillation"):
+        for key, value in vars(getattr(config, section, None) or Section()).items():
             values[f"{section}.{key}"] = value
     return values | {f"train.{key}": each for key, each in config.search.items()}
 

@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -72,8 +72,12 @@ def _expected(error: Any) -> str:
 def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
     for name, field in section.model_fields.items():
         yield (*keys, name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _valid_keys(field.annotation, (*keys, name))
+        for kind in (
+            field.annotation,
+            *get_args(field.annotation),
+        ):  # or a section that may be null
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from _valid_keys(kind, (*keys, name))
 
 
 def _nearest(unknown: Keys, valid: list[Keys]) -> Keys:

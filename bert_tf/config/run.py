@@ -7,6 +7,7 @@ from pydantic import PrivateAttr, model_validator
 
 from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData, PretrainingData
+from bert_tf.config.distillation import DistillationConfig
 from bert_tf.config.model import InitConfig, ModelConfig, TokenizerConfig
 from bert_tf.config.section import Section
 from bert_tf.config.train import FinetuningTrain, PretrainingTrain, TrainConfig
@@ -28,17 +29,22 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _names_vocabulary_and_model(self) -> Self:
-        if self.tokenizer.vocab is None and self.init.checkpoint is None:
+        if self.tokenizer.vocab is None and self.source is None:
             raise ValueError(
                 "which vocabulary? set tokenizer.vocab, or init.checkpoint for its own"
             )
         sizes = {"hidden_size", "num_hidden_layers", "num_attention_heads"}
-        if not (self.model.preset or self.init.checkpoint or sizes <= set(self.model.changes())):
+        if not (self.model.preset or self.source or sizes <= set(self.model.changes())):
             raise ValueError(
                 "which model? set model.preset (such as bert-base-uncased), init.checkpoint, or "
                 "model.hidden_size, model.num_hidden_layers and model.num_attention_heads"
             )
         return self
+
+    @property
+    def source(self) -> str | None:
+        """The checkpoint that the weights start from, and the vocabulary if none is set."""
+        return self.init.checkpoint
 
     @property
     def search(self) -> dict[str, tuple]:
@@ -94,3 +100,30 @@ class FinetuningRun(RunConfig):
 
     data: FinetuningData
     train: FinetuningTrain
+    distillation: DistillationConfig | None = None
+    """A teacher, from which the model learns besides the labels."""
+
+    @model_validator(mode="after")
+    def _layers_are_the_teachers(self) -> Self:
+        distillation = self.distillation
+        if distillation is None or self.starts_from_teacher:
+            return self
+        if not distillation.is_default("layers"):
+            raise ValueError(
+                "distillation.layers is for a student that starts from its teacher, but "
+                "init.checkpoint or the sizes under `model` say otherwise; remove one"
+            )
+        return self
+
+    @property
+    def starts_from_teacher(self) -> bool:
+        """Whether the weights start from layers of the teacher."""
+        own = self.init.checkpoint or self.model.preset or self.model.hidden_size
+        return self.distillation is not None and not own
+
+    @property
+    def source(self) -> str | None:
+        """See `RunConfig`; it may be the teacher."""
+        if self.distillation is not None and self.starts_from_teacher:
+            return self.distillation.teacher
+        return self.init.checkpoint

@@ -66,7 +66,7 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
 def _start(facts: RunFacts) -> _Start:
     sizes = facts.encoder
     return _Start(
-        facts.config.init.checkpoint,
+        facts.config.source,
         f"{sizes.num_hidden_layers} x {sizes.hidden_size}" + " + BiLSTM" * bool(sizes.bilstm),
     )
 

@@ -63,7 +63,7 @@ def origin_of(config: RunConfig, encoder: EncoderConfig) -> Origin | None:
     """
     if config.task == "pretraining":
         return None
-    checkpoint = config.init.checkpoint
+    checkpoint = config.source
     top = BILSTM if encoder.bilstm else ""
     if checkpoint is None:
         return Origin(NONE + top, 0)

@@ -96,7 +96,7 @@ class RunFacts:
     @property
     def start(self) -> str:
         """Name of the checkpoint that it started from."""
-        checkpoint = self.config.init.checkpoint
+        checkpoint = self.config.source
         return Path(checkpoint).name if checkpoint else "random"
 
     @property

@@ -13,18 +13,21 @@ from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
 from bert_tf.data.batching import TrainingRows, training_batches
+from bert_tf.distillation.teaching import Teaching
+from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.optimization import make_optimizer
 from bert_tf.runs import setup
-from bert_tf.runs.fingerprint import fingerprint, of_files
+from bert_tf.runs.fingerprint import fingerprint, of_files, of_weights
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import score, trained
 from bert_tf.runs.search import check_sources, search
 from bert_tf.tasks import registry
+from bert_tf.tasks.loading import find, load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr
-from bert_tf.training.checkpointing import DEV_DATA, TRAINING_DATA
+from bert_tf.training.checkpointing import DEV_DATA, TEACHER, TRAINING_DATA
 from bert_tf.training.distributed import Cluster, assemble
 from bert_tf.training.evaluations import Evaluations
 from bert_tf.training.loop import Phase, train
@@ -82,6 +85,8 @@ class _Data:
         self._train: Any = None
         self._files: dict[Path, Any] = {}
         self._examples: dict[str, tuple[TrainingRows, str]] = {}
+        self._teachers: dict[str, TaskModel] = {}
+        self._unlabelled: list[Any] | None = None
 
     def task_of(self, trial: FinetuningRun) -> Task:
         """The task of a trial; it knows what the training rows decide, such as the labels."""
@@ -105,9 +110,47 @@ class _Data:
         """
         settings = str(model.settings)
         if settings not in self._examples:
-            examples = model.examples(self._train)
+            examples = self._encoded(model)
             self._examples[settings] = examples, fingerprint(examples)
         return self._examples[settings]
+
+    def _encoded(self, model: TaskModel) -> TrainingRows:
+        """The training rows, and those without labels, whose labels weigh 0."""
+        if not self.unlabelled_files:
+            return model.examples(self._train)
+        if self._unlabelled is None:
+            self._unlabelled = [self.task.read(path) for path in self.unlabelled_files]
+        rows, labelled = self._train, len(self._train)
+        for more in self._unlabelled:
+            rows = model.joined(rows, model.with_any_targets(more))
+        weights = np.zeros(len(rows), np.float32)
+        weights[:labelled] = 1
+        return model.examples(rows, weights)
+
+    @property
+    def unlabelled_files(self) -> list[Path]:
+        """Files of rows to learn from a teacher alone."""
+        settings = self.trials[0].distillation
+        found = () if settings is None else settings.unlabelled or ()
+        return [Path(path) for path in ([found] if isinstance(found, str) else found)]
+
+    def teaching(self, config: FinetuningRun, model: TaskModel) -> Teaching | None:
+        """What the model of a trial learns from its teacher, if it has one.
+
+        Raises:
+            UserError: there is no such teacher, or it does not fit the model.
+        """
+        settings, dtype = config.distillation, POLICIES[config.train.precision]
+        if settings is None:
+            return None
+        if dtype not in self._teachers:
+            teacher = load_model(settings.teacher, dtype=dtype, layout=model.encoder.layout)
+            self._teachers[dtype] = teacher
+        teaching = Teaching(
+            model, self._teachers[dtype], settings, has_metrics=not self.unlabelled_files
+        )
+        teaching.check_rematerialize(config.train.rematerialize)
+        return teaching
 
     @functools.cached_property
     def dev_fingerprint(self) -> str:
@@ -137,11 +180,13 @@ def _search(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> dic
 
 def _sources(run: RunFolder[FinetuningRun], data: _Data) -> dict[str, str]:
     """What all trials of a search must have in common, with fingerprints."""
-    vocabulary = run.config.tokenizer.vocab
+    vocabulary, distillation = run.config.tokenizer.vocab, run.config.distillation
+    teacher = None if distillation is None else find(distillation.teacher)
     return {
         "init.checkpoint": of_files(_files_of(run.initial)) if run.initial else "",
         "vocabulary": of_files([Path(vocabulary)] if vocabulary else []),
-        "training data": of_files(data.task.sources("train")),
+        "training data": of_files([*data.task.sources("train"), *data.unlabelled_files]),
+        "teacher": of_files(_files_of(teacher)) if teacher else "",
         "dev data": data.dev_fingerprint,
     }
 
@@ -176,6 +221,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     with cluster.strategy.scope():
         setup.load_initial_weights(run, model, task.labels)
         layerwise_lr.freeze(encoder, settings)
+        model.teaching = data.teaching(run.config, model)
         task.compile(
             model,
             optimizer=make_optimizer(settings, steps, layerwise_lr.rate_factors(encoder, settings)),
@@ -185,6 +231,8 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     keep_best = settings.keep == "best"
     steps_compete = keep_best or settings.early_stopping is not None
     sources = {TRAINING_DATA: found, DEV_DATA: data.dev_fingerprint}
+    if model.teaching is not None:
+        sources[TEACHER] = of_weights(model.teaching.teacher)
     updated = train(
         run.path,
         settings,
@@ -217,6 +265,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         ),
         cluster,
     )
+    model.teaching = None
 
     def finish() -> dict[str, float]:
         metrics = score(task, model, dev, run.predictions, "dev")

@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.run import PretrainingRun
 from bert_tf.data.batching import TrainingRows
 from bert_tf.data.corpora.corpus import Corpus
@@ -31,6 +33,15 @@ def fingerprint(examples: TrainingRows) -> str:
         for array in tf.nest.flatten(rows):
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:_LENGTH]
+
+
+def of_weights(model: keras.Model) -> str:
+    """The fingerprint of the weights of a model."""
+    digest = hashlib.sha256()
+    for name, weight in weight_names(model).items():
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(weight.numpy()).data)
     return digest.hexdigest()[:_LENGTH]
 
 

@@ -85,7 +85,7 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
 
 
 def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
-    """The head's arguments and the settings that `init.checkpoint` has of a model.
+    """The head's arguments and the settings that the initial checkpoint has of a model.
 
     Args:
         run: the run.
@@ -100,7 +100,7 @@ def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
 def load_initial_weights(
     run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
 ) -> None:
-    """Fills `model` from `init.checkpoint`, if there is one, and says what was loaded.
+    """Fills `model` from its initial checkpoint, if there is one, and says what was loaded.
 
     Args:
         run: the run.
@@ -109,7 +109,7 @@ def load_initial_weights(
     """
     if run.initial is not None:
         report = run.initial.fill(model, labels)
-        logger.info(f"{run.config.init.checkpoint}: {report}")
+        logger.info(f"{run.config.source}: {report}")
 
 
 def make_checkpoints(

@@ -5,10 +5,12 @@ from typing import TypeVar
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.config.run import RunConfig
+from bert_tf.checkpoints.layers import chosen, with_layers
+from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.io.vocabulary import file_text, is_lower_case
+from bert_tf.tasks import loading
 
 Kind = TypeVar("Kind", bound=RunConfig)
 # Opens the initial checkpoint of a run, if it has one.
@@ -28,12 +30,21 @@ def _with_casing(config: Kind, lower_case: bool | None) -> Kind:
 
 
 def find_initial(config: RunConfig) -> Checkpoint | None:
-    """The checkpoint `init.checkpoint`, opened; None where all weights are new.
+    """The checkpoint that a run starts from, opened; None where all weights are new.
+
+    Of a student that starts from its teacher, it has as many of the teacher's layers.
 
     Raises:
-        UserError: as `reading.find`.
+        UserError: as `reading.find`; or the teacher has not so many layers.
     """
-    return reading.find(config.init.checkpoint) if config.init.checkpoint else None
+    if not config.source:
+        return None
+    distillation = config.distillation if isinstance(config, FinetuningRun) else None
+    if distillation is None or config.source != distillation.teacher:
+        return reading.find(config.source)
+    teacher = loading.find(config.source)
+    number, total = config.model.num_hidden_layers, teacher.encoder.num_hidden_layers
+    return with_layers(teacher, chosen(total, number, distillation.layers))
 
 
 def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
@@ -60,7 +71,7 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
             pieces = checkpoint.read_vocabulary()
             if pieces is None:
                 raise UserError(
-                    f"{config.init.checkpoint} holds no vocabulary; set tokenizer.vocab to the one "
+                    f"{config.source} holds no vocabulary; set tokenizer.vocab to the one "
                     "it was trained with"
                 )
             vocabulary = file_text(pieces)

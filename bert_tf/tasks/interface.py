@@ -201,6 +201,10 @@ class TaskInterface(EncoderModel):
         """Rows with targets that `examples` takes, where these have none; they do not count."""
         return rows
 
+    def joined(self, rows: Any, more: Any) -> Any:
+        """Rows, with others of the same kind after them; by default both are lists."""
+        return [*rows, *more]
+
     def learns_without_targets(self, rows: Any) -> bool:
         """Whether rows without targets have a loss of their own; by default they have none."""
         del rows

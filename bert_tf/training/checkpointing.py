@@ -25,8 +25,12 @@ from bert_tf.training.evaluations import Evaluations
 OPTIMIZER_FILE = "optimizer.safetensors"
 
 # What the state calls the fingerprints of the data, and what they are of.
-TRAINING_DATA, DEV_DATA = "data", "dev_data"
-_IN_WORDS = {TRAINING_DATA: "training data", DEV_DATA: "dev data"}
+TRAINING_DATA, DEV_DATA, TEACHER = "data", "dev_data", "teacher"
+_IN_WORDS = {
+    TRAINING_DATA: "training data",
+    DEV_DATA: "dev data",
+    TEACHER: "weights of the teacher",
+}
 
 
 class Checkpoints:
@@ -43,7 +47,8 @@ class Checkpoints:
             rest is deleted, but not the one that the run would end with.
         every: updates between those in turn.
         writes: whether this process writes them; of several that train together one does.
-        data: fingerprints by `TRAINING_DATA` and `DEV_DATA`; what is not there is not compared.
+        data: fingerprints by `TRAINING_DATA`, `DEV_DATA` and `TEACHER`; what is not there is not
+            compared.
 
     Attributes:
         folder: where they are.
@@ -171,13 +176,19 @@ class Checkpoints:
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """The optimizer's variables and the states of the random generators, by stable names."""
+    """What training alone uses, by stable names: variables of the optimizer and of a teacher's
+    losses, and the states of the random generators.
+    """
     weights = {id(weight) for weight in model.weights}
     generators = [v for v in model.non_trainable_variables if id(v) not in weights]
-    paths = {id(variable): name for name, variable in names.weight_names(model).items()}
-    state = model.optimizer.state(paths)
-    return {f"optimizer/{name}": variable for name, variable in state.items()} | {
-        f"random/{i}": v for i, v in enumerate(generators)
+    teaching = getattr(model, "teaching", None)
+    projections = {f"teaching/{each.name}": each for each in teaching.weights} if teaching else {}
+    named = names.weight_names(model) | projections
+    state = model.optimizer.state({id(variable): name for name, variable in named.items()})
+    return {
+        **{f"optimizer/{name}": variable for name, variable in state.items()},
+        **{f"random/{i}": v for i, v in enumerate(generators)},
+        **projections,
     }
 
 

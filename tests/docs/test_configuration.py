@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.config import data, model, train, yaml_files
+from bert_tf.config import data, distillation, model, train, yaml_files
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.embedding.config import EmbedderModel, LossConfig
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
@@ -24,6 +24,8 @@ TABLES = (
     model.ModelConfig,
     TaggerModel,
     model.InitConfig,
+    distillation.DistillationConfig,
+    distillation.DistillationLosses,
     data.FinetuningData,
     TextData,
     ClassificationData,

@@ -57,7 +57,7 @@ def _section(runs: Sequence[RunFacts]) -> Section:
 
 
 def _start(facts: RunFacts) -> tuple[str, str | None]:
-    return facts.benchmark.title, facts.config.init.checkpoint
+    return facts.benchmark.title, facts.config.source
 
 
 def _said(features: str | None) -> str:

@@ -154,6 +154,13 @@ class EmbeddingTraining(TaskModel):
         shape = tf.shape(outputs)[:2]
         return [Matched("values", outputs, tf.fill(shape, 1.0 / tf.cast(shape[1], tf.float32)))]
 
+    def joined(self, rows: TextGroups, more: TextGroups) -> TextGroups:
+        """Raises UserError: rows of two kinds cannot be compared with each other."""
+        raise UserError(
+            f"a {type(self).__name__} compares the rows of a batch, so that all or none have "
+            "targets; leave out distillation.unlabelled"
+        )
+
     def learns_without_targets(self, rows: TextGroups) -> bool:
         """See `TaskModel`; an anchor has its positive."""
         return len(rows.columns) > 1

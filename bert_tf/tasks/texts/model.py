@@ -175,6 +175,16 @@ class TextModel(TaskModel):
         """See `TaskModel`."""
         return dataclasses.replace(rows, labels=[self.any_label()] * len(rows))
 
+    def joined(self, rows: Texts, more: Texts) -> Texts:
+        """See `TaskModel`."""
+        columns = zip(rows.columns, more.columns, strict=True)
+        return dataclasses.replace(
+            rows,
+            columns=tuple([*first, *second] for first, second in columns),
+            labels=[*rows.known_labels(), *more.known_labels()],
+            places=[*rows.places, *more.places],
+        )
+
     def examples(
         self,
         rows: Texts,

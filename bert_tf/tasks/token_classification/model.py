@@ -82,6 +82,9 @@ class TaggedTexts:
         """The words of each text."""
         return [[word for each in text for word in each.words] for text in self.grouped()]
 
+    def __len__(self) -> int:
+        return len(self.texts)
+
     def grouped(self) -> list[list[Sentence]]:
         """The sentences of each text."""
         if not self.by_document:
@@ -243,6 +246,12 @@ class TokenClassifier(TaskModel, WeightedModel):
         tag = self.labels[0]
         tagged = [each._replace(tags=(tag,) * len(each.words)) for each in rows.sentences]
         return dataclasses.replace(rows, sentences=tagged)
+
+    def joined(self, rows: TaggedTexts, more: TaggedTexts) -> TaggedTexts:
+        """See `TaskModel`; documents stay apart."""
+        after = 1 + max(each.document for each in rows.sentences)
+        moved = [each._replace(document=after + each.document) for each in more.sentences]
+        return dataclasses.replace(rows, sentences=[*rows.sentences, *moved])
 
     def windows(self) -> WordPreprocessor:
         """The preprocessor that cuts texts given as words into windows."""

@@ -163,7 +163,7 @@ def test_mediapipe_answers_as_the_model(models, exported, tmp_path, family):
     job = "embed" if family == "embedding" else "classify"
     (found,) = ask(tmp_path, (job, exported(family), TEXTS))
 
-    expected = models(family).predict(TEXTS, verbose=0)
+    expected = models(family).predict([*TEXTS], verbose=0)
     for one, other in zip(found, expected, strict=True):
         right = other.tolist() if family == "embedding" else other["probabilities"]
         assert one == pytest.approx(right, abs=2e-5)
