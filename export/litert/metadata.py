@@ -145,6 +145,7 @@ def with_metadata(
 def read(path: str | os.PathLike) -> Opened:
     """Reads a `.tflite` file of bert_tf.
 
+    >>> from pathlib import Path
     >>> import tensorflow as tf
     >>> class Doubles(tf.Module):
     ...     @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.int32, "ids")])

@@ -86,7 +86,7 @@ class Table:
     values. A text is at most as long as the flatbuffer.
 
     >>> builder = Builder(0)
-    >>> builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
+    >>> _ = builder.Finish(add_table(builder, {0: "cat", 2: [{1: Word(7)}, {}]}), b"TEST")
     >>> root = Table.root(bytes(builder.Output()))
     >>> root.text(0), root.text(1), [each.word(1) for each in root.tables(2)]
     ('cat', '', [7, 0])
