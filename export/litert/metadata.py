@@ -175,7 +175,7 @@ def read(path: str | os.PathLike) -> Opened:
         if settings is None:
             raise UserError(
                 f"{path} holds no model of bert_tf; "
-                "write one with bert-tf export SOURCE --out FOLDER --format litert"
+                "write one with bert-tf export SRC --out MODEL.tflite --format litert"
             )
         written = settings.pop("format", None)
         if type(written) is not int:
