@@ -106,7 +106,7 @@ def attention_scores(
 def relations(
     teacher: Mapping[str, tf.Tensor], student: Mapping[str, tf.Tensor], heads: int, mask: tf.Tensor
 ) -> tf.Tensor:
-    """Divergence of the relations between tokens (MiniLMv2, equations 4 to 6).
+    """Divergence of the relations between tokens (MiniLMv2, section 3).
 
     The queries of all heads are laid end to end and cut into `heads` relation heads, and
     softmax(Q Q^T / sqrt(size)) of each says how the tokens of a row are related; so are keys and

@@ -57,7 +57,6 @@ EXCEPTIONS = {
     "tasks.served.ServedTask": "needs an exported SavedModel; docs/serving.md shows it",
     "tasks.served.check_no_pair": "needs an export for TF Hub",
     "tasks.task.Task": _BASE,
-    "tasks.task_model.TaskModel": _BASE,
     "tasks.texts.glue_submission.main": _COMMAND,
     "tasks.texts.group_pictures.GroupPictures": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,

@@ -112,6 +112,7 @@ PAGES = {
     "tasks/reranking.md": ("passages", passages),
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),
+    "distillation.md": ("reviews", reviews),
     "retrieval.md": ("animals", animals),
     "inspect.md": ("reviews", reviews),
     "serving.md": (".", lambda folder: None),
