@@ -5,10 +5,11 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
+from bert_tf.config.kinds import FilePath
 from bert_tf.config.refusals import refusal
 from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
 from bert_tf.config.train import NOT_SEARCHED
@@ -17,6 +18,8 @@ from bert_tf.errors import UserError
 from bert_tf.tasks import registry
 
 Kind = TypeVar("Kind", bound=RunConfig)
+# What a file may name instead of a task: that of the teacher.
+DISTILLATION = "distillation"
 
 
 def load_config(path: str | os.PathLike, overrides: Sequence[str] = ()) -> RunConfig:
@@ -74,12 +77,36 @@ def kinds() -> dict[str, type[RunConfig]]:
 def _kind(tree: Tree) -> type[RunConfig]:
     """The class of the task that a file names."""
     task, known = tree.values.get("task"), kinds()
+    if task == DISTILLATION:
+        task = tree.values["task"] = _task_of_teacher(tree)
     if isinstance(task, str) and task in known:
         return known[task]
     given = "is missing" if task is None else f"{str(task)[:40]!r} is not known"
     raise UserError(
         f"{tree.place(('task',))}: the key task {given}; it is one of {', '.join(known)}"
     )
+
+
+def _task_of_teacher(tree: Tree) -> str:
+    """The task that the teacher of a file was trained for."""
+    section = tree.values.get(DISTILLATION)
+    teacher = section.get("teacher") if isinstance(section, dict) else None
+    place = tree.place(("task",))
+    if not isinstance(teacher, str):
+        raise UserError(
+            f"{place}: task distillation is the task of a teacher; set distillation.teacher"
+        )
+    # This imports TensorFlow.
+    from bert_tf.tasks import loading
+
+    path = TypeAdapter(FilePath).validate_python(teacher)
+    family = loading.family_at(loading.find(path))
+    if family is None or family.config is None:
+        raise UserError(
+            f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; give "
+            "a model that was"
+        )
+    return family.name
 
 
 def _lists(tree: Tree) -> dict[str, list]:

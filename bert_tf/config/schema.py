@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from bert_tf.config.reading import kinds
+from bert_tf.config.reading import DISTILLATION, kinds
 
 _TASK = "The kind of task; it decides which keys the sections have."
 _BASE = "Another file to begin with; the keys of this one stand over it."
@@ -20,8 +20,9 @@ class _OfFile(GenerateJsonSchema):
 def schema() -> dict[str, Any]:
     """A JSON Schema, draft 2020-12, of a file of any task, registered families included.
 
-    The key `task` decides which other keys there are. A file without it may have the keys of any
-    task. No key is required, as a file may be the base of another, or have one.
+    The key `task` decides which other keys there are. A file without it, or with the task of its
+    teacher, may have the keys of any task. No key is required, as a file may be the base of
+    another, or have one.
     """
     runs = kinds()
     refs, whole = models_json_schema(
@@ -40,11 +41,15 @@ def schema() -> dict[str, Any]:
         {"if": {"required": ["task"], "properties": {"task": {"const": task}}}, "then": ref}
         for task, ref in of_task.items()
     ]
-    other = {"if": {"not": {"required": ["task"]}}, "then": {"anyOf": [*of_task.values()]}}
+    named = {"required": ["task"], "properties": {"task": {"enum": [*runs]}}}
+    other = {"if": {"not": named}, "then": {"anyOf": [*of_task.values()]}}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
         **whole,
         "type": "object",
-        "properties": {"task": {"enum": [*runs], "description": _TASK}, "base": base},
+        "properties": {
+            "task": {"enum": [*runs, DISTILLATION], "description": _TASK},
+            "base": base,
+        },
         "allOf": [*cases, other],
     }

@@ -71,6 +71,26 @@ def test_a_run_distils_its_teacher_and_is_used_as_any_other(place):
     assert written.distillation.temperature == 2.0
 
 
+def test_the_task_may_be_that_of_the_teacher(place, tmp_path):
+    path = configured(place, "named")
+    path.write_text(path.read_text().replace("task: classification", "task: distillation"))
+    config = load_config(path)
+    assert config.task == "classification"
+    assert config == load_config(configured(place, "named"))
+
+
+def test_a_task_of_no_teacher_is_refused(place, tmp_path):
+    path = tmp_path / "student.yaml"
+    path.write_text("task: distillation\ndata: {path: .}\n")
+    with pytest.raises(UserError, match=r"yaml:1: task distillation .* set distillation\.teacher"):
+        load_config(path)
+    bare = tmp_path / "bare"
+    bert_tf.load(place / "teacher").encoder.save(f"{bare}.keras")
+    path.write_text("task: distillation\ndistillation:\n  teacher: bare.keras\n")
+    with pytest.raises(UserError, match=r"yaml:3: .*bare\.keras was not fine-tuned for a task"):
+        load_config(path)
+
+
 def test_the_same_in_python_ends_with_the_same_weights(place):
     folder, _ = trained(place, name="from_yaml", distillation=", hidden: 1.0, temperature: 3.0")
     teacher = bert_tf.load(place / "teacher")
