@@ -12,10 +12,7 @@ The files and `phone.json` are written to DIR; files that are there are used aga
 import argparse
 import json
 import os
-import statistics
 import sys
-import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +21,18 @@ from rich.console import Console
 from rich.table import Table
 
 import bert_tf
-from bert_tf.asking import rows_of
 from bert_tf.cli.command import module_parser, run
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import write_text
 from bert_tf.report.machine import processor
+from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
-from bert_tf.tasks.texts.labelled_texts import Texts
-from bert_tf.tasks.token_classification.model import TaggedTexts
 
-# Rows for ranges of numbers, and rows whose time is taken, so many times.
-_CALIBRATION, _TIMED, _ROUNDS = 300, 100, 5
+# Rows for ranges of numbers, and rows whose time is taken.
+_CALIBRATION, _TIMED = 300, 100
 _LENGTHS = (16, 32, 64, 128, 256, 384, 512)
 _LITE = {
     "LiteRT float32": ("float32", False),
@@ -46,8 +41,6 @@ _LITE = {
     "LiteRT int8, fixed ranges": ("int8", True),
 }
 _SAVED = {"SavedModel float32": "float32", "SavedModel bfloat16": "bfloat16"}
-
-Call = Callable[[int], Any]
 
 
 def main() -> int:
@@ -83,8 +76,8 @@ def _measure(path: Path, out: Path) -> dict[str, dict[str, Any]]:
     task, model = trained(opened)
     out.mkdir(parents=True, exist_ok=True)
     dev = task.read(next(iter(task.files("dev").values())))
-    signature, asked = _asked(model, dev)
-    rows = _ids(model, dev)[:_TIMED]
+    signature, asked = asked_of(model, dev, _TIMED)
+    rows = ids_of(model, dev, _TIMED)
     metric = task.best_metric_of(opened.config)
     results: dict[str, dict[str, Any]] = {}
     calls: dict[str, Call] = {}
@@ -94,66 +87,26 @@ def _measure(path: Path, out: Path) -> dict[str, dict[str, Any]]:
         if not file.exists():
             ranges, fits = None, lengths
             if is_calibrated:
-                ranges, fits = _ids(model, task.training_rows()), [model.max_length]
+                ranges, fits = ids_of(model, task.training_rows(), _CALIBRATION), [model.max_length]
             save_lite(model, file, LiteForm(precision, fits, calibration=ranges))
         lite = bert_tf.load(file)
         score = task.score(lite.model, lite.model.infer(dev), dev)[metric]
-        results[form] = {"MB": file.stat().st_size / 1e6, "metric": metric, "score": score}
+        results[form] = {"MB": megabytes(file), "metric": metric, "score": score}
         calls[form] = lambda i, network=lite.network: network.run(rows[i])
     for form, precision in _SAVED.items():
         folder = out / form.replace(" ", "_")
         if not folder.exists():
             model.export(folder, precision=precision, freeze=True)
         served = bert_tf.load(folder)
-        size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
-        results[form] = {"MB": size / 1e6}
+        results[form] = {"MB": megabytes(folder)}
         calls[form] = lambda i, served=served: served.ask(signature, [asked[i]])
     if type(model).__name__ == "TextClassifier":
         for form, (file, call) in _onnx(model, out, rows).items():
-            results[form] = {"MB": file.stat().st_size / 1e6}
+            results[form] = {"MB": megabytes(file)}
             calls[form] = call
-    for form, seconds in _turns(calls, min(len(rows), len(asked))).items():
-        results[form]["ms"] = 1e3 * statistics.median(seconds)
+    for form, taken in milliseconds(calls, min(len(rows), len(asked))).items():
+        results[form]["ms"] = taken
     return results
-
-
-def _ids(model: Any, rows: Any) -> list[dict[str, np.ndarray]]:
-    """The encoder's inputs of some rows, int32 [seq_len] without padding, in any order."""
-    examples = model.examples(rows)
-    count = min(_CALIBRATION, len(examples.lengths))
-    chosen = np.random.default_rng(0).permutation(len(examples.lengths))[:count]
-    given = examples.take(chosen)[0]
-    flat = {name: each.reshape(-1, each.shape[-1]) for name, each in given.items()}
-    sizes = np.count_nonzero(flat["input_mask"], axis=1)
-    return [
-        {name: each[i, :size].astype(np.int32) for name, each in flat.items()}
-        for i, size in enumerate(sizes)
-        if size
-    ]
-
-
-def _asked(model: Any, rows: Any) -> tuple[str, list[dict[str, Any]]]:
-    """A signature of strings, and rows of a file as it takes them."""
-    if isinstance(rows, Texts):
-        return "serving_default", rows_of(rows.columns, model.input_names)[:_TIMED]
-    if isinstance(rows, TaggedTexts):
-        return "words", [{"words": words} for words in rows.texts[:_TIMED]]
-    names = model.input_names
-    asked = [{name: getattr(row, name) for name in names} for row in rows[:_TIMED]]
-    return "serving_default", asked
-
-
-def _turns(calls: Mapping[str, Call], count: int) -> dict[str, list[float]]:
-    """Seconds of each call on each row; whoever is measured takes turns with the others."""
-    seconds: dict[str, list[float]] = {form: [] for form in calls}
-    for number in range(_ROUNDS + 1):
-        for form, call in calls.items():
-            for i in range(count):
-                began = time.perf_counter()
-                call(i)
-                if number:  # the first turn warms up
-                    seconds[form].append(time.perf_counter() - began)
-    return seconds
 
 
 def _onnx(model: Any, out: Path, rows: Any) -> dict[str, tuple[Path, Call]]:

@@ -7,7 +7,8 @@ in the graph, and nothing of bert_tf or Keras is in the file.
 
 # What a checkpoint is written as.
 SAVED_MODEL, LITERT = FORMATS = ("tf_saved_model", "litert")
-# The precisions of either of them; float32 is one of both.
-PRECISIONS = ("float32", "bfloat16", "float16", "int8")
+# The precisions of a LiteRT file, and those of either format.
+LITE_PRECISIONS = ("float32", "float16", "int8")
+PRECISIONS = ("bfloat16", *LITE_PRECISIONS)
 # What a checkpoint is served as.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")

@@ -213,6 +213,17 @@ def export(arguments: argparse.Namespace) -> None:
     export_run(**vars(arguments))
 
 
+def shrink(arguments: argparse.Namespace) -> None:
+    """Distil a fine-tuned run to fewer layers and export it for phones, with a report.
+
+    bert-tf shrink runs/reviews --out runs/small --layers 3 --precision int8
+    bert-tf shrink runs/reviews --out runs/small --layers 3 --set train.epochs=6
+    """
+    from bert_tf.runs.shrinking import shrink
+
+    shrink(**vars(arguments))
+
+
 def convert(arguments: argparse.Namespace) -> None:
     """Rewrite a checkpoint in the format of another program.
 

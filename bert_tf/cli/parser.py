@@ -14,7 +14,7 @@ from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
-from bert_tf.export import FORMATS, KINDS, PRECISIONS, SAVED_MODEL
+from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
 from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
@@ -83,6 +83,7 @@ def _parser() -> Parser:
         (commands.predict, _add_predict),
         (commands.embed, _add_embed),
         (commands.export, _add_export),
+        (commands.shrink, _add_shrink),
         (commands.convert, _add_convert),
         (commands.report, _add_report),
         (commands.inspect, _add_inspect),
@@ -267,27 +268,14 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
     )
-    lite = parser.add_argument_group("LiteRT files", "What --format litert may have besides.")
+    lite = parser.add_argument_group("LiteRT files", "Options of --format litert.")
     lite.add_argument(
         "--inputs",
         choices=("ids", "strings"),
         default="ids",
         help="ids, mask and segments, for which an app needs a tokenizer (the default), or strings",
     )
-    lite.add_argument(
-        "--lengths",
-        metavar="N",
-        type=int,
-        nargs="+",
-        help="tokens of a row, of which the shortest that fits is used; by default the longest "
-        "inputs that the model takes",
-    )
-    lite.add_argument(
-        "--calibration",
-        metavar="FILE",
-        help="with --precision int8: texts, as for predict --input, from which fixed ranges of "
-        "numbers are found; some accelerators require these",
-    )
+    _add_lite_arguments(lite)
     bare = parser.add_argument_group(
         "bare checkpoints", "What a checkpoint of another program does not say."
     )
@@ -296,6 +284,42 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     bare.add_argument("--max-length", metavar="N", type=int, help="most tokens of an input")
     bare.add_argument(
         "--labels", metavar="NAME", nargs="+", help="names of the classes, in their order"
+    )
+
+
+def _add_shrink(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="RUN", help="the folder of a finished fine-tuning")
+    parser.add_argument(
+        "--out", metavar="RUN", required=True, help="the folder of the small model's run"
+    )
+    parser.add_argument(
+        "--layers", metavar="N", type=int, required=True, help="layers of the small model"
+    )
+    parser.add_argument(
+        "--precision",
+        choices=LITE_PRECISIONS,
+        default="int8",
+        help="of the LiteRT file (%(default)s); see export",
+    )
+    _add_lite_arguments(parser)
+    _add_settings(parser)
+
+
+def _add_lite_arguments(parser: Any) -> None:
+    """The options that `export` and `shrink` have in common."""
+    parser.add_argument(
+        "--lengths",
+        metavar="N",
+        type=int,
+        nargs="+",
+        help="tokens of a row, of which the shortest that fits is used; by default the longest "
+        "inputs that the model takes",
+    )
+    parser.add_argument(
+        "--calibration",
+        metavar="FILE",
+        help="with --precision int8: texts, as for predict --input, from which fixed ranges of "
+        "numbers are found; some accelerators require these",
     )
 
 

@@ -82,12 +82,12 @@ def load(
         kind = "LiteRT file" if is_lite_file(path) else "SavedModel"
         if settings or labels is not None or dtype is not None:
             raise UserError(f"{path} is a {kind}, whose settings are fixed; give the path alone")
-        return _lite_task(path) if is_lite_file(path) else ServedTask.load(path)
+        return lite_task(path) if is_lite_file(path) else ServedTask.load(path)
     return load_model(path, labels, settings, dtype=dtype, layout=layout)
 
 
-def _lite_task(path: str | os.PathLike) -> LiteTask:
-    """The object of a LiteRT file; see `load`."""
+def lite_task(path: str | os.PathLike) -> LiteTask:
+    """The object of the LiteRT file at `path`; see `load`."""
     file = LiteFile.read(path)
     tokenizer = Tokenizer(file.vocabulary, bool(file.description.lower_case))
     checkpoint = Checkpoint(

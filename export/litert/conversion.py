@@ -25,7 +25,6 @@ from bert_tf.export.precision import with_encoder
 from bert_tf.export.served_model import Constants
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
-PRECISIONS = ("float32", "float16", "int8")
 # What a file takes.
 Inputs = Literal["ids", "strings"]
 # What each input of a file is to the encoder; MediaPipe finds them by these names.

@@ -9,7 +9,8 @@ from typing import Any
 
 from bert_tf.compat import lite_interpreter
 from bert_tf.errors import UserError
-from bert_tf.export.litert.conversion import PRECISIONS, Inputs, Rows, convert
+from bert_tf.export import LITE_PRECISIONS
+from bert_tf.export.litert.conversion import Inputs, Rows, convert
 from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
 from bert_tf.io.atomic import atomic_path
 
@@ -42,10 +43,10 @@ class LiteForm:
             UserError: an unknown precision, a calibration without int8, or lengths that the model
                 does not have.
         """
-        if self.precision not in PRECISIONS:
+        if self.precision not in LITE_PRECISIONS:
             raise UserError(
                 f"unknown precision {self.precision!r} of a LiteRT file; choose one of "
-                f"{', '.join(PRECISIONS)}"
+                f"{', '.join(LITE_PRECISIONS)}"
             )
         if self.calibration is not None and self.precision != "int8":
             raise UserError("calibration is for precision int8; leave it out, or choose int8")

@@ -1,0 +1,83 @@
+"""What a form of a model costs: the seconds of a row, taken in turns with other forms."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Computes one of the rows that are measured, by its number.
+Call = Callable[[int], Any]
+Ids = dict[str, np.ndarray]
+
+
+def ids_of(model: Any, rows: Any, most: int) -> list[Ids]:
+    """The encoder's inputs of some rows of a file, int32 [seq_len] without padding.
+
+    Args:
+        model: a task model.
+        rows: of its task, with targets.
+        most: how many to give; which of them is drawn with a fixed seed.
+    """
+    examples = model.examples(rows)
+    count = len(examples.lengths)
+    chosen = np.random.default_rng(0).permutation(count)[:most]
+    given = examples.take(chosen)[0]
+    flat = {name: each.reshape(-1, each.shape[-1]) for name, each in given.items()}
+    sizes = np.count_nonzero(flat["input_mask"], axis=1)
+    found = [
+        {name: each[i, :size].astype(np.int32) for name, each in flat.items()}
+        for i, size in enumerate(sizes)
+        if size
+    ]
+    return found[:most]
+
+
+def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:
+    """A signature of a model, and the first rows of a file as that takes them.
+
+    Args:
+        model: a task model.
+        rows: of its task.
+        most: how many to give.
+    """
+    names = model.input_names
+    if names == ("words",):
+        return "words", [{"words": words} for words in rows.texts[:most]]
+    if hasattr(rows, "columns"):
+        columns = (column[:most] for column in rows.columns)
+        chosen = [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
+    else:
+        chosen = [{name: getattr(row, name) for name in names} for row in rows[:most]]
+    return "serving_default", chosen
+
+
+def milliseconds(calls: Mapping[str, Call], rows: int, rounds: int = 5) -> dict[str, float]:
+    """The median time of a row by each call; the calls take turns.
+
+    >>> found = milliseconds({"idle": lambda row: time.sleep(0.002)}, rows=3)
+    >>> found["idle"] > 1.9
+    True
+
+    Args:
+        calls: name -> what computes a row.
+        rows: how many there are.
+        rounds: how often each row is computed, and once before that.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            for row in range(rows):
+                began = time.perf_counter()
+                call(row)
+                if number:  # the first round warms up
+                    seconds[name].append(time.perf_counter() - began)
+    return {name: 1e3 * statistics.median(each) for name, each in seconds.items()}
+
+
+def megabytes(path: Path) -> float:
+    """The size of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return sum(each.stat().st_size for each in files) / 1e6

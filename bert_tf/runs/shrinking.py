@@ -1,0 +1,223 @@
+"""`bert-tf shrink`: a fine-tuned run becomes a small LiteRT file, and a report says at what price.
+
+The run teaches a student that starts from some of its layers, and the student is exported. Each
+stage on the way is measured on the dev data of the run: its size, the time of a row, its metric.
+"""
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.asking.saved_model import SavedModel
+from bert_tf.config import yaml_files
+from bert_tf.config.reading import load_config_for
+from bert_tf.config.run import FinetuningRun
+from bert_tf.console import logger
+from bert_tf.errors import UserError
+from bert_tf.export import LITE_PRECISIONS
+from bert_tf.export.litert.calibration import rows_of_lines
+from bert_tf.export.litert.saving import LiteForm, save_lite
+from bert_tf.io.atomic import atomic_path, write_text
+from bert_tf.predict.rows import read_blocks
+from bert_tf.report.machine import cores, processor
+from bert_tf.report.plots import new_figure, to_png
+from bert_tf.runs.finetuning import finetune
+from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
+from bert_tf.runs.run_folder import RunFolder
+from bert_tf.runs.scoring import trained
+from bert_tf.tasks.loading import lite_task
+
+# In the folder of the student's run.
+FILE, REPORT, PICTURE, RESULTS = "model.tflite", "shrink.md", "shrink.png", "shrink.json"
+# Rows whose time is taken.
+_TIMED = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A form of the model on the way from the teacher to the file.
+
+    Attributes:
+        name: what it is.
+        parameters: how many numbers its weights are.
+        megabytes: its size on disk.
+        milliseconds: the median time of a row of the dev data.
+        score: the metric that decides, on the dev data.
+    """
+
+    name: str
+    parameters: int
+    megabytes: float
+    milliseconds: float
+    score: float
+
+
+def shrink(
+    path: str | os.PathLike,
+    out: str | os.PathLike,
+    layers: int,
+    precision: str = "int8",
+    lengths: Sequence[int] | None = None,
+    calibration: str | None = None,
+    settings: Sequence[str] = (),
+) -> list[Stage]:
+    """Distils a run to fewer layers, exports the student to LiteRT, and measures every stage.
+
+    Started again, it goes on where it stopped.
+
+    Args:
+        path: the folder of a finished fine-tuning.
+        out: the folder of the student's run; `model.tflite`, `shrink.md`, `shrink.json` and
+            `shrink.png` are written there too.
+        layers: layers of the student.
+        precision: of the file: "float32", "float16" or "int8".
+        lengths: see `TaskModel.export`.
+        calibration: a file of texts; see `bert_tf.export.run.export_run`.
+        settings: settings laid over those of the teacher's run, as in ["train.epochs=5"].
+
+    Returns:
+        The stages, the teacher first.
+
+    Raises:
+        UserError: there is no such run, its model has not more layers, or a setting does not fit.
+    """
+    teacher = RunFolder.open(path)
+    if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:
+        raise UserError(f"{path} is no finished fine-tuning; give one that bert-tf finetune made")
+    if precision not in LITE_PRECISIONS:
+        known = ", ".join(LITE_PRECISIONS)
+        raise UserError(f"unknown precision {precision!r}; choose one of {known}")
+    config = _student(teacher, layers, settings)
+    logger.info(f"== Distilling {path} to {layers} layers")
+    finetune(config, out)
+    student = RunFolder.open(out)
+    logger.info("== Exporting and measuring")
+    stages, metric = _measured(teacher, student, precision, lengths, calibration)
+    _report(student.path, stages, metric)
+    return stages
+
+
+def _student(teacher: RunFolder[Any], layers: int, settings: Sequence[str]) -> FinetuningRun:
+    """The configuration of the student's run: the teacher's data and training, and its layers."""
+    values = teacher.trained_with.model_dump(mode="json")
+    values |= {
+        "model": {"num_hidden_layers": layers},
+        "init": {},
+        "tokenizer": {},
+        "distillation": {"teacher": str(teacher.path.absolute())},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "student.yaml"
+        path.write_text(yaml_files.write(values), encoding="utf-8")
+        return load_config_for("shrink", FinetuningRun, path, settings)
+
+
+def _measured(
+    teacher: RunFolder[Any],
+    student: RunFolder[Any],
+    precision: str,
+    lengths: Sequence[int] | None,
+    calibration: str | None,
+) -> tuple[list[Stage], str]:
+    """All stages, and the name of the metric."""
+    task, model = trained(student)
+    _, large = trained(teacher)
+    (dev,) = list(task.files("dev").values())[:1]
+    rows = task.read(dev)
+    metric = task.best_metric
+    signature, asked = asked_of(model, rows, _TIMED)
+    ids = ids_of(model, rows, _TIMED)
+    parts: dict[str, tuple[int, float, float]] = {}
+    calls: dict[str, Call] = {}
+
+    def add(name: str, path: Path, answering: Any, call: Call) -> None:
+        score = task.score(answering, answering.infer(rows), rows)[metric]
+        parts[name] = count[name.split()[0]], megabytes(path), score
+        calls[name] = call
+
+    count = {"teacher,": large.count_params(), "student,": model.count_params()}
+    with tempfile.TemporaryDirectory() as scratch:
+        for who, each in (("teacher", large), ("student", model)):
+            folder = Path(scratch) / who
+            each.export(folder, precision="float32")
+            served = SavedModel.load(folder)
+            call = _asking(served, signature, asked)
+            add(f"{who}, SavedModel float32", folder, each, call)
+        texts = None
+        if calibration is not None:
+            blocks = read_blocks(calibration, model.ranks("serving_default"))
+            texts = rows_of_lines(model, [row for block in blocks for row in block.rows])
+        forms = {"float32": LiteForm("float32", lengths)}
+        forms[precision] = LiteForm(precision, lengths, calibration=texts)
+        for kind, form in forms.items():
+            file = save_lite(model, Path(scratch) / f"{kind}.tflite", form)
+            lite = lite_task(file)
+            add(f"student, LiteRT {kind}", file, lite.model, _running(lite.network, ids))
+        with atomic_path(student.path / FILE, is_file=True) as new:
+            Path(new).write_bytes(file.read_bytes())
+        taken = milliseconds(calls, min(len(ids), len(asked)))
+    stages = [
+        Stage(name, parameters, size, taken[name], score)
+        for name, (parameters, size, score) in parts.items()
+    ]
+    return stages, metric
+
+
+def _asking(served: SavedModel, signature: str, rows: Sequence[Any]) -> Call:
+    return lambda row: served.ask(signature, [rows[row]])
+
+
+def _running(network: Any, rows: Sequence[Any]) -> Call:
+    return lambda row: network.run(rows[row])
+
+
+def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:
+    """Writes the table, its numbers and the picture, and logs the table."""
+    first = stages[0]
+    lines = [
+        f"| stage | parameters | MB | ms a row | {metric} | of the teacher's |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in stages:
+        kept = f"{each.score / first.score:.1%}" if first.score else ""
+        lines.append(
+            f"| {each.name} | {each.parameters:,} | {each.megabytes:.1f} | "
+            f"{each.milliseconds:.2f} | {each.score:.4f} | {kept} |"
+        )
+    table = "\n".join(lines)
+    machine = (
+        f"{processor()}, {cores()} cores; one row of the dev data at a time. A SavedModel "
+        "tokenizes strings, a LiteRT file is given ids."
+    )
+    write_text(folder / REPORT, f"# {folder.name}\n\n{table}\n\n{machine}\n\n![]({PICTURE})\n")
+    results = {
+        "metric": metric,
+        "processor": processor(),
+        "cores": cores(),
+        "stages": [dataclasses.asdict(each) for each in stages],
+    }
+    write_text(folder / RESULTS, json.dumps(results, indent=2) + "\n")
+    try:
+        _draw(folder / PICTURE, stages, metric)
+    except UserError as error:  # matplotlib is an extra
+        logger.warning(f"{folder / PICTURE} is not drawn: {error}")
+    logger.info(f"{table}\n{folder / REPORT} has the table, {folder / FILE} is the model")
+
+
+def _draw(path: Path, stages: Sequence[Stage], metric: str) -> None:
+    """The metric over the time and over the size."""
+    figure, panels = new_figure(1, 2, figsize=(10, 4), sharey=True)
+    for panel, axis in zip(panels, ("milliseconds", "megabytes"), strict=True):
+        for each in stages:
+            panel.scatter(getattr(each, axis), each.score, label=each.name)
+        panel.set_xscale("log")
+        panel.set_xlabel(f"{axis} ({'a row' if axis == 'milliseconds' else 'on disk'})")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel(metric)
+    panels[0].legend(fontsize=8)
+    with atomic_path(path, is_file=True) as new:
+        Path(new).write_bytes(to_png(figure))
