@@ -4,7 +4,7 @@
 
 `--reference` is that repository's `tokenization.py` (written for TensorFlow 1; nothing of it is
 part of this project), `--data` a folder with vocabularies in `vocab/` and, as far as they are
-there, the corpora `wikitext2/`, `novels/`, `squad/` and `wnut17/`. It also compares every
+there, the corpora `wikitext2/`, `novels/`, `squad/`, `wnut17/` and `codah/`. It also compares every
 code point in four surroundings, made-up text in many scripts, and bytes that are not UTF-8.
 Every text is compared cased and lower-cased with every vocabulary. The exit code is 1 if any
 differs.
@@ -208,6 +208,8 @@ def text_sets(data: Path) -> Iterator[tuple[str, Callable[[], Iterator[str | byt
         yield "SQuAD", lambda: _squad(data / "squad")
     if (data / "wnut17").is_dir():
         yield "WNUT-17", lambda: _sentences(data / "wnut17")
+    if (data / "codah").is_dir():
+        yield "CODAH", lambda: _paragraphs(data / "codah", "\n")
 
 
 def _code_points(around: str) -> Iterator[str]:

@@ -131,6 +131,43 @@ class CharacterTable:
         code_points = character & ((1 << _CODE_POINT_BITS) - 1)
         return code_points, tf.bitwise.right_shift(character, _CODE_POINT_BITS)
 
+    def unpacked(self) -> Lookup:
+        """`lookup` of all code points at once, as arrays; their indices are the code points."""
+        packed = self.packed.reshape(-1, 1 << _PAGE_BITS)[self.page_starts >> _PAGE_BITS]
+        packed = packed.reshape(-1)[:WHOLE]
+        return Lookup(
+            first=packed & ((1 << _FIRST_BITS) - 1),
+            length=packed >> _FIRST_BITS & ((1 << _LENGTH_BITS) - 1),
+            properties=packed >> _PROPERTIES_SHIFT,
+        )
+
+    def first_kinds(self) -> np.ndarray:
+        """How each code point, or the first character that replaces it, falls into words.
+
+        >>> kinds = cleaning_table(lower_case=True).first_kinds()
+        >>> bool(kinds[ord("É")] == IN_WORD), bool(kinds[ord("!")] == ALONE)
+        (True, True)
+        """
+        found = self.unpacked()
+        of_replacements = self.replacements >> _CODE_POINT_BITS
+        properties = np.where(found.first, of_replacements[found.first], found.properties)
+        return properties & KIND
+
+    def changes(self) -> dict[str, list[int]]:
+        """The strings that replace code points, each with the code points that it replaces.
+
+        >>> "".join(map(chr, cleaning_table(lower_case=True).changes()["n"]))
+        'NÑñŃńŅņŇňǸǹṄṅṆṇṈṉṊṋ'
+        """
+        found = self.unpacked()
+        characters = [chr(each) for each in self.replacements & ((1 << _CODE_POINT_BITS) - 1)]
+        changes: dict[str, list[int]] = {}
+        for code_point in np.flatnonzero((found.first > 0) | (found.length != 1)).tolist():
+            first, length = found.first[code_point], found.length[code_point]
+            string = "".join(characters[first : first + length])
+            changes.setdefault(string, []).append(code_point)
+        return changes
+
 
 def _table(
     describe: Callable[[int], tuple[tuple[int, ...], int]], properties: Callable[[int], int]
@@ -310,12 +347,9 @@ def plain_characters(lower_case: bool) -> str:
     [True, False]
     """
     table = cleaning_table(lower_case)
-    packed = table.packed.reshape(-1, 1 << _PAGE_BITS)[table.page_starts >> _PAGE_BITS].reshape(-1)
-    first_and_length = packed & ((1 << _PROPERTIES_SHIFT) - 1)
-    plain = first_and_length == 1 << _FIRST_BITS
-    plain &= (packed >> _PROPERTIES_SHIFT & LASTING_MARK) == 0
+    found = table.unpacked()
+    plain = (found.first == 0) & (found.length == 1) & ~found.has(LASTING_MARK)
     plain[ord("A") : ord("Z") + 1] = True
     plain[0xD800:0xE000] = False
-    plain[WHOLE:] = False
     edges = np.flatnonzero(np.diff(plain, prepend=False, append=False))
     return "".join(rf"\x{{{start:x}}}-\x{{{end - 1:x}}}" for start, end in edges.reshape(-1, 2))

@@ -1,38 +1,50 @@
-"""A tokenizer of operations that LiteRT and tf-text's kernels for it have, for one row of ids.
+"""The tokenizer for LiteRT: built-in ops and tf-text's custom ops only, with `Tokenizer`'s ids.
 
-Cleaning is tf-text's `FastBertNormalizer`, and word pieces are found by the same model as in
-`bert_tf.text.Tokenizer`. `docs/phone.md` says for which texts the ids differ.
+Three ops of tf-text do the work on strings. FastBertNormalize replaces characters one by one; it
+reads models written from the tables of `Tokenizer`, not tf-text's own. ByteSplitByOffsets cuts
+texts after final sigmas. FastWordpieceTokenizeWithOffsets splits words into pieces, as in
+`Tokenizer`. Everything else is arithmetic on integers.
+
+Two rules of `Tokenizer` are left out, since they would need strings joined again. Combining marks
+that cleaning does not drop stay in the order of the text, where NFD sorts them. And a capital sigma
+becomes ς only before the end of a word; in "ΑΣ1" it becomes σ.
 """
 
+import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from bert_tf.text.packing import Features
-from bert_tf.text.tokenizer import Tokenizer
+from bert_tf.errors import UserError
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK
+from bert_tf.text import characters, cleaning
+from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
+from bert_tf.text.lite_ops import (
+    FlatPieces,
+    Normalized,
+    counts,
+    normalize,
+    substrings,
+    wordpiece,
+)
+from bert_tf.text.normalizer_model import normalizer_model
+from bert_tf.text.packing import Features, kept
+from bert_tf.text.rows import owners, positions, ragged, splits_of
+from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
+
+# Pieces of `_special_model`; the special tokens come after them.
+_OPEN, _CLOSE = 1, 2
 
 
-class LitePieces(NamedTuple):
-    """The pieces of one text.
+class QuestionFeatures(NamedTuple):
+    """The result of `LiteTokenizer.packed_question`.
 
     Attributes:
-        ids: int32 [pieces].
-        starts: int32 [pieces], the byte of the text where each piece starts.
-        ends: int32 [pieces], the byte where it ends (exclusive).
-    """
-
-    ids: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-
-
-class LiteQuestion(NamedTuple):
-    """A question with its context.
-
-    Attributes:
-        features: the encoder's inputs, each int32 [1, max_length].
-        starts, ends: int32 [1, max_length], the byte range of each token in the context; -1 for
-            tokens that are not of it.
+        features: the encoder's three inputs, each int32 [1, max_length].
+        starts, ends: int32 [1, max_length], byte range of each token in the context; -1 for tokens
+            that are not of the context.
     """
 
     features: Features
@@ -41,97 +53,298 @@ class LiteQuestion(NamedTuple):
 
 
 class LiteTokenizer:
-    """Makes rows of ids of single texts, pairs and questions.
+    """Splits text into a `Tokenizer`'s pieces, in a function that converts to LiteRT.
 
-    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split())
-    >>> lite = LiteTokenizer(tokenizer)
-    >>> features = lite.packed([tf.constant(["The cats sat."])], max_length=8)
-    >>> features["input_word_ids"].numpy().tolist()
-    [[2, 5, 6, 7, 8, 9, 3, 0]]
+    Convert with `allow_custom_ops`; the interpreter must register tf-text's ops
+    (`tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS` in Python).
 
-    Args:
-        tokenizer: gives the vocabulary and the casing.
+    >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat ##s sat .".split()
+    >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
+    >>> ids, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(["The cats sat."]))
+    >>> ids.to_list(), starts.to_list(), ends.to_list()
+    ([[5, 6, 7, 8, 9]], [[0, 4, 7, 9, 12]], [[3, 7, 8, 12, 13]])
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        import tensorflow_text as tf_text
+        """Prepares the models of the ops.
 
-        self._tokenizer = tokenizer
-        self._normalizer = tf_text.FastBertNormalizer(
-            lower_case_nfd_strip_accents=tokenizer.lower_case
+        Args:
+            tokenizer: gives the vocabulary and the settings.
+        """
+        self.tokenizer = tokenizer
+        vocabulary = tokenizer.vocabulary
+        self._has_sigmas = tokenizer.lower_case and any(
+            sigma in piece for piece in vocabulary for sigma in "σς"
         )
-        self._wordpiece = tf_text.FastWordpieceTokenizer(
-            model_buffer=tokenizer.wordpiece_model, token_out_type=tf.int32
-        )
+        self._sizes = np.array([_size(piece) for piece in vocabulary], np.int16)
 
-    def tokenize(self, text: tf.Tensor) -> LitePieces:
-        """The pieces of a text, string [1]."""
-        clean, origins = self._normalizer.normalize_with_offsets(text)
-        ids, starts, ends = self._wordpiece.tokenize_with_offsets(clean)
-        places = tf.cast(origins.flat_values, tf.int32)
-        return LitePieces(
-            ids.flat_values,
-            tf.gather(places, tf.cast(starts.flat_values, tf.int32)),
-            tf.gather(places, tf.cast(ends.flat_values, tf.int32)),
-        )
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """The pieces of `texts`, string [batch]; see `Tokenizer.tokenize_with_offsets`."""
+        splits, *values = self._pieces(texts, with_offsets=True)
+        return Pieces(*(ragged(each, splits) for each in values))
 
-    def packed(self, texts: list[tf.Tensor], max_length: int) -> Features:
-        """[CLS] a [SEP], or [CLS] a [SEP] b [SEP], padded to `max_length`; see `Preprocessor`.
+    def packed(self, texts: Sequence[tf.Tensor], max_length: int) -> Features:
+        """The encoder's three inputs for one text or pair, as `Preprocessor` packs it.
+
+        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat .".split()
+        >>> texts = tf.constant(["The cat"]), tf.constant(["sat."])
+        >>> features = LiteTokenizer(Tokenizer(pieces)).packed(texts, max_length=8)
+        >>> features["input_word_ids"].numpy().tolist()
+        [[2, 5, 6, 3, 7, 8, 3, 0]]
 
         Args:
             texts: one or two, each string [1].
-            max_length: tokens of the row.
+            max_length: tokens in the row.
 
         Returns:
-            The encoder's inputs, each int32 [1, max_length].
+            `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [1, max_length].
+
+        Raises:
+            UserError: there are neither one nor two texts, or `max_length` has no room for
+                [CLS] a [SEP] b [SEP].
         """
-        first, *others = (self.tokenize(text).ids for text in texts)
-        if not others:
-            return self._joined([first[: max_length - 2]], max_length)
-        (second,) = others
-        room = max_length - 3
-        # The longer one is cut; of equal ones the second, first.
-        kept = tf.maximum((room + 1) // 2, room - tf.size(second))
-        kept = tf.minimum(tf.size(first), kept)
-        return self._joined([first[:kept], second[: room - kept]], max_length)
+        if len(texts) not in (1, 2):
+            raise UserError(f"there are {len(texts)} texts; BERT takes one or two")
+        if max_length < 5:
+            raise UserError(f"max_length is {max_length}; [CLS] a [SEP] b [SEP] needs 5 or more")
+        segments = [self._pieces(text, with_offsets=False).ids for text in texts]
+        counts = kept([tf.size(ids) for ids in segments], max_length - 1 - len(texts))
+        return self._joined(segments, counts, max_length)[0]
 
     def packed_question(
-        self, question: tf.Tensor, context: tf.Tensor, max_length: int, max_question_length: int
-    ) -> LiteQuestion:
-        """The first window of `bert_tf.text.WindowPreprocessor`.
+        self,
+        question: tf.Tensor,
+        context: tf.Tensor,
+        max_length: int = 384,
+        max_question_length: int = 64,
+    ) -> QuestionFeatures:
+        """The first window of a question and its context, as `WindowPreprocessor` packs it.
+
+        >>> pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] who sat the cat .".split()
+        >>> question, context = tf.constant(["Who sat"]), tf.constant(["The cat sat."])
+        >>> tokenizer = LiteTokenizer(Tokenizer(pieces))
+        >>> features, starts, ends = tokenizer.packed_question(question, context, 8, 2)
+        >>> features["input_word_ids"].numpy().tolist()
+        [[2, 5, 6, 3, 7, 8, 6, 3]]
+        >>> starts.numpy().tolist(), ends.numpy().tolist()
+        ([[-1, -1, -1, -1, 0, 4, 8, -1]], [[-1, -1, -1, -1, 3, 7, 11, -1]])
 
         Args:
-            question: string [1].
-            context: string [1].
-            max_length: tokens of the row.
+            question, context: each string [1].
+            max_length: tokens in the row.
             max_question_length: pieces to keep of the question.
+
+        Raises:
+            UserError: the row has no room for context next to the longest question, or
+                `max_question_length` is not positive.
         """
-        short = self.tokenize(question).ids[:max_question_length]
-        before = tf.size(short) + 2
-        room = max_length - 1 - before
-        long = LitePieces(*(each[:room] for each in self.tokenize(context)))
-        features = self._joined([short, long.ids], max_length)
-        starts, ends = (
-            _fitted(tf.concat([tf.fill([before], -1), each], axis=0), max_length, -1)
-            for each in (long.starts, long.ends)
+        if max_question_length < 1:
+            raise UserError(f"max_question_length is {max_question_length}; it must be 1 or more")
+        if max_length < max_question_length + 4:
+            raise UserError(
+                f"max_length is {max_length}, too short for questions of {max_question_length} "
+                f"pieces; give {max_question_length + 4} or more, or lower max_question_length"
+            )
+        short = self._pieces(question, with_offsets=False).ids
+        _, long, starts, ends = self._pieces(context, with_offsets=True)
+        in_short = tf.minimum(tf.size(short), max_question_length)
+        counts = [in_short, tf.minimum(tf.size(long), max_length - 3 - in_short)]
+        features, is_context, place = self._joined([short, long], counts, max_length)
+
+        def at_tokens(values: tf.Tensor) -> tf.Tensor:
+            found = tf.gather(tf.concat([[-1], values], axis=0), tf.where(is_context, place + 1, 0))
+            return found[None]
+
+        return QuestionFeatures(features, at_tokens(starts), at_tokens(ends))
+
+    def _joined(
+        self, segments: Sequence[tf.Tensor], counts: Sequence[tf.Tensor], max_length: int
+    ) -> tuple[Features, tf.Tensor, tf.Tensor]:
+        """Joins the first `counts` pieces of segments, each int32 [pieces].
+
+        Returns:
+            The features; which tokens are pieces of the last segment, bool [max_length]; and their
+            places in it, int32 [max_length].
+        """
+        tokenizer = self.tokenizer
+        token = tf.range(max_length)
+        ids = tf.fill([max_length], tokenizer.pad_id)
+        types = tf.zeros_like(token)
+        first = 1
+        for number, (segment, count) in enumerate(zip(segments, counts, strict=True)):
+            place = token - first
+            is_piece = (place >= 0) & (place < count)
+            # One more, so that there is something to gather for a text without pieces.
+            padded = tf.concat([[tokenizer.pad_id], segment], axis=0)
+            ids = tf.where(is_piece, tf.gather(padded, tf.where(is_piece, place + 1, 0)), ids)
+            ids = tf.where(place == count, tokenizer.sep_id, ids)
+            types = tf.where((place >= 0) & (place <= count), number, types)
+            first += count + 1
+        ids = tf.where(token == 0, tokenizer.cls_id, ids)
+        mask = tf.cast(token < first, tf.int32)
+        features = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
+        return {name: each[None] for name, each in features.items()}, is_piece, place
+
+    def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> FlatPieces:
+        """The pieces of `texts`, string [batch]; without offsets, only `splits` and `ids` hold."""
+        lower_case, whole = self.tokenizer.lower_case, self.tokenizer.keep_special_tokens
+        spared = CAPITAL_SIGMA if self._has_sigmas else ""
+        cleaned = normalize(texts, tf.constant(_cleaning_model(lower_case, spared)))
+        if not (with_offsets or whole or self._has_sigmas):
+            return self._whole_words(self._wordpiece(cleaned.texts))
+        traits = ByteTraits(texts, lower_case)
+        if self._has_sigmas:
+            pieces = self._wordpiece_with_sigmas(cleaned, traits)
+        else:
+            pieces = self._wordpiece(cleaned.texts)
+        if not (with_offsets or whole):
+            return self._whole_words(pieces)
+        # From the bytes of the cleaned text to slots of the original.
+        row = owners(pieces.splits)
+        first_byte, first_slot = (
+            tf.gather(each, row) for each in (cleaned.splits, traits.first_slots)
         )
-        return LiteQuestion(features, starts, ends)
+        starts, lasts = (
+            first_slot + tf.gather(cleaned.origins, first_byte + byte)
+            for byte in (pieces.starts, pieces.ends - 1)
+        )
+        pieces = pieces._replace(starts=starts, ends=traits.ends(lasts))
+        special = _special_tokens(texts, traits.first_slots) if whole else None
+        pieces = self._whole_words(pieces, special)
+        first_slot = tf.gather(traits.first_slots, owners(pieces.splits))
+        return pieces._replace(starts=pieces.starts - first_slot, ends=pieces.ends - first_slot)
 
-    def _joined(self, segments: list[tf.Tensor], max_length: int) -> Features:
-        """The row of some segments, each int32 [pieces]."""
-        ids, types = [[self._tokenizer.cls_id]], [[0]]
-        for number, segment in enumerate(segments):
-            ids += [segment, [self._tokenizer.sep_id]]
-            types.append(tf.fill([tf.size(segment) + 1], number))
-        joined = tf.concat(ids, axis=0)
-        return {
-            "input_word_ids": _fitted(joined, max_length, self._tokenizer.pad_id),
-            "input_mask": _fitted(tf.ones_like(joined), max_length, 0),
-            "input_type_ids": _fitted(tf.concat(types, axis=0), max_length, 0),
+    def _wordpiece(self, texts: tf.Tensor) -> FlatPieces:
+        return wordpiece(texts, tf.constant(self.tokenizer.wordpiece_model))
+
+    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: ByteTraits) -> FlatPieces:
+        """The pieces of texts in which capital sigmas are still to be lower-cased."""
+        slots = cleaned.origins + tf.gather(traits.first_slots, owners(cleaned.splits))
+        sigmas = positions(tf.gather(traits.ends_in_sigma(), slots))
+        # Cut in the middle of a final sigma: its first byte alone stands for ς, and its second is
+        # dropped. No other byte is broken, since cleaning drops such bytes.
+        bytes_and_ends = cleaned.splits[-1]
+        is_start = counts(tf.concat([cleaned.splits[:-1], sigmas + 2], axis=0), bytes_and_ends)
+        is_end = counts(tf.concat([cleaned.splits[1:] - 1, sigmas + 1], axis=0), bytes_and_ends)
+        splits = tf.gather(splits_of(is_start), cleaned.splits)
+        first_byte = tf.gather(cleaned.splits, owners(splits))
+        starts = positions(is_start > 0) - first_byte
+        ends = positions(is_end > 0) - first_byte
+        parts = substrings(cleaned.texts, starts, ends, splits)
+        lowered = normalize(parts, tf.constant(_sigma_model())).texts
+        pieces = self._wordpiece(lowered)
+        start = tf.gather(starts, owners(pieces.splits))
+        return FlatPieces(
+            splits=tf.gather(pieces.splits, splits),
+            ids=pieces.ids,
+            starts=pieces.starts + start,
+            ends=pieces.ends + start,
+        )
+
+    def _whole_words(
+        self, pieces: FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
+    ) -> FlatPieces:
+        """Makes words over the limit, and special tokens, one piece each.
+
+        Args:
+            pieces: those of some texts.
+            special: as from `_special_tokens`; `pieces.starts` are then slots.
+        """
+        tokenizer = self.tokenizer
+        sizes = tf.cast(tf.gather(self._sizes, pieces.ids), tf.int32)
+        starts_word, is_one, one = sizes >= 0, tf.zeros_like(sizes, tf.bool), tokenizer.unk_id
+        if special is not None:
+            numbers, begins = (tf.gather(each, pieces.starts) for each in special)
+            is_one = numbers > 0
+            starts_word = tf.where(is_one, begins > 0, starts_word)
+            ids = [tokenizer.unk_id, *map(tokenizer.vocabulary.index, SPECIAL_TOKENS)]
+            one = tf.gather(ids, numbers)
+        word = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
+        # One more word, so that there is one in a text without pieces.
+        words = tf.size(word) + 1
+        characters_in_word = tf.math.unsorted_segment_sum(tf.abs(sizes), word, words)
+        is_one |= tf.gather(characters_in_word > cleaning.MAX_WORD_CHARACTERS, word)
+        word_ends = tf.math.unsorted_segment_max(pieces.ends, word, words)
+        ids = tf.where(is_one, one, pieces.ids)
+        ends = tf.where(is_one, tf.gather(word_ends, word), pieces.ends)
+        stays = starts_word | ~is_one
+        values = (tf.gather(each, positions(stays)) for each in (ids, pieces.starts, ends))
+        return FlatPieces(tf.gather(splits_of(tf.cast(stays, tf.int32)), pieces.splits), *values)
+
+
+def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Where texts hold special tokens: two tensors int32 [slots].
+
+    Args:
+        texts: string [batch].
+        first_slots: as in `ByteTraits`.
+
+    Returns:
+        1 + the place in `SPECIAL_TOKENS` at all bytes of a special token, 0 elsewhere; and 1 at the
+        first byte of each token.
+    """
+    # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
+    decoded = normalize(texts, tf.constant(_decoding_model()))
+    pieces = wordpiece(decoded.texts, tf.constant(_special_model()))
+    rows = owners(pieces.splits)
+    origin = tf.gather(decoded.splits, rows)
+    starts, ends = origin + pieces.starts, origin + pieces.ends
+    ids = pieces.ids
+    found = positions(
+        (ids[:-2] == _OPEN)
+        & (ends[:-2] == starts[1:-1])
+        & (ids[1:-1] > _CLOSE)
+        & (ends[1:-1] == starts[2:])
+        & (ids[2:] == _CLOSE)
+    )
+    number = tf.gather(ids, found + 1) - _CLOSE
+    first, last = (
+        tf.gather(first_slots, tf.gather(rows, found))
+        + tf.gather(decoded.origins, tf.gather(starts, each))
+        for each in (found, found + 2)
+    )
+    slots = first_slots[-1]
+    begun = tf.math.unsorted_segment_sum(number, first, slots)
+    ended = tf.math.unsorted_segment_sum(number, last + 1, slots)
+    return tf.cumsum(begun - ended), counts(first, slots)
+
+
+def _size(piece: str) -> int:
+    """The characters of a piece, negative if it continues a word; 0 for an unknown word."""
+    if piece == UNK:
+        return 0
+    if piece.startswith("##") and piece != "##":
+        return 2 - len(piece)
+    return len(piece)
+
+
+@functools.cache
+def _cleaning_model(lower_case: bool, spared: str) -> np.ndarray:
+    """The normalizer that cleans each character, except those that are spared: uint8 [bytes]."""
+    changes = characters.cleaning_table(lower_case).changes()
+    return normalizer_model(
+        {
+            string: [each for each in code_points if chr(each) not in spared]
+            for string, code_points in changes.items()
         }
+    )
 
 
-def _fitted(values: tf.Tensor, length: int, padding: int) -> tf.Tensor:
-    """int32 [n] -> [1, length], filled up."""
-    filled = tf.concat([values, tf.fill([length - tf.size(values)], padding)], axis=0)
-    return tf.reshape(filled, [1, length])
+@functools.cache
+def _sigma_model() -> np.ndarray:
+    """The normalizer that makes a capital sigma σ, and the first byte of one ς: uint8 [bytes]."""
+    return normalizer_model({"\u03c3": [ord(CAPITAL_SIGMA)]}, broken="\u03c2")
+
+
+@functools.cache
+def _decoding_model() -> np.ndarray:
+    """The normalizer that only drops bytes that are not UTF-8: uint8 [bytes]."""
+    return normalizer_model({})
+
+
+@functools.cache
+def _special_model() -> np.ndarray:
+    """The model of the WordPiece op that finds brackets and the names of special tokens."""
+    pieces = [UNK, "[", "]", *(token.strip("[]") for token in SPECIAL_TOKENS)]
+    assert (pieces[_OPEN], pieces[_CLOSE]) == ("[", "]")
+    return wordpiece_model_of(pieces, 0)

@@ -207,19 +207,34 @@ def truncate(segments: Sequence[tf.RaggedTensor], budget: int | tf.Tensor) -> li
         budget: scalar, int or int32.
     """
     budget = tf.cast(budget, segments[0].row_splits.dtype)
-    lengths = [segment.row_lengths() for segment in segments]
-    if len(segments) == 1:
-        return [_first(segments[0], tf.fill(tf.shape(lengths[0]), budget))]
-    second_half = budget // 2
-    keep_first = tf.maximum(budget - lengths[1], budget - second_half)
-    keep_second = tf.maximum(budget - lengths[0], second_half)
-    return [_first(segments[0], keep_first), _first(segments[1], keep_second)]
+    counts = kept([segment.row_lengths() for segment in segments], budget)
+    return [_first(*each) for each in zip(segments, counts, strict=True)]
+
+
+def kept(lengths: Sequence[tf.Tensor], budget: int | tf.Tensor) -> list[tf.Tensor]:
+    """How many pieces `truncate` keeps of segments of these lengths.
+
+    >>> [each.numpy().tolist() for each in kept([tf.constant([5]), tf.constant([2])], budget=4)]
+    [[2], [2]]
+
+    Args:
+        lengths: one or two tensors int [...].
+        budget: int, or a scalar of their type.
+    """
+    if len(lengths) == 1:
+        return [tf.minimum(lengths[0], budget)]
+    first, second = lengths
+    half = budget // 2
+    return [
+        tf.minimum(first, tf.maximum(budget - second, budget - half)),
+        tf.minimum(second, tf.maximum(budget - first, half)),
+    ]
 
 
 def _first(rows: tf.RaggedTensor, count: tf.Tensor) -> tf.RaggedTensor:
-    """The first `count[i]` values of row i, or all if it has fewer."""
+    """The first `count[i]` values of row i."""
     starts = rows.row_starts()
-    places = tf.ragged.range(starts, starts + tf.minimum(count, rows.row_lengths()))
+    places = tf.ragged.range(starts, starts + count)
     return places.with_values(tf.gather(rows.values, places.values))
 
 

@@ -150,8 +150,8 @@ class Tokenizer:
 
     @property
     def wordpiece_model(self) -> np.ndarray:
-        """uint8 [bytes]: what tf-text's `FastWordpieceTokenizer` finds the pieces by."""
-        return self._graphs.model
+        """The model of tf-text's WordPiece op for the vocabulary: uint8 [bytes]."""
+        return self._graphs.wordpiece_model
 
     def tokenize(self, texts: Any) -> tf.RaggedTensor:
         """The piece ids of each text: RaggedTensor int32 [batch, (pieces)].
@@ -216,14 +216,14 @@ class _Graphs:
         self._lower_case = lower_case
         self._whole = SPECIAL_TOKENS if keep_special_tokens else ()
         pieces = _as_cleaned(vocabulary, self._whole)
-        self.model = _wordpiece_model(pieces, vocabulary.index(UNK))
+        self.wordpiece_model = wordpiece_model_of(pieces, vocabulary.index(UNK))
 
     @_traced_once
     def _wordpiece(self, parts: tf.Tensor) -> list[tf.RaggedTensor]:
         import tensorflow_text as tf_text
 
         op = tf_text.FastWordpieceTokenizer(
-            model_buffer=tf.constant(self.model), token_out_type=tf.int32
+            model_buffer=tf.constant(self.wordpiece_model), token_out_type=tf.int32
         )
         return [each.with_row_splits_dtype(tf.int32) for each in op.tokenize_with_offsets(parts)]
 
@@ -299,8 +299,12 @@ def _over_flat(function: Callable, texts: Any) -> list:
     )
 
 
-def _wordpiece_model(pieces: Sequence[str], unk_id: int) -> np.ndarray:
-    """The automaton of the WordPiece op: uint8 [bytes]."""
+def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
+    """The automaton of the WordPiece op for these pieces: uint8 [bytes].
+
+    Raises:
+        UserError: the op cannot use the pieces.
+    """
     import tensorflow_text as tf_text
 
     with tf.init_scope(), tf.device("/CPU:0"):

@@ -1,0 +1,183 @@
+"""Writes the model of tf-text's op FastBertNormalize, which replaces characters one by one.
+
+The op looks up the bytes of each character in a trie. A value of the trie says where the
+replacement of the character lies in a pool of strings. Bytes that are not UTF-8 are looked up too,
+each run of them that begins a character and breaks off as one. tf-text writes such models from
+ICU's tables; here they are written from any table.
+
+The trie is a double array in the form of darts-clone: units of 32 bits, in which the children of a
+node lie at the node's base XOR their byte. Equal subtrees are stored once, so that a table in which
+many characters have equal replacements is small.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import flatbuffers
+import numpy as np
+
+# A value of the trie: this bit, the replacement's place in the pool, and its length in bytes.
+_REPLACED = 1 << 30
+_LENGTH_BITS = 6
+
+# Bits of a unit of the double array. The lowest eight are the byte that leads to it.
+_VALUE = 1 << 31
+_HAS_VALUE = 1 << 8
+_OFFSET_SHIFT = 10
+_MAX_OFFSET = 1 << 21
+
+# Bases and their children lie in the same block of this many units.
+_BLOCK = 256
+
+# So many blocks are searched for a place: earlier ones are nearly full.
+_SEARCHED = 16
+
+_CODE_POINTS = 0x110000
+
+# A node of the trie: its value, or 0 for none, and the numbers of its children by their bytes.
+_Node = tuple[int, tuple[tuple[int, int], ...]]
+
+
+def normalizer_model(
+    replacements: Mapping[str, Sequence[int] | np.ndarray], broken: str = ""
+) -> np.ndarray:
+    """The model of a normalizer, for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
+
+    >>> import tensorflow_text as tf_text
+    >>> normalizer = tf_text.FastBertNormalizer(model_buffer=normalizer_model({"e": [ord("é")]}))
+    >>> normalizer.normalize(["café"]).numpy().tolist()
+    [b'cafe']
+
+    Args:
+        replacements: strings of at most 63 bytes of UTF-8, each with the code points that it
+            replaces. All other code points stay.
+        broken: replaces bytes that are not UTF-8.
+
+    Returns:
+        uint8 [bytes].
+    """
+    pool = _Pool()
+    values = np.zeros(_CODE_POINTS, np.int64)
+    for string, code_points in replacements.items():
+        values[code_points] = pool.value(string)
+    units = _double_array(_utf8_trie(values, pool.value(broken)))
+    builder = flatbuffers.Builder(0)
+    trie = builder.CreateNumpyVector(units)
+    strings = builder.CreateNumpyVector(np.frombuffer(bytes(pool.strings), np.uint8))
+    # The fields of FastBertNormalizerModel. Field 0 only records how tf-text made the model.
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(1, trie, 0)
+    builder.PrependInt32Slot(2, int(values[0]), 0)
+    builder.PrependUOffsetTRelativeSlot(3, strings, 0)
+    builder.Finish(builder.EndObject())
+    return np.frombuffer(bytes(builder.Output()), np.uint8)
+
+
+class _Pool:
+    """The strings of all replacements, each stored once."""
+
+    def __init__(self) -> None:
+        # The op requires a pool, even if all strings are empty.
+        self.strings = bytearray(b" ")
+        self._values: dict[str, int] = {"": _REPLACED}
+
+    def value(self, string: str) -> int:
+        """The trie's value for a character that becomes `string`."""
+        if string not in self._values:
+            data = string.encode()
+            assert len(data) < 1 << _LENGTH_BITS, string
+            self._values[string] = _REPLACED | len(self.strings) << _LENGTH_BITS | len(data)
+            self.strings += data
+        return self._values[string]
+
+
+def _utf8_trie(values: np.ndarray, broken: int) -> list[_Node]:
+    """The nodes of the trie, each before its parents; the last is the root.
+
+    Args:
+        values: int [_CODE_POINTS], 0 for a code point without a value.
+        broken: the value of bytes that are no whole character.
+    """
+    numbers: dict[_Node, int] = {}
+
+    def node(value: int, children: dict[int, int]) -> int:
+        return numbers.setdefault((value, tuple(children.items())), len(numbers))
+
+    known: dict[bytes, int] = {}
+
+    def last_byte(of: np.ndarray) -> int:
+        """The node of all bytes but the last of the characters with these 64 values."""
+        key = of.tobytes()
+        if key not in known:
+            places = np.flatnonzero(of)
+            children = {0x80 | int(place): node(int(of[place]), {}) for place in places}
+            known[key] = node(broken, children)
+        return known[key]
+
+    def begun(first: int, last: int, missing: int) -> int:
+        """The node of the first bytes of the characters from first to last; some are missing."""
+        if missing == 1:
+            return last_byte(values[first : last + 1])
+        size = 1 << 6 * (missing - 1)
+        children = {
+            0x80 | start // size & 0x3F: begun(start, start + size - 1, missing - 1)
+            for start in range(first, last + 1, size)
+        }
+        return node(broken, children)
+
+    roots = {byte: node(int(values[byte]), {}) for byte in range(1, 0x80) if values[byte]}
+    roots |= {byte: node(broken, {}) for byte in range(0x80, 0x100)}
+    # A second byte that would give a longer form than needed, or a surrogate, begins no character.
+    roots |= {0xC0 | n: begun(n << 6, (n << 6) + 0x3F, 1) for n in range(2, 0x20)}
+    roots |= {0xE0 | n: begun(n << 12, (n << 12) + 0xFFF, 2) for n in range(1, 0x10)}
+    roots |= {0xE0: begun(0x800, 0xFFF, 2), 0xED: begun(0xD000, 0xD7FF, 2)}
+    roots |= {0xF0 | n: begun(n << 18, (n << 18) + 0x3FFFF, 3) for n in range(1, 4)}
+    roots |= {0xF0: begun(0x10000, 0x3FFFF, 3), 0xF4: begun(0x100000, 0x10FFFF, 3)}
+    node(0, roots)
+    return [*numbers]
+
+
+def _double_array(nodes: list[_Node]) -> np.ndarray:
+    """Writes nodes as units: uint32, a whole number of blocks. The root is unit 0."""
+    bases = _bases([[*([0] if value else []), *dict(children)] for value, children in nodes])
+    units = np.zeros(-(-(max(bases) + 1) // _BLOCK) * _BLOCK, np.uint32)
+
+    def unit(place: int, number: int, byte: int) -> int:
+        offset = place ^ bases[number]
+        assert offset < _MAX_OFFSET
+        return offset << _OFFSET_SHIFT | (_HAS_VALUE if nodes[number][0] else 0) | byte
+
+    units[0] = unit(0, len(nodes) - 1, 0)
+    for (value, children), base in zip(nodes, bases, strict=True):
+        if value:
+            units[base] = value | _VALUE
+        for byte, number in children:
+            units[base ^ byte] = unit(base ^ byte, number, byte)
+    return units
+
+
+def _bases(children: list[list[int]]) -> list[int]:
+    """A base for each node, so that no two nodes share a base, and no two children a unit.
+
+    Args:
+        children: the bytes of each node's children, 0 for its value.
+    """
+    bases = np.zeros(len(children), np.int64)
+    leaves = np.array([each == [0] for each in children])
+    blocks = int((~leaves).sum() + leaves.sum() // _BLOCK + 3)
+    free, unused = np.ones((2, blocks, _BLOCK), bool)
+    free[0, 0] = False  # the root's own unit
+    newest = 0
+    for number in sorted(np.flatnonzero(~leaves), key=lambda each: -len(children[each])):
+        family = np.array(children[number])
+        # The last of the blocks searched is empty.
+        oldest = max(0, newest + 1 - _SEARCHED)
+        places = np.arange(_BLOCK)[:, None] ^ family
+        fits = free[oldest : newest + 2, places].all(axis=2) & unused[oldest : newest + 2]
+        block, base = np.unravel_index(fits.argmax(), fits.shape)
+        free[oldest + block, base ^ family] = False
+        unused[oldest + block, base] = False
+        bases[number] = (oldest + block) * _BLOCK + base
+        newest = max(newest, int(oldest + block))
+    # A leaf's only child, its value, is at its base: they fill the gaps.
+    bases[leaves] = np.flatnonzero(free & unused)[: leaves.sum()]
+    return bases.tolist()
