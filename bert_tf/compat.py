@@ -22,6 +22,8 @@ from tensorflow.lite.python.interpreter import InterpreterWithCustomOps
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model.fingerprinting_utils import write_fingerprint
 
+from bert_tf.console import without_native_messages
+
 # The two message types above are those of files: `saved_model.pb`, and the object graph in a
 # TensorFlow checkpoint. TensorFlow has no public names for them.
 
@@ -80,10 +82,12 @@ def lite_interpreter(model: bytes, threads: int, with_text: bool) -> Interpreter
         import tensorflow_text
 
         registerers = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
-    with without_interpreter_notice():
-        return InterpreterWithCustomOps(
+    with without_interpreter_notice(), without_native_messages():
+        interpreter = InterpreterWithCustomOps(
             custom_op_registerers=registerers, model_content=model, num_threads=threads
         )
+        interpreter.allocate_tensors()  # what it does is printed
+    return interpreter
 
 
 class UpdatesTogether(keras.optimizers.Optimizer):

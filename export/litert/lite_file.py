@@ -123,7 +123,7 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
         return False
     obstacle = mediapipe.obstacle(network, model.tokenizer.lower_case)
     if obstacle is None:
-        logger.info(mediapipe.DIFFERENCES)
+        logger.warning(mediapipe.DIFFERENCES)
     else:
         logger.warning(f"MediaPipe cannot run the file: {obstacle}")
     return obstacle is None

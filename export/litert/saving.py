@@ -107,7 +107,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
 def _check_operations(network: bytes, model: Any, form: LiteForm) -> None:
     """Raises UserError if a converted network has an operation that no kernel computes."""
     try:
-        lite_interpreter(network, 1, with_text=form.inputs == "strings").allocate_tensors()
+        lite_interpreter(network, 1, with_text=form.inputs == "strings")
     except (ValueError, RuntimeError) as error:
         missing = _MISSING.search(str(error))
         if missing is None:

@@ -17,7 +17,7 @@ from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm
+from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.cross_entropy import cross_entropy
@@ -30,6 +30,7 @@ from bert_tf.tasks.interface import Network
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
+from bert_tf.text.lite_tokenizer import LiteTokenizer
 from bert_tf.text.packing import trim
 
 # Texts that are tokenized at a time.
@@ -305,6 +306,31 @@ class MaskedLM(TaskModel, WeightedModel):
     def device_form(self, network: Network | None = None) -> DeviceForm:
         """See `bert_tf.tasks.masked_lm.filling.device_form`."""
         return device_form(network or self, self.tokenizer, self.top_k)
+
+    def strings_form(self, network: Network | None = None) -> StringsForm:
+        """`text` -> `pieces` int32 and `probabilities` float32 [1, masks, top_k].
+
+        Only the first window of a text is read.
+        """
+        form = self.device_form(network)
+        own = self.tokenizer
+        # In plain text "[MASK]" is several pieces.
+        whole = LiteTokenizer(Tokenizer(own.vocabulary, own.lower_case, keep_special_tokens=True))
+
+        def answer(given: Mapping[str, tf.Tensor], _: Any, length: int) -> Tensors:
+            return form.answer(whole.packed([given["text"]], length))
+
+        def respond(outputs: Mapping[str, np.ndarray], _: Any) -> dict[str, np.ndarray]:
+            pieces = outputs["pieces"]
+            most = int((pieces >= 0).any(axis=(0, 2)).sum())
+            tokens = np.array([each.encode() for each in own.vocabulary], object)[pieces]
+            tokens[pieces < 0] = b""
+            return {
+                "tokens": tokens[:, :most],
+                "probabilities": outputs["probabilities"][:, :most],
+            }
+
+        return StringsForm(self.input_names, form.outputs, answer, lambda row: [row], respond)
 
     def _check_top_k(self, top_k: int) -> None:
         """Raises UserError if there are not so many pieces."""
