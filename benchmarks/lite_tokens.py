@@ -115,11 +115,13 @@ def _compare(
             expected, got = each.expected(tensor), each.lite(tensor)
             wrong_ids = _differing(expected.ids, got.ids)
             wrong_ranges = {
-                *_differing(expected.starts, got.starts),
-                *_differing(expected.ends, got.ends),
+                row
+                for row in _differing(expected.starts, got.starts)
+                | _differing(expected.ends, got.ends)
+                if row not in wrong_ids and _differs_alone(each, batch[row])
             }
             counts[_IDS] += len(wrong_ids)
-            counts[_RANGES] += len(wrong_ranges - wrong_ids)
+            counts[_RANGES] += len(wrong_ranges)
             counts[_OWN] += len(_differing(expected.ids, each.own(tensor)))
             for row in wrong_ids | wrong_ranges:
                 cause = _cause(batch[row]) if each.lower_case else _OTHER
@@ -139,6 +141,17 @@ def _differing(expected: tf.RaggedTensor, got: tf.RaggedTensor) -> set[int]:
         return {*rows[values].tolist()}
     pairs = zip(expected.to_list(), got.to_list(), strict=True)
     return {row for row, (first, second) in enumerate(pairs) if first != second}
+
+
+def _differs_alone(contenders: _Contenders, text: str | bytes) -> bool:
+    """Whether the ranges differ also in a batch of one text.
+
+    If one text of a batch has marks to sort, `Tokenizer` decomposes the letters of all texts, and
+    accents no longer belong to the ranges of pieces that were one letter.
+    """
+    tensor = tf.constant([text])
+    pairs = zip(contenders.expected(tensor), contenders.lite(tensor), strict=True)
+    return any(_differing(expected, got) for expected, got in pairs)
 
 
 def _cause(text: str | bytes) -> str:

@@ -1,6 +1,7 @@
 """Strings to token ids inside the graph: cleaning, WordPiece, offsets, packing, windows."""
 
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, read_vocabulary
+from bert_tf.text.lite_tokenizer import LiteTokenizer, QuestionFeatures
 from bert_tf.text.packing import Features, GroupPreprocessor, Preprocessor, pack, truncate
 from bert_tf.text.tokenizer import Pieces, Tokenizer
 from bert_tf.text.windows import QuestionWindows, WindowPreprocessor, Windows, slide
@@ -16,8 +17,10 @@ __all__ = [
     "SPECIAL_TOKENS",
     "Features",
     "GroupPreprocessor",
+    "LiteTokenizer",
     "Pieces",
     "Preprocessor",
+    "QuestionFeatures",
     "QuestionWindows",
     "Tokenizer",
     "WindowPreprocessor",
