@@ -79,7 +79,7 @@ class ServedModel:
         self._device = "/device:CPU:0" if self._form.device == "cpu" else None
         self._model = self._form.applied(model)
         # Within it the model reads its weights.
-        self._weights = Constants(self._model) if self._form.freeze else _Stored(self._model)
+        self._weights = _Constants(self._model) if self._form.freeze else _Stored(self._model)
 
     @functools.cached_property
     def _forward(self) -> Callable[[Any], Any]:
@@ -110,7 +110,7 @@ class ServedModel:
                 given may have been copied.
         """
 
-        if isinstance(self._weights, Constants):
+        if isinstance(self._weights, _Constants):
             self._weights.readers += 1
 
         # TensorFlow would put it into each of its callers, and frozen weights along with it.
@@ -164,7 +164,7 @@ class _Stored(keras.StatelessScope):
         return None if vector is None else tf.constant(vector)
 
 
-class Constants(keras.StatelessScope):
+class _Constants(keras.StatelessScope):
     """Within this scope Keras's variables have constant values.
 
     Where several functions read them each matrix is the result of a function of its own, so that

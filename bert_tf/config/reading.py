@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -96,17 +97,24 @@ def _task_of_teacher(tree: Tree) -> str:
         raise UserError(
             f"{place}: task distillation is the task of a teacher; set distillation.teacher"
         )
-    # This imports TensorFlow.
-    from bert_tf.tasks import loading
-
     path = TypeAdapter(FilePath).validate_python(teacher)
-    family = loading.family_at(loading.find(path))
+    family = registry.family_of(_model_at(path))
     if family is None or family.config is None:
         raise UserError(
             f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; give "
             "a model that was"
         )
     return family.name
+
+
+def _model_at(path: str) -> str:
+    """The class of the model of a checkpoint or a `.keras` file; this imports TensorFlow."""
+    from bert_tf.checkpoints import reading
+    from bert_tf.tasks import keras_files
+
+    if path.endswith(keras_files.SUFFIX):
+        return type(keras_files.read(Path(path))).__name__
+    return reading.find(path).description.model
 
 
 def _lists(tree: Tree) -> dict[str, list]:

@@ -22,7 +22,6 @@ from bert_tf.console import without_native_messages
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import Tensors
 from bert_tf.export.precision import with_encoder
-from bert_tf.export.served_model import Constants
 from bert_tf.text.lite_tokenizer import LiteTokenizer
 
 # What a file takes.
@@ -69,17 +68,11 @@ def convert(
         UserError: LiteRT lacks an operation that the model has.
     """
     network = with_encoder(model, model.encoder.copied(layout="padded", dtype="float32"))
-    constants = Constants(network)
-    constants.readers = len(lengths)
     answer_of, specs_of = (_of_strings if inputs == "strings" else _of_ids)(network)
 
     def function(length: int) -> tf.types.experimental.ConcreteFunction:
-        def answer(**given: tf.Tensor) -> Tensors:
-            with constants:
-                return answer_of(given, length)
-
-        specs = specs_of(length)
-        return tf.function(answer, autograph=False).get_concrete_function(**specs)
+        traced = tf.function(lambda **given: answer_of(given, length), autograph=False)
+        return traced.get_concrete_function(**specs_of(length))
 
     functions = {signature_name(length, lengths): function(length) for length in lengths}
 
@@ -87,7 +80,11 @@ def convert(
         for row in calibration:
             yield signature_name(lengths[0], lengths), padded(row, lengths[0])
 
+    root = tf.Module()
+    root.functions = [*functions.values()]
+    root.weights = [weight.value for weight in network.weights]
     return _converted(
+        root,
         functions,
         type(model).__name__,
         precision,
@@ -133,15 +130,14 @@ def padded(row: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
 
 
 def _converted(
+    root: tf.Module,
     functions: Mapping[str, tf.types.experimental.ConcreteFunction],
     model_name: str,
     precision: str,
     examples: Callable | None,
     with_text: bool,
 ) -> bytes:
-    """The functions as one file."""
-    root = tf.Module()
-    root.functions = [*functions.values()]
+    """The functions as one file; `root` holds them and their weights."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
         tf.saved_model.save(root, path, signatures=dict(functions))
