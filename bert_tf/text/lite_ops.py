@@ -23,7 +23,18 @@ class Normalized(NamedTuple):
 
 
 def normalize(texts: tf.Tensor, model: tf.Tensor) -> Normalized:
-    """Normalizes `texts`, string [batch], by `normalizer_model`'s uint8 [bytes]."""
+    """Replaces characters of `texts`.
+
+    >>> from bert_tf.text.normalizer_model import normalizer_model
+    >>> model = tf.constant(normalizer_model({"e": [ord("é")]}))
+    >>> texts, splits, origins = normalize(tf.constant(["né"]), model)
+    >>> texts.numpy().tolist(), splits.numpy().tolist(), origins.numpy().tolist()
+    ([b'ne'], [0, 3], [0, 1, 3])
+
+    Args:
+        texts: string [batch].
+        model: of `normalizer_model`, uint8 [bytes].
+    """
     import tensorflow_text as tf_text
 
     normalizer = tf_text.FastBertNormalizer(model_buffer=model)
@@ -48,7 +59,18 @@ class FlatPieces(NamedTuple):
 
 
 def wordpiece(texts: tf.Tensor, model: tf.Tensor) -> FlatPieces:
-    """Splits `texts`, string [batch], by `Tokenizer.wordpiece_model`'s uint8 [bytes]."""
+    """Splits texts into pieces.
+
+    >>> from bert_tf.text.tokenizer import wordpiece_model_of
+    >>> model = tf.constant(wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0))
+    >>> pieces = wordpiece(tf.constant(["cats", "a cat"]), model)
+    >>> pieces.splits.numpy().tolist(), pieces.ids.numpy().tolist()
+    ([0, 2, 4], [1, 2, 0, 1])
+
+    Args:
+        texts: string [batch].
+        model: of `Tokenizer.wordpiece_model`, uint8 [bytes].
+    """
     import tensorflow_text as tf_text
 
     tokenizer = tf_text.FastWordpieceTokenizer(model_buffer=model, token_out_type=tf.int32)

@@ -310,12 +310,16 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
 
 
 def _size(piece: str) -> int:
-    """The characters of a piece, negative if it continues a word; 0 for an unknown word."""
+    """The characters of a piece, negative if it continues a word; 0 for an unknown word.
+
+    No more are counted than make a word too long.
+    """
     if piece == UNK:
         return 0
+    most = cleaning.MAX_WORD_CHARACTERS + 1
     if piece.startswith("##") and piece != "##":
-        return 2 - len(piece)
-    return len(piece)
+        return -min(len(piece) - 2, most)
+    return min(len(piece), most)
 
 
 @functools.cache

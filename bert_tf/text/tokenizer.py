@@ -302,6 +302,9 @@ def _over_flat(function: Callable, texts: Any) -> list:
 def wordpiece_model_of(pieces: Sequence[str], unk_id: int) -> np.ndarray:
     """The automaton of the WordPiece op for these pieces: uint8 [bytes].
 
+    >>> wordpiece_model_of(["[UNK]", "cat", "##s"], unk_id=0).dtype
+    dtype('uint8')
+
     Raises:
         UserError: the op cannot use the pieces.
     """
