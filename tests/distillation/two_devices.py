@@ -11,13 +11,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.distillation.test_fit import ALL, data, model, values
-
 KINDS = ("tags", "ranks", "vectors of pairs")
 
 
 def trained(kind: str, strategy: tf.distribute.Strategy) -> dict[str, np.ndarray]:
     """The weights of a student after an epoch."""
+    # Its import computes, after which there would be no virtual devices.
+    from tests.distillation.test_fit import ALL, data, model, values
+
     with strategy.scope():
         teacher = model(kind)
         student = teacher.student(1)
@@ -33,10 +34,12 @@ def main() -> None:
     """Trains on both, and prints the differences as JSON."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    # TensorFlow groups devices once a process.
+    single = tf.distribute.OneDeviceStrategy("cpu:0")
+    both = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
     found = {}
     for kind in KINDS:
-        one = trained(kind, tf.distribute.OneDeviceStrategy("cpu:0"))
-        two = trained(kind, tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"]))
+        one, two = trained(kind, single), trained(kind, both)
         found[kind] = max(float(np.abs(one[name] - two[name]).max()) for name in one)
     print(json.dumps(found))
 
