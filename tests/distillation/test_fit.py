@@ -1,5 +1,10 @@
 """Every family learns from a teacher, with labels and without."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -16,6 +21,7 @@ from tests import tiny
 from tests.tasks import tiny_objects as tiny_models
 from tests.tasks.tiny_objects import LABELS, TEXTS, encoder, tokenizer
 
+ROOT = Path(__file__).parents[2]
 DEEP = {"num_hidden_layers": 2, "initializer_range": 0.5}
 PAIRS = (TEXTS[:8], TEXTS[1:9])
 # The class, its own arguments, what `fit` takes without targets, and targets.
@@ -53,6 +59,8 @@ FAMILIES = {
     "vectors": (bert_tf.TextEmbedder, {}, TEXTS[:8], None),
     "vectors of pairs": (bert_tf.TextEmbedder, {"normalize": True}, PAIRS, None),
 }
+# The others take long; each differs from one of these in few lines.
+FAST = ("classes", "tags", "vectors")
 ALL = {"soft": 1.0, "hidden": 0.1, "attention": 0.1, "relations": 1.0}
 
 
@@ -94,7 +102,10 @@ def distance(student, teacher, kind):
     return total
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+KINDS = [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in FAMILIES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_student_comes_close_to_its_teacher_without_labels(kind):
     teacher = model(kind)
     student = teacher.student(1)
@@ -118,6 +129,7 @@ def test_a_student_comes_close_to_its_teacher_without_labels(kind):
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spans", "tags", "ranks", "vectors of pairs"])
 def test_all_losses_together_with_labels(kind):
     teacher = model(kind)
@@ -183,7 +195,7 @@ def inner_loss(teacher, student, name, inputs):
 
 
 @pytest.mark.parametrize("name", ["hidden", "attention", "relations"])
-@pytest.mark.parametrize("accumulation_steps", [1, 3])
+@pytest.mark.parametrize("accumulation_steps", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_losses_of_the_encoder_compare_the_layers_that_belong_together(name, accumulation_steps):
     teacher, student = model("classes"), model("classes", seed=1, num_hidden_layers=1)
     settings = {"soft": 0.0, "hard": 0.0, name: 0.5}
@@ -196,6 +208,7 @@ def test_losses_of_the_encoder_compare_the_layers_that_belong_together(name, acc
     assert history.history["loss"][0] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_narrower_student_learns_hidden_states_through_projections():
     teacher = model("classes")
     student = bert_tf.TextClassifier(narrow_encoder(), tokenizer())
@@ -236,6 +249,7 @@ def test_the_gradient_reaches_the_student_alone():
     student.teaching = None
 
 
+@pytest.mark.slow
 def test_the_teacher_computes_without_dropout():
     dropout = {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5}
     teacher = model("classes", **dropout)
@@ -246,6 +260,7 @@ def test_the_teacher_computes_without_dropout():
     assert first == pytest.approx(second, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_parts_of_a_batch_give_the_same_gradient():
     results = []
     for parts in (1, 4):
@@ -260,6 +275,7 @@ def test_parts_of_a_batch_give_the_same_gradient():
         np.testing.assert_allclose(each, results[1][name], atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hard", [0.0, 0.5])
 def test_an_embedder_learns_alike_from_parts_of_a_batch(hard):
     results = []
@@ -282,6 +298,31 @@ def test_an_embedder_learns_alike_from_parts_of_a_batch(hard):
         np.testing.assert_allclose(each, theirs[name], atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
+def test_student_and_teacher_may_have_different_layouts():
+    losses_of_both = []
+    for layout in ("unpadded", "padded"):
+        teacher = model("classes")
+        teacher.encoder.layout = layout
+        student = teacher.student(1)
+        student.encoder.layout = "unpadded"
+        student.compile(optimizer=keras.optimizers.SGD(0.0))
+        options = {"teacher": teacher, "distillation": ALL, "batch_size": 8, "verbose": 0}
+        history = student.fit(TEXTS[:8], LABELS[:8], **options)
+        losses_of_both.append(history.history["loss"][0])
+    assert losses_of_both[0] == pytest.approx(losses_of_both[1], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_two_devices_learn_as_one():
+    command = [sys.executable, "-m", "tests.distillation.two_devices"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    differences = json.loads(found.stdout.splitlines()[-1])
+    assert set(differences) == {"tags", "ranks", "vectors of pairs"}
+    assert max(differences.values()) < 1e-5
+
+
+@pytest.mark.slow
 def test_a_student_in_bfloat16_learns_from_a_teacher_in_float32():
     teacher = model("classes")
     student = teacher.student(1, dtype="mixed_bfloat16")
@@ -314,6 +355,7 @@ def test_a_compiled_student_adds_its_own_loss_and_is_as_before_afterwards():
     assert both == pytest.approx(4.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_ids_and_datasets_of_strings_learn_from_a_teacher_too():
     teacher = model("classes")
     student = teacher.student(1)
@@ -338,6 +380,7 @@ def test_validation_data_give_official_metrics():
     assert {"loss", "val_accuracy", "val_f1"} <= set(history.history)
 
 
+@pytest.mark.slow
 def test_questions_and_contexts_may_come_without_answers_in_every_form():
     teacher = model("spans")
     questions, contexts = data("spans")[0]

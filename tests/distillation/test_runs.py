@@ -114,6 +114,7 @@ def test_the_same_in_python_ends_with_the_same_weights(place):
         np.testing.assert_allclose(ours[name], weight, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_end(place, monkeypatch):
     options = {
         # Of half the width, so that there are projections.
@@ -158,6 +159,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(place, monkeypatch):
         runs.finetune(config, place / "cut")
 
 
+@pytest.mark.slow
 def test_rows_without_labels_are_learned_from_the_teacher(place):
     folder, metrics = trained(
         place, name="more_rows", distillation=", unlabelled: more.tsv, attention: 0.1"
@@ -187,6 +189,7 @@ def test_layers_and_tags_are_chosen_in_yaml(place):
     np.testing.assert_array_equal(weights[name], teacher[name])
 
 
+@pytest.mark.slow
 def test_a_search_has_one_teacher(place):
     folder, metrics = trained(place, name="search", train=", seed: [0, 1]")
     assert "accuracy" in metrics
@@ -245,6 +248,7 @@ def test_teachers_of_other_tasks_or_labels_are_refused(place, tmp_path):
         runs.finetune(load_config(path), tmp_path / "run3")
 
 
+@pytest.mark.slow
 def test_another_section_is_another_run(place):
     folder, _ = trained(place, name="again")
     config = load_config(configured(place, name="again", distillation=", temperature: 5.0"))
