@@ -32,6 +32,17 @@ class LiteTask:
 
     It answers as the task model that it was exported from does, and cannot be trained.
 
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer, load
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> model = NextSentence(Encoder(config), tokenizer, max_length=8)
+    >>> model.export("model.tflite", format="litert")
+    >>> file = load("model.tflite")
+    >>> type(file).__name__
+    'LiteTask'
+    >>> bool(abs(file.predict(("cat", "cat")) - model.predict(("cat", "cat"))) < 1e-5)
+    True
+
     Args:
         path: the file, for messages.
         model: a model of the task, without weights, that computes what the network computes.
