@@ -19,6 +19,8 @@ _TFDS = "needs a data set of TensorFlow Datasets"
 _BEAM = "needs Apache Beam"
 _LOADING = "a step of `load` and `TaskModel.from_checkpoint`"
 _BASE = "an abstract base; its subclasses have examples"
+_FILE = "runs a LiteRT file for `LiteTask`, which has an example"
+_FILLING = "a step of `MaskedLM`, which has an example"
 _COMMAND = "a command line; its work is in a function that has an example"
 # Public functions and classes that need no example, and why.
 EXCEPTIONS = {
@@ -41,6 +43,11 @@ EXCEPTIONS = {
     "tasks.fitting.StringTraining": _BASE,
     "tasks.interface.Network": _BASE,
     "tasks.interface.TaskInterface": _BASE,
+    "tasks.lite_network.LiteNetwork": _FILE,
+    "tasks.lite_network.LiteStrings": _FILE,
+    "tasks.loading.lite_task": _LOADING,
+    "tasks.masked_lm.filling.best_pieces": _FILLING,
+    "tasks.masked_lm.filling.device_form": _FILLING,
     "tasks.loading.built": _LOADING,
     "tasks.loading.check_head": _LOADING,
     "tasks.loading.from_checkpoint": _LOADING,

@@ -113,6 +113,7 @@ PAGES = {
     "tasks/pretraining.md": (".", tiny.write_corpus),
     "configuration.md": (".", lambda folder: None),
     "distillation.md": ("reviews", reviews),
+    "phone.md": ("reviews", reviews),
     "retrieval.md": ("animals", animals),
     "inspect.md": ("reviews", reviews),
     "serving.md": (".", lambda folder: None),
