@@ -6,6 +6,7 @@ no longer calls a method that is overridden here.
 """
 
 import contextlib
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -40,6 +41,15 @@ def operations_without_lite(error: LiteConverterError) -> list[str]:
     The error and its list are not in TensorFlow's public names; its message alone is public.
     """
     return sorted({each.operator.name for each in error.errors if each.operator.name})
+
+
+def unresolved_operation(error: Exception) -> str | None:
+    """The operation for which an interpreter has no kernel, by its error; None for other errors.
+
+    The name stands only in the message.
+    """
+    found = re.search(r"unresolved custom op: ([\w>]+)", str(error))
+    return found and found[1]
 
 
 def quantized_with_ranges(converter: tf.lite.TFLiteConverter, in_float: Sequence[str]) -> bytes:

@@ -165,8 +165,8 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a SavedModel, a run folder, a .keras file, a checkpoint with its head, or a name on "
-        "the Hugging Face Hub",
+        help="a SavedModel, a LiteRT file, a run folder, a .keras file, a checkpoint with its "
+        "head, or a name on the Hugging Face Hub",
     )
     parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
     parser.add_argument(
@@ -187,8 +187,8 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a SavedModel of vectors, a run folder, a .keras file, a checkpoint of any format, or "
-        "a name on the Hugging Face Hub",
+        help="a SavedModel or a LiteRT file of vectors, a run folder, a .keras file, a checkpoint "
+        "of any format, or a name on the Hugging Face Hub",
     )
     parser.add_argument("file", metavar="FILE", help="texts, one per line, or JSON lines with text")
     parser.add_argument(

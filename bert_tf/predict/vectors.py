@@ -100,7 +100,13 @@ def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
     # These import Keras.
     from bert_tf.checkpoints.description import describe
     from bert_tf.tasks.embedding.model import TextEmbedder
+    from bert_tf.tasks.lite import is_lite_file
+    from bert_tf.tasks.loading import lite_task
 
+    if is_lite_file(path):
+        if max_length is not None:
+            raise UserError(f"{path} is a LiteRT file, whose length is fixed; omit --max-length")
+        return lite_task(path), checksum(path)
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     model = TextEmbedder.from_checkpoint(path, **settings)
     digest.update(json.dumps(describe(model, model.tokenizer).to_dict()).encode())

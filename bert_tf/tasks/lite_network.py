@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, Row, Text, encoded
-from bert_tf.compat import lite_interpreter
+from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import padded, signature_name
@@ -49,6 +49,11 @@ class _Signatures:
                 for length in lengths
             }
         except (ValueError, RuntimeError) as error:
+            if missing := unresolved_operation(error):
+                raise UserError(
+                    f"{path} has the operation {missing} of TensorFlow Text, which this "
+                    "interpreter lacks; open it with bert_tf.load, which registers it"
+                ) from None
             first = str(error).partition("\n")[0]
             raise UserError(f"{path} cannot be run ({first}); export it again") from None
         for length, runner in self._runners.items():

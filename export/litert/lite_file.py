@@ -77,11 +77,14 @@ class LiteFile:
         if model.labels:
             files[LABELS_FILE] = file_text(model.labels)
         names = form.inputs if isinstance(form, StringsForm) else ("ids", "mask", "segment_ids")
+        about = f"exported by bert_tf {bert_tf.__version__}"
+        if isinstance(form, StringsForm):
+            about += "; its tokenizer needs the operations of TensorFlow Text"
         content = metadata.with_metadata(
             network,
             settings,
             files,
-            ModelInfo(type(model).__name__, f"exported by bert_tf {bert_tf.__version__}"),
+            ModelInfo(type(model).__name__, about),
             [_tensor(name) for name in names],
             [_tensor(name, bool(model.labels)) for name in form.outputs],
             for_mediapipe=_is_for_mediapipe(model, network, form),

@@ -2,19 +2,17 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.compat import lite_interpreter
+from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
 from bert_tf.export.litert.conversion import Inputs, Rows, convert
 from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
 from bert_tf.io.atomic import atomic_path
 
-_MISSING = re.compile(r"unresolved custom op: (\w+)")
 # The fewest tokens of a row: [CLS] a [SEP] b [SEP].
 _LEAST = 5
 
@@ -109,10 +107,10 @@ def _check_operations(network: bytes, model: Any, form: LiteForm) -> None:
     try:
         lite_interpreter(network, 1, with_text=form.inputs == "strings")
     except (ValueError, RuntimeError) as error:
-        missing = _MISSING.search(str(error))
+        missing = unresolved_operation(error)
         if missing is None:
             raise
         raise UserError(
-            f"LiteRT has no operation {missing[1]}, which this {type(model).__name__} uses to read "
+            f"LiteRT has no operation {missing}, which this {type(model).__name__} uses to read "
             "strings; export a file that takes ids"
         ) from None

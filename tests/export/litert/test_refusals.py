@@ -1,5 +1,6 @@
 """What cannot be exported or used is refused in one sentence."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -161,3 +162,15 @@ def test_the_command_writes_a_file_and_asks_it(model, tmp_path, capsys):
     assert main(["export", paths[0], "--out", paths[1], *options, paths[2]]) == 0
     assert main(["predict", paths[1], "the cat", "dog"]) == 0
     assert capsys.readouterr().out.count('"label"') == 2
+
+
+def test_vectors_of_a_file_of_texts(tmp_path):
+    model = tiny_objects.embedder()
+    model.export(tmp_path / "model.tflite", format="litert", lengths=[8, 32])
+    (tmp_path / "texts.txt").write_text("the cat sat\na dog\nfish on the mat under the tree .\n")
+    paths = [str(tmp_path / name) for name in ("model.tflite", "texts.txt", "vectors.npy")]
+    assert main(["embed", *paths[:2], "--out", paths[2]]) == 0
+    texts = (tmp_path / "texts.txt").read_text().splitlines()
+    expected = model.predict(texts, verbose=0)
+    np.testing.assert_allclose(np.load(paths[2]), expected, atol=1e-5)
+    assert main(["embed", *paths[:2], "--out", paths[2], "--max-length", "8"]) == 2

@@ -42,3 +42,29 @@ def test_litert_alone_gives_the_answers(tmp_path, precision):
     logits = np.concatenate([model(each).numpy() for each in features])
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(np.concatenate(json.loads(done.stdout)), expected, atol=1e-5)
+
+
+STRINGS = """
+import json, sys
+import numpy as np
+import tensorflow_text
+from ai_edge_litert.interpreter import InterpreterWithCustomOps
+
+operations = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
+file = InterpreterWithCustomOps(model_path=sys.argv[1], custom_op_registerers=operations)
+answer = file.get_signature_runner("serving_default")
+found = [answer(text=np.array([text.encode()], object)) for text in sys.argv[2:]]
+print(json.dumps([each["probabilities"][0].tolist() for each in found]))
+"""
+
+
+def test_litert_takes_the_operations_of_text(tmp_path):
+    model = tiny_objects.classifier(labels=["bad", "good"], pair=False)
+    model.export(tmp_path / "model.tflite", format="litert", inputs="strings")
+
+    command = [sys.executable, "-c", STRINGS, str(tmp_path / "model.tflite"), *TEXTS]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+    expected = [[*each["probabilities"].values()] for each in model.predict(TEXTS, verbose=0)]
+    np.testing.assert_allclose(json.loads(done.stdout), expected, atol=1e-5)

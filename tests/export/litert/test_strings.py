@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.errors import UserError
+from bert_tf.tasks.lite_network import _Signatures
 from tests.export.conftest import TASKS
 from tests.tasks import tiny_objects
 
@@ -116,6 +117,15 @@ def test_a_file_of_strings_has_one_signature(loaded):
         loaded("classification").evaluate(["cat"], ["no"], verbose=0)
     with pytest.raises(UserError, match="has no signature 'similarity'"):
         loaded("embedding").ask("similarity", [{"text_a": "cat", "text_b": "dog"}])
+
+
+def test_an_interpreter_without_the_operations_of_text_says_so(models, tmp_path):
+    path = tmp_path / "model.tflite"
+    models("classification").export(path, format="litert", inputs="strings")
+    outputs = models("classification").strings_form().outputs
+    said = "has the operation FastBertNormalize of TensorFlow Text, .* open it with bert_tf.load"
+    with pytest.raises(UserError, match=said):
+        _Signatures(str(path), path.read_bytes(), [32], outputs, with_text=False)
 
 
 def test_vectors_of_strings_are_compared(models, loaded):
