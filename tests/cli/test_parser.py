@@ -33,6 +33,7 @@ COMMANDS = [
     "predict",
     "embed",
     "export",
+    "shrink",
     "convert",
     "report",
     "inspect",

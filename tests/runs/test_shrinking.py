@@ -64,6 +64,7 @@ def test_the_report_has_every_stage(teacher, small):
     assert (small / "shrink.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_started_again_it_trains_no_more(teacher, small, monkeypatch):
     monkeypatch.setattr("keras.Model.fit", None)
     stages = shrink(teacher, small, 1, lengths=[16, 24], settings=["train.epochs=4"])
