@@ -14,13 +14,11 @@ from bert_tf.console import logger
 from bert_tf.encoder.config import POLICIES
 from bert_tf.errors import UserError
 from bert_tf.export import KINDS, LITERT, SAVED_MODEL
-from bert_tf.export.litert.calibration import rows_of_lines
-from bert_tf.export.litert.conversion import Rows
+from bert_tf.export.litert.calibration import rows_of_file
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.predict.rows import read_blocks
 from bert_tf.tasks import loading, registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
@@ -106,7 +104,7 @@ def export_run(
     else:
         model = _of_kind(checkpoint, path, kind, settings)
     if is_lite:
-        rows = None if calibration is None else _rows_of_file(model, calibration)
+        rows = None if calibration is None else rows_of_file(model, calibration)
         file = save_lite(model, out, LiteForm(form.precision or "float32", lengths, inputs, rows))
         size = file.stat().st_size / 1e6
         logger.info(f"{file}: {size:.1f} MB; ask it with bert-tf predict")
@@ -147,12 +145,6 @@ def _check_format(
     for option, is_given in given.items():
         if is_given:
             raise UserError(f"{option} is for --format {other}")
-
-
-def _rows_of_file(model: TaskModel, path: str) -> Rows:
-    """The rows of ids that the texts of a file become."""
-    blocks = read_blocks(path, model.ranks("serving_default"))
-    return rows_of_lines(model, [row for block in blocks for row in block.rows])
 
 
 def _fine_tuned(

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.export.litert.conversion import Row, without_padding
+
 # Computes one of the rows that are measured, by its number.
 Call = Callable[[int], Any]
-Ids = dict[str, np.ndarray]
 
 
-def ids_of(model: Any, rows: Any, most: int) -> list[Ids]:
+def ids_of(model: Any, rows: Any, most: int) -> list[Row]:
     """The encoder's inputs of some rows of a file, int32 [seq_len] without padding.
 
     Args:
@@ -26,13 +27,8 @@ def ids_of(model: Any, rows: Any, most: int) -> list[Ids]:
     chosen = np.random.default_rng(0).permutation(count)[:most]
     given = examples.take(chosen)[0]
     flat = {name: each.reshape(-1, each.shape[-1]) for name, each in given.items()}
-    sizes = np.count_nonzero(flat["input_mask"], axis=1)
-    found = [
-        {name: each[i, :size].astype(np.int32) for name, each in flat.items()}
-        for i, size in enumerate(sizes)
-        if size
-    ]
-    return found[:most]
+    # A row without tokens fills up a group.
+    return [row for row in without_padding(flat) if row["input_mask"].size][:most]
 
 
 def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]]]:

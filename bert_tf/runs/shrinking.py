@@ -19,10 +19,9 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
-from bert_tf.export.litert.calibration import rows_of_lines
+from bert_tf.export.litert.calibration import rows_of_file
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.predict.rows import read_blocks
 from bert_tf.report.machine import cores, processor
 from bert_tf.report.plots import new_figure, to_png
 from bert_tf.runs.finetuning import finetune
@@ -147,10 +146,7 @@ def _measured(
             served = SavedModel.load(folder)
             call = _asking(served, signature, asked)
             add(f"{who}, SavedModel float32", folder, each, call)
-        texts = None
-        if calibration is not None:
-            blocks = read_blocks(calibration, model.ranks("serving_default"))
-            texts = rows_of_lines(model, [row for block in blocks for row in block.rows])
+        texts = None if calibration is None else rows_of_file(model, calibration)
         forms = {"float32": LiteForm("float32", lengths)}
         forms[precision] = LiteForm(precision, lengths, calibration=texts)
         for kind, form in forms.items():

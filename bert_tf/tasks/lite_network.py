@@ -12,7 +12,7 @@ from bert_tf.asking import Outputs, Row, Text, encoded
 from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
-from bert_tf.export.litert.conversion import padded, signature_name
+from bert_tf.export.litert.conversion import padded, signature_name, without_padding
 from bert_tf.export.litert.form import DeviceForm, StringsForm
 
 _DTYPES = {tf.float32: np.float32, tf.int32: np.int32}
@@ -116,12 +116,8 @@ class LiteNetwork:
     def _answers(self, *features: np.ndarray) -> list[np.ndarray]:
         """The outputs for rows of ids, mask and types, each int32 [rows, seq_len]."""
         width = features[0].shape[1]
-        answers = []
-        for values in zip(*features, strict=True):
-            row = dict(zip(INPUTS, values, strict=True))
-            # A row begins with its tokens, and ends with its padding.
-            size = int(np.count_nonzero(row["input_mask"]))
-            answers.append(self.run({name: each[:size] for name, each in row.items()}))
+        rows = without_padding(dict(zip(INPUTS, features, strict=True)))
+        answers = [self.run(row) for row in rows]
         return [
             np.stack([_fitted(answer[name][0], spec, width) for answer in answers])
             if answers

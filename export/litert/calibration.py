@@ -6,16 +6,19 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, batches, tensors_of
+from bert_tf import asking
+from bert_tf.asking import Outputs, batches, tensors_of
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
+from bert_tf.export.litert.conversion import Row, without_padding
+from bert_tf.predict.rows import read_blocks
 
 _NOTHING = (
     "the calibration has no texts; give some hundreds of those that the model will be asked about"
 )
 
 
-def rows_of_texts(model: Any, x: Any) -> list[dict[str, np.ndarray]]:
+def rows_of_texts(model: Any, x: Any) -> list[Row]:
     """The rows that `model.predict(x)` gives the encoder.
 
     Args:
@@ -35,11 +38,13 @@ def rows_of_texts(model: Any, x: Any) -> list[dict[str, np.ndarray]]:
     return asked.rows
 
 
-def rows_of_lines(model: Any, lines: Sequence[Row]) -> list[dict[str, np.ndarray]]:
-    """As `rows_of_texts`, for lines of a file; see `bert_tf.predict.rows.read_blocks`."""
+def rows_of_file(model: Any, path: str) -> list[Row]:
+    """As `rows_of_texts`, for a file of texts; see `bert_tf.predict.rows.read_blocks`."""
+    asked = _Asked(model)
+    blocks = read_blocks(path, model.ranks("serving_default"))
+    lines = [line for block in blocks for line in block.rows]
     if not lines:
         raise UserError(_NOTHING)
-    asked = _Asked(model)
     for _ in batches(asked, "serving_default", lines, verbose=0):
         pass
     return asked.rows
@@ -50,7 +55,7 @@ class _Asked:
 
     def __init__(self, model: Any):
         self._model = model
-        self.rows: list[dict[str, np.ndarray]] = []
+        self.rows: list[Row] = []
         self._signatures = model.signatures(_Recorder(model, self._record))
 
     def ranks(self, signature: str) -> dict[str, int]:
@@ -61,16 +66,13 @@ class _Asked:
         """See `bert_tf.asking.Answers`."""
         return self._model.signature_names()
 
-    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+    def ask(self, signature: str, rows: Sequence[asking.Row]) -> Outputs:
         """See `bert_tf.asking.Answers`."""
         outputs = self._signatures[signature].answer(tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
 
     def _record(self, *features: np.ndarray) -> np.ndarray:
-        for values in zip(*features, strict=True):
-            row = dict(zip(INPUTS, values, strict=True))
-            size = int(np.count_nonzero(row["input_mask"]))
-            self.rows.append({name: each[:size] for name, each in row.items()})
+        self.rows += without_padding(dict(zip(INPUTS, features, strict=True)))
         return np.zeros([], np.int32)
 
 

@@ -28,8 +28,9 @@ from bert_tf.text.lite_tokenizer import LiteTokenizer
 Inputs = Literal["ids", "strings"]
 # What each input of a file is to the encoder; MediaPipe finds them by these names.
 INPUTS = {"ids": "input_word_ids", "mask": "input_mask", "segment_ids": "input_type_ids"}
-# Rows of the encoder's inputs, each int32 [seq_len] without padding.
-Rows = Sequence[Mapping[str, np.ndarray]]
+# The encoder's inputs of a row, each int32 [seq_len] without padding.
+Row = dict[str, np.ndarray]
+Rows = Sequence[Row]
 # Products are computed in int8 with fixed ranges; these lose too much by it, see docs/phone.md.
 _IN_FLOAT = (
     "ADD BATCH_MATMUL DIV GELU L2_NORMALIZATION MEAN MUL RESHAPE RSQRT SELECT_V2 SOFTMAX "
@@ -113,6 +114,21 @@ def _of_strings(network: Any) -> tuple[Answer, Specs]:
         lambda given, length: form.answer(given, tokenizer, length),
         lambda _: {name: tf.TensorSpec([1], tf.string, name) for name in form.inputs},
     )
+
+
+def without_padding(features: Mapping[str, np.ndarray]) -> list[Row]:
+    """The rows of the encoder's inputs, [rows, seq_len], which begin with their tokens.
+
+    >>> ids, mask = np.array([[2, 7, 3], [2, 3, 0]]), np.array([[1, 1, 1], [1, 1, 0]])
+    >>> rows = without_padding({"input_word_ids": ids, "input_mask": mask})
+    >>> [row["input_word_ids"].tolist() for row in rows]
+    [[2, 7, 3], [2, 3]]
+    """
+    sizes = np.count_nonzero(features["input_mask"], axis=1)
+    return [
+        {name: each[i, :size].astype(np.int32) for name, each in features.items()}
+        for i, size in enumerate(sizes)
+    ]
 
 
 def padded(row: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ Tensors = dict[str, tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class DeviceForm:
-    """A model of one task as a device asks it.
+    """A model of one task as a device calls it.
 
     Attributes:
         outputs: name -> what it is, [batch, ...]; an axis of unknown size after that is the axis of
@@ -30,7 +30,7 @@ class DeviceForm:
 
 @dataclasses.dataclass(frozen=True)
 class StringsForm:
-    """A model of one task as a device asks it with texts.
+    """A model of one task as a device calls it with texts.
 
     Attributes:
         inputs: names of the texts of a request.
@@ -46,6 +46,20 @@ class StringsForm:
     answer: Callable[[Mapping[str, tf.Tensor], Any, int], Tensors]
     requests: Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
     respond: Callable[[Mapping[str, np.ndarray], Sequence[Mapping[str, Any]]], Mapping[str, Any]]
+
+
+def of_packed(form: DeviceForm, names: Sequence[str]) -> Callable[..., Tensors]:
+    """The `answer` of a `StringsForm` whose texts become one row.
+
+    Args:
+        form: what the model answers to the row.
+        names: the one text, or the two of a pair.
+    """
+
+    def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
+        return form.answer(tokenizer.packed([given[name] for name in names], length))
+
+    return answer
 
 
 def output(*axes: int | None, dtype: tf.DType = tf.float32) -> tf.TensorSpec:

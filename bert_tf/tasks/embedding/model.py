@@ -13,7 +13,7 @@ from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.embedding import similarity
@@ -237,13 +237,10 @@ class TextEmbedder(EmbeddingTraining):
                 f"{self.default_prompt!r} of this {type(self).__name__} requires; export a file "
                 "that takes ids"
             )
-        form = self.device_form(network)
-
-        def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
-            return form.answer(tokenizer.packed([given["text"]], length))
-
+        form, names = self.device_form(network), self.input_names
+        answer = of_packed(form, names)
         return StringsForm(
-            self.input_names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs
+            names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs
         )
 
     def training_prompt(self) -> tuple[str, int]:

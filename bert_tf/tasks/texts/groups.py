@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.asking import Answers, Outputs, Text, each_answer, rows_of
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import DeviceForm, StringsForm, output
+from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
@@ -222,9 +222,6 @@ class GroupModel(TaskModel):
         form, (first, others) = self.device_form(network), self.input_names
         names = first, others.removesuffix("s")
 
-        def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
-            return form.answer(tokenizer.packed([given[name] for name in names], length))
-
         def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             return [{names[0]: row[first], names[1]: text} for text in row[others] if text]
 
@@ -239,7 +236,7 @@ class GroupModel(TaskModel):
             scores[is_there] = outputs["logit"]
             return self.decode(tf.constant(scores), tf.constant(is_there))
 
-        return StringsForm(names, form.outputs, answer, requests, respond)
+        return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
     def scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
         """float32 [batch, group]: the score of each text, and 0 for padding, which is left out."""

@@ -13,7 +13,7 @@ from bert_tf.data.batching import TrainingRows
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.export.litert.form import StringsForm
+from bert_tf.export.litert.form import StringsForm, of_packed
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
@@ -253,14 +253,11 @@ class TextModel(TaskModel):
         """The inputs of `serving_default`, and the outputs of `device_form`."""
         form, names = self.device_form(network), self.input_names
 
-        def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
-            return form.answer(tokenizer.packed([given[name] for name in names], length))
-
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}
             return self.decode(form.restore(found, {}))
 
-        return StringsForm(names, form.outputs, answer, lambda row: [row], respond)
+        return StringsForm(names, form.outputs, of_packed(form, names), lambda row: [row], respond)
 
     def decode(self, logits: tf.Tensor) -> Tensors:
         """The outputs of `serving_default` from the model's outputs."""
