@@ -18,7 +18,7 @@ from bert_tf.quiet import FIXED_WEIGHTS
 
 # The number of entries that are shown of each axis of an example's answer.
 _SHOWN = 8
-# See docs/serving.md.
+# See docs/how_to/serving.md.
 _FASTEST = (
     f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, 2 inter-op threads, "
     "and half as many intra-op threads as there are processors"

@@ -347,7 +347,7 @@ def timed(bench: Bench, texts: Sequence[str], batch: int) -> dict[str, Any]:
         export = str(scratch / "export")
         run_job({"settings": bench.settings(OURS, None), "export": export}, scratch)
         common = {"texts": _written(scratch / "texts.json", list(texts)), "batch": batch}
-        # As docs/serving.md advises.
+        # As docs/how_to/serving.md advises.
         *_, advised = ways(THREADS)
         theirs = bench.settings(THEIRS, None)
         contestants = [

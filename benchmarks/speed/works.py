@@ -52,8 +52,8 @@ WORKS = {
     "pretrain": Work("pretrain", 8, 128, "base", (1.05, 1.05), (1.3, 1.3)),
     "pretrain-long": Work("pretrain", 4, 512, "base", (1.2, 1.2), (1.4, 1.4)),
 }
-# What docs/serving.md advises a process to be started with that only answers: oneDNN then keeps
-# weights in the order of its kernels. A process that trains would go on with old ones.
+# What docs/how_to/serving.md advises for a process that only answers: oneDNN then keeps weights in
+# the order of its kernels. A process that trains would go on with old ones.
 FIXED_WEIGHTS = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
 # Goals of the share of the machine's peak of matrix products, for float32 and bfloat16.
 SHARE_OF_PEAK = (None, 0.75)

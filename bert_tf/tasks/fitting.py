@@ -96,7 +96,7 @@ class StringTraining(TaskInterface):
                 the model learns, besides `y` or without it (knowledge distillation). A loss that
                 the model was compiled with is the loss of `y`.
             distillation: the losses of the teacher and their weights, a dict of the keys of the
-                section `distillation` in docs/configuration.md, such as
+                section `distillation` in docs/reference/configuration.md, such as
                 `{"temperature": 4.0, "hidden": 1.0}`.
             epochs: as in Keras, and so are all parameters that are not named here.
 

@@ -198,7 +198,7 @@ class TaskModel(StringTraining):
         """A smaller model that starts from some layers of this one, to be trained by it.
 
         Embeddings, pooler, head, tokenizer, labels and settings are this model's. Then
-        `student.fit(texts, teacher=model)` distils this model; see docs/distillation.md.
+        `student.fit(texts, teacher=model)` distils this model; see docs/how_to/distillation.md.
 
         >>> from bert_tf import Encoder, EncoderConfig, NextSentence
         >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())

@@ -31,7 +31,7 @@ INPUTS = {"ids": "input_word_ids", "mask": "input_mask", "segment_ids": "input_t
 # The encoder's inputs of a row, each int32 [seq_len] without padding.
 Row = dict[str, np.ndarray]
 Rows = Sequence[Row]
-# Products are computed in int8 with fixed ranges; these lose too much by it, see docs/phone.md.
+# Products are computed in int8 with fixed ranges; these lose too much by it: docs/how_to/phone.md.
 _IN_FLOAT = (
     "ADD BATCH_MATMUL DIV GELU L2_NORMALIZATION MEAN MUL RESHAPE RSQRT SELECT_V2 SOFTMAX "
     "SQUARED_DIFFERENCE STRIDED_SLICE SUB SUM TANH TRANSPOSE UNPACK"

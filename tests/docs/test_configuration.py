@@ -14,7 +14,7 @@ from bert_tf.tasks.reranking.config import RankingLossConfig, RankingModel, Rera
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.token_classification.config import TaggerModel, TokenClassificationData
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 # The tables in the order of the page, and the class of which each has the keys.
 TABLES = (
     train.TrainConfig,

@@ -10,11 +10,11 @@ from tests import doctests
 
 # Files that need no examples, since `bert-tf` uses what they hold on whole runs.
 FILES = {
-    "config.py": "fields of configurations, which docs/configuration.md shows",
+    "config.py": "fields of configurations, which docs/reference/configuration.md shows",
     "pictures.py": "pictures on a page that `bert-tf inspect` writes for a trained model",
     "run.py": "the files that `bert-tf finetune` reads and writes for a configuration",
 }
-_CONFIGURED = "takes the configuration of a pre-training; docs/tasks/pretraining.md shows it"
+_CONFIGURED = "takes the configuration of a pre-training; docs/how_to/pretraining.md shows it"
 _TFDS = "needs a data set of TensorFlow Datasets"
 _BEAM = "needs Apache Beam"
 _LOADING = "a step of `load` and `TaskModel.from_checkpoint`"
@@ -61,7 +61,7 @@ EXCEPTIONS = {
     "tasks.question_answering.trivia_qa.main": _COMMAND,
     "tasks.registry.register": "changes the registry for all that follows; `TaskFamily` shows it",
     "tasks.reranking.losses.RankingLoss": _BASE,
-    "tasks.served.ServedTask": "needs an exported SavedModel; docs/serving.md shows it",
+    "tasks.served.ServedTask": "needs an exported SavedModel; docs/how_to/serving.md shows it",
     "tasks.served.check_no_pair": "needs an export for TF Hub",
     "tasks.task.Task": _BASE,
     "tasks.texts.glue_submission.main": _COMMAND,

@@ -91,7 +91,7 @@ def test_the_notebook_is_shown_and_not_run_again():
 
 
 def test_the_reference_has_every_public_name_and_none_that_is_not_there():
-    named = re.findall(r"^::: (\S+)$", (DOCS / "api" / "index.md").read_text(), re.MULTILINE)
+    named = re.findall(r"^::: (\S+)$", (DOCS / "reference" / "python.md").read_text(), re.MULTILINE)
     public = {f"bert_tf.{name}" for name in bert_tf.__all__}
     assert public <= set(named)
     for name in named:
@@ -100,8 +100,8 @@ def test_the_reference_has_every_public_name_and_none_that_is_not_there():
 
 
 def test_the_reference_has_what_the_pages_import():
-    named = (DOCS / "api" / "index.md").read_text()
-    notebook = json.loads((DOCS / "first_steps.ipynb").read_text())
+    named = (DOCS / "reference" / "python.md").read_text()
+    notebook = json.loads((DOCS / "tutorials" / "pretrain.ipynb").read_text())
     cells = "".join("".join(cell["source"]) + "\n" for cell in notebook["cells"])
     for text in (*(page.read_text() for page in PAGES), cells):
         for module, names in re.findall(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "first_steps.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "pretrain.ipynb"
 LINK = re.compile(r"\]\(([^)#:\s]+)\)")
 
 

@@ -103,26 +103,26 @@ def animals(folder):
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", tiny.write_vocabulary),
-    "tasks/classification.md": ("reviews", reviews),
-    "tasks/regression.md": ("similarity", similarity),
-    "tasks/question_answering.md": ("squad", squad),
-    "tasks/token_classification.md": ("entities", tiny_tags.write_tagged),
-    "tasks/multiple_choice.md": ("endings", endings),
-    "tasks/embedding.md": ("pairs", scored_pairs),
-    "tasks/reranking.md": ("passages", passages),
-    "tasks/pretraining.md": (".", tiny.write_corpus),
-    "configuration.md": (".", lambda folder: None),
-    "distillation.md": ("reviews", reviews),
-    "phone.md": ("reviews", reviews),
-    "retrieval.md": ("animals", animals),
-    "inspect.md": ("reviews", reviews),
-    "serving.md": (".", lambda folder: None),
-    "checkpoints.md": (".", lambda folder: None),
+    "how_to/classification.md": ("reviews", reviews),
+    "how_to/regression.md": ("similarity", similarity),
+    "how_to/question_answering.md": ("squad", squad),
+    "how_to/token_classification.md": ("entities", tiny_tags.write_tagged),
+    "how_to/multiple_choice.md": ("endings", endings),
+    "how_to/embedding.md": ("pairs", scored_pairs),
+    "how_to/reranking.md": ("passages", passages),
+    "how_to/pretraining.md": (".", tiny.write_corpus),
+    "reference/configuration.md": (".", lambda folder: None),
+    "how_to/distillation.md": ("reviews", reviews),
+    "how_to/phone.md": ("reviews", reviews),
+    "how_to/retrieval.md": ("animals", animals),
+    "how_to/inspect.md": ("reviews", reviews),
+    "how_to/serving.md": (".", lambda folder: None),
+    "how_to/checkpoints.md": (".", lambda folder: None),
     "index.md": (".", lambda folder: None),
 }
-FAST = ("configuration.md", "checkpoints.md", "../README.md")
+FAST = ("reference/configuration.md", "how_to/checkpoints.md", "../README.md")
 SLOW = [page for page in PAGES if page not in FAST]
-# What the blocks of docs/statements.md call their data.
+# What the blocks of docs/migrating/statements.md call their data.
 DATA = {
     "texts": ["the cat sat", "a dog ran"] * 2,
     "labels": ["good", "bad"] * 2,
@@ -207,8 +207,8 @@ def statements(code):
 
 
 def jobs():
-    """Job -> (library, code) of each block of docs/statements.md."""
-    _, *parts = re.split("^## ", (DOCS / "statements.md").read_text(), flags=re.MULTILINE)
+    """Job -> (library, code) of each block of docs/migrating/statements.md."""
+    _, *parts = re.split("^## ", (DOCS / "migrating/statements.md").read_text(), flags=re.MULTILINE)
     blocks = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
     return {part.splitlines()[0].lower(): dict(blocks.findall(part)) for part in parts}
 
@@ -226,7 +226,7 @@ def test_statements_of_ours_run(job, checkpoint, tmp_path, reviews_file):
         exec(compile(jobs()[job]["bert_tf"], job, "exec"), dict(DATA))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "statements.md"])
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "migrating/statements.md"])
 def test_statements_are_counted(page):
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", page.read_text(), re.MULTILINE)
     told = {row[0].lower(): row[1:] for row in rows if row[0].lower() in jobs()}
@@ -248,4 +248,4 @@ def test_every_page_with_something_to_run_is_run():
         for path in DOCS.rglob("*.md")
         if {"sh", "python"} & {language for language, _, _ in BLOCK.findall(path.read_text())}
     }
-    assert pages | {"../README.md"} == {*PAGES, "statements.md"}
+    assert pages | {"../README.md"} == {*PAGES, "migrating/statements.md"}

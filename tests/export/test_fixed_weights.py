@@ -1,4 +1,4 @@
-"""What docs/serving.md advises to set where nothing is trained changes no answer."""
+"""What docs/how_to/serving.md advises to set where nothing is trained changes no answer."""
 
 import os
 import pickle
