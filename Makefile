@@ -78,7 +78,7 @@ bench: $(BENCH_READY)
 # Builds the site of docs/ in build/docs/, with the reference that the code decides. A link that
 # leads nowhere, like every other warning, is an error.
 docs: $(DOCS_READY)
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet \
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --fresh-env --quiet \
 		--doctree-dir build/doctrees docs build/docs
 
 $(RELEASE_READY): $(READY)

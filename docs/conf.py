@@ -13,6 +13,8 @@ author = "the authors of bert_tf"
 release = bert_tf.__version__
 exclude_patterns = ["_*"]
 nitpicky = True
+# Quotes and dashes stay as they are typed.
+smartquotes = False
 
 extensions = [
     "myst_nb",
@@ -25,6 +27,7 @@ extensions = [
 
 # Links to headings, with the anchors that GitHub gives them.
 myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
 # Notebooks are shown with the outputs that are stored in them.
 nb_execution_mode = "off"
 

@@ -35,6 +35,7 @@ def anchors(text: str) -> list[str]:
 
 def as_shown(page: Path) -> str:
     """The text of a page, on the site if it belongs to that."""
+    page = page.resolve()
     text = page.read_text()
     if not page.is_relative_to(DOCS):
         return text
