@@ -371,8 +371,15 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     inputs = parser.add_argument_group(
         "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
     )
-    for name in ("text", "text-a", "text-b", "question", "context", "query"):
-        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+")
+    for name, meaning in (
+        ("text", "a text of a task on single texts"),
+        ("text-a", "the first text of a pair"),
+        ("text-b", "the second text of a pair"),
+        ("question", "a question on a context"),
+        ("context", "the context of a question or of choices"),
+        ("query", "a query for passages"),
+    ):
+        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+", help=meaning)
     for name, first in (("choices", "context"), ("passages", "query")):
         inputs.add_argument(
             f"--{name}",

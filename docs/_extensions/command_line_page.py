@@ -54,10 +54,8 @@ def _options(actions: Iterable[argparse.Action]) -> list[str]:
     lines = []
     for action in actions:
         shown = action.metavar or (action.choices and "|".join(map(str, action.choices))) or ""
-        if action.nargs == argparse.REMAINDER:
+        if action.nargs in ("+", "*", argparse.REMAINDER):
             shown = f"{shown} …"
-        elif action.nargs in ("+", "*"):
-            shown = f"{shown} [{shown} …]" if action.nargs == "+" else f"[{shown} …]"
         names = [f"{name} {shown}".strip() for name in action.option_strings or [""]]
         about = (action.help or "").replace("%(default)s", f"`{action.default}`")
         if action.option_strings and action.required:
