@@ -35,6 +35,7 @@ HUB_NAMES = (
     "google-bert/bert-base-cased",
     "sentence-transformers/all-MiniLM-L6-v2",
 )
+TAGGER = "dslim/bert-base-NER"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 COMMANDS = {"bert-tf": main, "python -m export": export_command.main}
 
@@ -116,7 +117,10 @@ def sts_benchmark(folder):
 
 # Page -> the folder of its data, and what writes that.
 PAGES = {
-    "../README.md": (".", tiny.write_vocabulary),
+    "../README.md": (".", lambda folder: None),
+    "how_to/task_objects.md": (".", tiny.write_vocabulary),
+    "how_to/runs.md": ("reviews", reviews),
+    "how_to/exporting.md": ("reviews", reviews),
     "how_to/classification.md": ("reviews", reviews),
     "how_to/regression.md": ("similarity", similarity),
     "how_to/question_answering.md": ("squad", squad),
@@ -135,7 +139,14 @@ PAGES = {
     "results/exactness.md": ("stsbenchmark", sts_benchmark),
     "index.md": (".", lambda folder: None),
 }
-FAST = ("reference/configuration.md", "how_to/checkpoints.md", "../README.md")
+FAST = (
+    "how_to/task_objects.md",
+    "reference/configuration.md",
+    "how_to/checkpoints.md",
+    "../README.md",
+)
+# Pages that start from a trained classifier, reviews.keras.
+OF_A_MODEL = ("how_to/exporting.md",)
 SLOW = [page for page in PAGES if page not in FAST]
 # What the blocks of docs/migrating/statements.md call their data.
 DATA = {
@@ -151,6 +162,7 @@ DATA = {
     "scores": [1.0, 0.0],
     "questions": ["where ?"],
     "contexts": ["the cat sat on the mat ."],
+    "relevance": [1],
     "answers": [{"text": "on the mat", "start": 12}],
     "words": [["the", "cat"], ["a", "dog"]],
     "tags": [["O", "B-X"], ["O", "B-X"]],
@@ -162,7 +174,9 @@ def checkpoint(tmp_path_factory):
     """What stands for BERT-base."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
-    config = tiny.encoder_config(16, initializer_range=0.02, max_position_embeddings=384)
+    config = tiny.encoder_config(
+        16, num_hidden_layers=4, initializer_range=0.02, max_position_embeddings=384
+    )
     folder = tmp_path_factory.mktemp("docs") / "bert-base-uncased"
     conversion.save(PreTrainer(Encoder(config)), folder, "huggingface", tokenizer)
     return folder
@@ -184,6 +198,23 @@ def link(checkpoint, folder):
         (folder / name).symlink_to(checkpoint)
 
 
+@pytest.fixture
+def hub(checkpoint, monkeypatch):
+    """What stands for the Hugging Face Hub: it has one published tagger."""
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    folder = checkpoint.parent / "tagger"
+    if not folder.exists():
+        labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+        tagger = bert_tf.TokenClassifier.from_checkpoint(checkpoint, labels=labels)
+        tagger.save_checkpoint(folder, "huggingface")
+
+    def snapshot_download(name, **options):
+        assert name == TAGGER
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+
+
 def run_line(line):
     for command, run in COMMANDS.items():
         if line.startswith(f"{command} "):
@@ -195,9 +226,11 @@ def run_line(line):
 @pytest.mark.parametrize(
     "page", [pytest.param(p, marks=pytest.mark.slow if p in SLOW else ()) for p in PAGES]
 )
-def test_every_step_of_a_page_works(page, checkpoint, tmp_path):
+def test_every_step_of_a_page_works(page, checkpoint, reviews_file, hub, tmp_path):
     data, write_data = PAGES[page]
     link(checkpoint, tmp_path)
+    if page in OF_A_MODEL:
+        (tmp_path / "reviews.keras").symlink_to(reviews_file)
     (tmp_path / data).mkdir(exist_ok=True)
     write_data(tmp_path / data)
     with contextlib.chdir(tmp_path):
@@ -241,10 +274,20 @@ def test_statements_of_ours_run(job, checkpoint, tmp_path, reviews_file):
         exec(compile(jobs()[job]["bert_tf"], job, "exec"), dict(DATA))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "migrating/statements.md"])
-def test_statements_are_counted(page):
+def rows_of_jobs(page):
+    """Job -> the other cells of its row in the tables of a page."""
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", page.read_text(), re.MULTILINE)
-    told = {row[0].lower(): row[1:] for row in rows if row[0].lower() in jobs()}
+    return {row[0].lower(): row[1:] for row in rows if row[0].lower() in jobs()}
+
+
+def test_the_readme_has_every_job_with_its_statements():
+    rows = rows_of_jobs(ROOT / "README.md")
+    counted = {job: str(statements(blocks["bert_tf"])) for job, blocks in jobs().items()}
+    assert {job: cells[1] for job, cells in rows.items()} == counted
+
+
+def test_statements_are_counted():
+    told = rows_of_jobs(DOCS / "migrating" / "statements.md")
     assert told.keys() == {job.lower() for job in jobs()}
     for job, blocks in jobs().items():
         counted = [
