@@ -75,9 +75,11 @@ audit: $(RELEASE_READY)
 bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks.$(or $(ARGS),speed --out runs/speed)
 
-# Builds the pages of docs/ with the reference of the Python names, in build/docs/.
+# Builds the site of docs/ in build/docs/, with the reference that the code decides. A link that
+# leads nowhere, like every other warning, is an error.
 docs: $(DOCS_READY)
-	$(BIN)/python -m mkdocs build
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --fresh-env --quiet \
+		--doctree-dir build/doctrees docs build/docs
 
 $(RELEASE_READY): $(READY)
 	$(PIP) --editable ".[release]"

@@ -20,7 +20,7 @@ from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("bert_tf", "export", "benchmarks", "docs", "experiments", "serving", "tests")
-FILES = ("LICENSE", "MANIFEST.in", "Makefile", "README.md", "mkdocs.yml", "pyproject.toml")
+FILES = ("LICENSE", "MANIFEST.in", "Makefile", "README.md", "pyproject.toml")
 FILES += ("requirements.lock", "requirements.txt")
 NAME = f"bert_tf-{bert_tf.__version__}"
 

@@ -167,8 +167,8 @@ def predict(arguments: argparse.Namespace) -> None:
 
     bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"
     bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl
+    # lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}
     bert-tf predict saved_models/squad --input questions.jsonl
-      with lines such as {"question": "Who sat?", "context": "The cat sat on the mat."}
     bert-tf predict saved_models/names "Ada lived in London" --signature entities
     head texts.txt | bert-tf predict saved_models/reviews --input -
     bert-tf predict runs/reviews "what a lovely film"

@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         handler = vars(arguments).pop("handler")
         handler(arguments)
 
-    return run(PROGRAM, _parser(), argv, work, _STOPPED)
+    return run(PROGRAM, make_parser(), argv, work, _STOPPED)
 
 
 class _Parser(Parser):
@@ -65,7 +65,8 @@ class _Parser(Parser):
         return arguments
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """The parser of all commands; `docs/reference/command_line.md` is made of it too."""
     parser = _Parser(
         prog=PROGRAM,
         description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
@@ -103,7 +104,10 @@ def _parser() -> Parser:
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--out", metavar="DIR", default="runs/demo", help="folder of its results (%(default)s)"
+        "--out",
+        metavar="DIR",
+        default="runs/demo",
+        help="folder of its results (default: %(default)s)",
     )
 
 
@@ -137,7 +141,7 @@ def _add_pretrain_data(parser: argparse.ArgumentParser) -> None:
         "--naming",
         choices=("google", "model_garden"),
         default="google",
-        help="whose names the features of TFRecords have (%(default)s)",
+        help="whose names the features of TFRecords have (default: %(default)s)",
     )
     parser.add_argument(
         "--beam",
@@ -174,12 +178,14 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
     )
-    parser.add_argument("--output", metavar="FILE", help="where to write (standard output)")
+    parser.add_argument(
+        "--output", metavar="FILE", help="where to write (default: standard output)"
+    )
     parser.add_argument(
         "--signature",
         metavar="NAME",
         default="serving_default",
-        help="how the model is asked, where it has several signatures (%(default)s)",
+        help="how the model is asked, where it has several signatures (default: %(default)s)",
     )
 
 
@@ -200,15 +206,20 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompt", metavar="NAME", help="put this prompt of the model before each text"
     )
-    parser.add_argument("--batch-size", metavar="N", type=int, help="texts of a batch (32)")
     parser.add_argument(
-        "--max-length", metavar="N", type=int, help="most tokens of a text (the model's own)"
+        "--batch-size", metavar="N", type=int, help="texts of a batch (default: 32)"
+    )
+    parser.add_argument(
+        "--max-length",
+        metavar="N",
+        type=int,
+        help="most tokens of a text (default: the model's own)",
     )
     parser.add_argument(
         "--dtype",
         choices=("float32", "float16"),
         default="float32",
-        help="of the numbers that are written (%(default)s)",
+        help="of the numbers that are written (default: %(default)s)",
     )
 
 
@@ -226,7 +237,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default=SAVED_MODEL,
-        help="a SavedModel that takes strings (%(default)s), or a LiteRT file for phones",
+        help="a SavedModel that takes strings (default: %(default)s), or a LiteRT file for phones",
     )
     parser.add_argument(
         "--kind",
@@ -249,8 +260,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="float32",
-        help="what it computes in (%(default)s); bfloat16 is for SavedModels, float16 (weights in "
-        "half the size) and int8 (in a quarter) are for LiteRT files",
+        help="what it computes in (default: %(default)s); bfloat16 is for SavedModels, float16 "
+        "(weights in half the size) and int8 (in a quarter) are for LiteRT files",
     )
     parser.add_argument(
         "--freeze", action="store_true", help="make the weights constants, in that precision"
@@ -268,7 +279,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
     )
-    lite = parser.add_argument_group("LiteRT files", "Options of --format litert.")
+    lite = parser.add_argument_group("LiteRT files", "Options of `--format litert`.")
     lite.add_argument(
         "--inputs",
         choices=("ids", "strings"),
@@ -299,7 +310,7 @@ def _add_shrink(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=LITE_PRECISIONS,
         default="int8",
-        help="of the LiteRT file (%(default)s); see export",
+        help="of the LiteRT file (default: %(default)s); see export",
     )
     _add_lite_arguments(parser)
     _add_settings(parser)
@@ -318,8 +329,8 @@ def _add_lite_arguments(parser: Any) -> None:
     parser.add_argument(
         "--calibration",
         metavar="FILE",
-        help="with --precision int8: texts, as for predict --input, from which fixed ranges of "
-        "numbers are found; some accelerators require these",
+        help="with `--precision int8`: texts, as for `bert-tf predict --input`, from which fixed "
+        "ranges of numbers are found; some accelerators require these",
     )
 
 
@@ -360,8 +371,15 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     inputs = parser.add_argument_group(
         "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
     )
-    for name in ("text", "text-a", "text-b", "question", "context", "query"):
-        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+")
+    for name, meaning in (
+        ("text", "a text of a task on single texts"),
+        ("text-a", "the first text of a pair"),
+        ("text-b", "the second text of a pair"),
+        ("question", "a question on a context"),
+        ("context", "the context of a question or of choices"),
+        ("query", "a query for passages"),
+    ):
+        inputs.add_argument(f"--{name}", metavar="TEXT", nargs="+", help=meaning)
     for name, first in (("choices", "context"), ("passages", "query")):
         inputs.add_argument(
             f"--{name}",
@@ -375,18 +393,18 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="texts, one per line, or JSON lines keyed by the model's inputs, instead",
     )
-    parser.add_argument("--out", metavar="FILE.html", help="the page (RUN/inspect.html)")
+    parser.add_argument("--out", metavar="FILE.html", help="the page (default: RUN/inspect.html)")
     parser.add_argument(
         "--rows",
         metavar="N",
         type=int,
         default=300,
-        help="how many rows of the dev data to show (%(default)s)",
+        help="how many rows of the dev data to show (default: %(default)s)",
     )
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", help="where to write (standard output)")
+    parser.add_argument("--out", metavar="FILE", help="where to write (default: standard output)")
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:

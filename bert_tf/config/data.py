@@ -31,53 +31,54 @@ class PretrainingData(Section):
     """Text to pre-train on, and what is to be predicted of it."""
 
     path: FilePath | FilePaths
-    """A folder, a file, a glob, or a list of these; with format tfds a name, such as
-    wikipedia/20230601.en.
+    """A folder, a file, a glob, or a list of these. With format tfds, a name such as
+    `wikipedia/20230601.en`.
     """
     format: str
-    """How the text is written: sentence_per_line, document_per_file, jsonl, wikitext or tfds (see
-    `bert_tf.data.corpora.corpus`); or token_shards or tfrecord, what `bert-tf pretrain-data` made
-    of it.
+    """Format of the text: `sentence_per_line`, `document_per_file`, `jsonl`, `wikitext` or `tfds`;
+    or what `bert-tf pretrain-data` wrote: `token_shards` or `tfrecord`.
     """
     split: str = "train"
-    """Part of a TFDS data set, in its own notation, such as train[:10%]. Of token_shards and
-    tfrecord it is that with which they were written.
+    """Part of a TFDS data set in its own notation, such as `train[:10%]`. For token_shards and
+    tfrecord: the value they were written with.
     """
     dev_fraction: Share = 0.05
-    """Share of the documents held out to evaluate on; 0 holds out none. Of token_shards and
-    tfrecord it is that with which they were written, whatever is said here.
+    """Share of the documents held out for evaluation; 0 holds out none. For token_shards and
+    tfrecord: always the value they were written with.
     """
     dev_path: FilePath | FilePaths | None = None
-    """Format tfrecord: files to evaluate on, and not to train on. Null: those named dev-* in the
-    folder or glob `path`, if any.
+    """For format tfrecord: the files to evaluate on, which are not trained on. null takes those
+    named `dev-*` in the folder or glob `path`, if there are any.
     """
     masked_lm_prob: Share = 0.15
-    """Share of the tokens to predict (paper, section 3.1). If model.attention goes one way, every
-    token is predicted and none is masked. This key and the other masking keys, inherited from the
-    model to compare with, then have no effect.
+    """Share of the tokens to predict (paper, section 3.1). If model.attention is left_to_right,
+    right_to_left or side_by_side, every token is predicted and none is masked; this key and the
+    other masking keys then have no effect.
     """
     max_predictions_per_seq: Count | None = None
-    """Most predictions in a sequence; null is the number that masked_lm_prob gives at full length.
-    The reference's 20 is that number for 128 tokens; other lengths need a change by hand.
+    """Maximum number of predictions in a sequence; null is the number that masked_lm_prob gives at
+    full length. google-research/bert has 20, which is that number for 128 tokens.
     """
     mask_share: Share = 0.8
-    """Share of the tokens to predict that [MASK] replaces (paper, section 3.1)."""
+    """Share of the tokens to predict that are replaced by [MASK] (paper, section 3.1)."""
     random_share: Share = 0.1
-    """Share of the tokens to predict that a random token replaces. The rest stay as they are."""
+    """Share of the tokens to predict that are replaced by a random token. The rest stay as they
+    are.
+    """
     short_seq_prob: Share = 0.1
-    """Share of the sequences that are shorter, so that fine-tuning finds short texts known."""
+    """Share of the sequences that are shorter, so that the model also sees short texts."""
     next_sentence: bool = True
     """Predict whether the second segment follows the first (paper, section 3.1)."""
     cross_documents: bool = True
-    """Without next_sentence: fill sequences to the end with the next document's sentences, after a
-    [SEP] (FULL-SENTENCES of RoBERTa, section 4.2); false begins a new sequence for every document
-    (its DOC-SENTENCES).
+    """Without next_sentence: fill each sequence to the end with sentences of the next document,
+    after a [SEP] (FULL-SENTENCES of RoBERTa, section 4.2). false begins a new sequence for every
+    document (its DOC-SENTENCES).
     """
     whole_word_masking: bool = False
-    """Mask all pieces of a word or none. Off, as in the paper."""
+    """Mask all pieces of a word or none. Off by default, as in the paper."""
     dupe_factor: Count = 10
-    """How many times `bert-tf pretrain-data --tfrecords` makes examples of each document, with
-    other pairs and masks (the reference's).
+    """How many times `bert-tf pretrain-data --tfrecords` makes examples of each document, each time
+    with other pairs and masks. The default is that of google-research/bert.
     """
 
     @model_validator(mode="after")
@@ -110,14 +111,17 @@ class FinetuningData(Section):
     """Labelled files of one task, in one folder."""
 
     path: FilePath
-    """The folder; with format tfds, a name such as glue/mnli."""
+    """The folder of the files. With format tfds, a name such as `glue/mnli`."""
     format: str
-    """The format of the files; each task family says which formats it reads."""
+    """Format of the files."""
     train: str | None = None
-    """The training file's name in the folder; null is the format's own, such as train.tsv."""
+    """Name of the training file in the folder; null is the default name of the format, such as
+    `train.tsv`.
+    """
     dev: str | None = None
-    """The file to evaluate on; null is the format's own."""
+    """Name of the file to evaluate on; null is the default name of the format."""
     test: str | None = None
-    """The file to predict for; null is the format's own, if it is there."""
+    """Name of the file to predict for; null is the default name of the format, if that file exists.
+    """
     train_rows: Count | None = None
-    """Use only so many rows from the start of the training file; null uses all."""
+    """Use only this many rows from the start of the training file; null uses all."""

@@ -11,10 +11,11 @@ class TokenizerConfig(Section):
     """How text becomes tokens. What is null is as the checkpoint at `init.checkpoint` has it."""
 
     vocab: FilePath | None = None
-    """The vocabulary, one piece per line."""
+    """The vocabulary file, one piece per line; null takes that of the checkpoint."""
     lower_case: bool | None = None
-    """Uncased models, the better ones for English, see text lower-cased and without accents. Where
-    neither this key nor a checkpoint says, a vocabulary with a capital letter is a cased one.
+    """Whether text is lower-cased and stripped of accents, as for uncased models. null takes the
+    checkpoint's setting. If no checkpoint has one, a vocabulary with capital letters or accents, in
+    any script, is a cased one.
     """
 
     @property
@@ -37,34 +38,34 @@ class ModelConfig(Section):
     """
 
     preset: str | None = None
-    """A published model's sizes, such as bert-base-uncased or bert-mini-uncased."""
+    """A published model whose sizes to take, such as `bert-base-uncased` or `bert-mini-uncased`."""
     hidden_size: Count | None = None
     """Width of the encoder."""
     num_hidden_layers: Count | None = None
-    """Blocks of the encoder."""
+    """Number of blocks of the encoder."""
     num_attention_heads: Count | None = None
     """Attention heads of each block."""
     intermediate_size: Count | None = None
-    """Width inside the feed-forward layers; without a preset four times hidden_size."""
+    """Width inside the feed-forward layers; without a preset, four times hidden_size."""
     hidden_act: Literal["gelu", "gelu_new"] | None = None
-    """gelu, or gelu_new, its approximation by tanh."""
+    """`gelu`, or `gelu_new`, its approximation by tanh."""
     hidden_dropout_prob: Share | None = None
-    """Dropout after embeddings, attention and feed-forward layers."""
+    """Dropout after the embeddings, attention and feed-forward layers."""
     attention_probs_dropout_prob: Share | None = None
-    """Dropout of the attention's probabilities."""
+    """Dropout on the attention probabilities."""
     max_position_embeddings: Count | None = None
-    """Longest sequence."""
+    """Maximum length of a sequence, in tokens."""
     type_vocab_size: Count | None = None
-    """Kinds of segments."""
+    """Number of segment types."""
     initializer_range: Positive | None = None
-    """Standard deviation of initial weights."""
+    """Standard deviation of the initial weights."""
     layer_norm_eps: Positive | None = None
     """Added to the variance in LayerNorm."""
     attention: Literal["bidirectional", "left_to_right", "right_to_left", "side_by_side"] | None = (
         None
     )
-    """Which tokens a token sees: all, those before it, or those after it; side_by_side is one
-    encoder of each direction.
+    """Which tokens a token attends to: all of them, those before it, or those after it.
+    `side_by_side` is one encoder of each direction.
     """
     bilstm: bool | None = None
     """Put a BiLSTM on top of the encoder (paper, table 5)."""
@@ -79,4 +80,6 @@ class InitConfig(Section):
     """What the weights start from."""
 
     checkpoint: FilePath | None = None
-    """A run folder, a checkpoint of any format or hf://org/name; null: random weights."""
+    """A run folder, a checkpoint of any format, or a name on the Hugging Face Hub as
+    `hf://org/name`; null starts from random weights.
+    """

@@ -22,8 +22,17 @@ class RunConfig(Section):
     task: str
     data: PretrainingData | FinetuningData
     tokenizer: TokenizerConfig = TokenizerConfig()
+    """How text becomes tokens. A run needs a vocabulary: this section's, or that of the checkpoint
+    it starts from.
+    """
     model: ModelConfig = ModelConfig()
+    """The sizes of the encoder, under the names of google-research's `bert_config.json`. null takes
+    the value of the preset or of the checkpoint. A run needs a checkpoint, a preset, or
+    model.hidden_size, model.num_hidden_layers and model.num_attention_heads. The vocabulary decides
+    its own size.
+    """
     init: InitConfig = InitConfig()
+    """The checkpoint that the weights start from."""
     train: TrainConfig
     _search: dict[str, tuple] = PrivateAttr(default_factory=dict)
 
@@ -83,7 +92,12 @@ class PretrainingRun(RunConfig):
 
     task: Literal["pretraining"]
     data: PretrainingData
+    """The text to pre-train on, and what is predicted of it."""
     train: PretrainingTrain
+    """How the encoder is pre-trained. Long sequences cost much and teach little except the late
+    positions. So the paper trains nine tenths of the steps with short ones (appendix A.2):
+    train.max_length 128, train.long_length 512.
+    """
 
     @model_validator(mode="after")
     def _records_have_one_length(self) -> Self:
@@ -100,8 +114,11 @@ class FinetuningRun(RunConfig):
 
     data: FinetuningData
     train: FinetuningTrain
+    """How the weights are trained. A list of values for a key is a search over them, except for
+    train.deterministic, train.strategy and train.tpu.
+    """
     distillation: DistillationConfig | None = None
-    """A teacher, from which the model learns besides the labels."""
+    """A teacher, from which the model learns in addition to the labels."""
 
     @model_validator(mode="after")
     def _layers_are_the_teachers(self) -> Self:

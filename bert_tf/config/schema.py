@@ -7,7 +7,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from bert_tf.config.reading import DISTILLATION, kinds
 
 _TASK = "The kind of task; it decides which keys the sections have."
-_BASE = "Another file to begin with; the keys of this one stand over it."
+_BASE = "Another file to start from; the keys of this file override its keys."
 
 
 class _OfFile(GenerateJsonSchema):
@@ -36,6 +36,7 @@ def schema() -> dict[str, Any]:
         definition.pop("required", None)
         definition["type"] = ["object", "null"]  # `train:` with nothing below it
         if "task" in definition["properties"]:
+            definition["properties"]["task"]["description"] = _TASK
             definition["properties"]["base"] = base
     cases = [
         {"if": {"required": ["task"], "properties": {"task": {"const": task}}}, "then": ref}

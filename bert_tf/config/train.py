@@ -18,72 +18,85 @@ class TrainConfig(Section):
     """What pre-training and fine-tuning share."""
 
     steps: Count | None = None
-    """How long to train: this or epochs. The paper pre-trains for 1,000,000 steps."""
+    """How many steps to train; set this or epochs. The paper pre-trains for 1,000,000 steps."""
     epochs: Positive | None = None
-    """How long to train: this or steps. The paper fine-tunes for 2, 3 or 4 epochs."""
+    """How many epochs to train; set this or steps. The paper fine-tunes for 2, 3 or 4 epochs."""
     batch_size: Count = 32
-    """Sequences in one step, over all devices (the reference's; the paper fine-tunes with 16 or
-    32).
+    """Sequences in one step, over all devices. The default is that of google-research/bert; the
+    paper fine-tunes with 16 or 32.
     """
     accumulation_steps: Count = 1
-    """Parts that a batch is cut into, to save memory; the numbers stay the same but for the draws
-    of dropout.
+    """Number of parts that each batch is divided into, to save memory. The results stay the same,
+    except for the random draws of dropout. An embedder then encodes each text twice, so that the
+    loss is still that of the whole batch.
     """
     rematerialize: bool = False
-    """Keep the input of each block alone for the gradient and compute the rest again, to save
-    memory; the numbers stay the same, and a step takes about a third longer.
+    """Keep only the input of each block for the backward pass and compute the rest again, to save
+    memory. The results stay the same; a step takes about a third longer.
     """
     learning_rate: Positive = 5e-5
-    """The highest rate, at the end of the warm-up (the reference's, for fine-tuning and
-    pre-training; the paper pre-trains with 1e-4).
+    """The highest learning rate, reached at the end of the warm-up. The default is that of
+    google-research/bert for pre-training and fine-tuning; the paper pre-trains with 1e-4.
     """
     warmup_fraction: Share = 0.1
-    """Share of the steps in which the rate rises to learning_rate; then it falls to 0."""
+    """Share of the steps in which the learning rate rises to learning_rate. After that it falls to
+    0.
+    """
     decay_after_warmup: bool = False
-    """Begin the linear decay where the warm-up ends, as transformers does; the reference reckons it
-    from step 0, so that with a warm-up of a tenth the rate falls to 0.9 of learning_rate there.
+    """Start the linear decay at the end of the warm-up, as transformers does. google-research/bert
+    computes the decay from step 0: with a warm-up of 10 %, the rate drops to 0.9 of learning_rate
+    there.
     """
     optimizer: Literal["adamw", "lamb"] = "adamw"
-    """adamw, or lamb for batches of thousands (You et al. 2020)."""
+    """`adamw`, or `lamb` for batches of thousands of sequences (You et al. 2020)."""
     bias_correction: bool = False
-    """Correct adamw's moments for having begun at zero, as PyTorch does and the reference does not;
-    without it the first thousand updates are larger than learning_rate says.
+    """Correct the moments of `adamw` for starting at zero, as PyTorch does. google-research/bert
+    does not: there, the first thousand updates are larger than learning_rate implies.
     """
     adam_epsilon: Positive = 1e-6
-    """Added to the root of the second moment: the reference's; PyTorch's is 1e-8."""
+    """Added to the root of the second moment. The default is that of google-research/bert;
+    PyTorch's is 1e-8.
+    """
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    """Weights shrink by this times the rate in every step; LayerNorm and biases do not."""
+    """In every step, weights shrink by this times the learning rate. LayerNorm and biases do not.
+    """
     gradient_clip: Positive | None = 1.0
-    """Longest gradient, all weights taken together; null does not clip."""
+    """Maximum norm of the gradient of all weights together; null does not clip."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    """Decides initial weights, order of the data, masks and dropout."""
+    """Seed of the initial weights, the order of the data, the masks and dropout."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """float32, or bfloat16: half the memory, and faster on hardware made for it."""
+    """`bfloat16` takes half the memory. It is faster on hardware made for it and slower on any
+    other.
+    """
     max_length: Annotated[int, Field(ge=3)] = 128
-    """Tokens in a sequence, [CLS] and [SEP] included; longer texts are cut."""
+    """Tokens in a sequence, including [CLS] and [SEP]. Longer texts are truncated; longer contexts
+    of questions and longer sentences of words are read in windows.
+    """
     checkpoint_steps: Count = 1000
-    """A checkpoint every so many steps (the reference's)."""
+    """Steps between checkpoints. The default is that of google-research/bert."""
     checkpoint_minutes: Positive | None = None
-    """A checkpoint also every so many minutes; null: only by steps."""
+    """Also write a checkpoint after this many minutes; null counts steps only."""
     checkpoints_kept: Count = 3
-    """How many of the last checkpoints stay."""
+    """How many of the latest checkpoints are kept."""
     eval_steps: Count | None = None
-    """Evaluate every so many steps; null: with every checkpoint in pre-training, and after every
-    epoch in fine-tuning.
+    """Steps between evaluations. null evaluates with every checkpoint in pre-training, and after
+    every epoch in fine-tuning.
     """
     deterministic: bool = False
-    """Use only operations that give the same bits every time on the same machine, which cost some
-    speed. On CPUs the others were seen to do so too.
+    """Use only operations that give the same bits every time on the same machine, at some cost in
+    speed. On CPUs the default operations were seen to do so too.
     """
     log_steps: Count = 100
-    """A line in the log every so many steps."""
+    """Steps between lines in the log. The metrics of a line are means since the line before; in
+    pre-training, an evaluation also starts new means.
+    """
     skip_nonfinite: bool = False
-    """Leave out an update whose gradient is not a number, instead of ending the run there."""
+    """Skip an update whose gradient is not a finite number, instead of ending the run."""
     strategy: Literal["one_device", "mirrored", "multi_worker", "tpu"] = "one_device"
-    """Which devices share the work: one_device (the first GPU, or else the CPU), mirrored (all GPUs
-    of this machine), multi_worker (all GPUs of the machines in TF_CONFIG) or tpu. The batch and its
-    results are the same with any of them but for the draws of dropout, so that a run may go on with
-    another.
+    """Which devices share the work: `one_device` (the first GPU, or else the CPU), `mirrored` (all
+    GPUs of this machine), `multi_worker` (all GPUs of the machines in TF_CONFIG) or `tpu`. The
+    batch and its results are the same with each of them, except for the random draws of dropout, so
+    a run can be continued with another strategy.
     """
     tpu: str | None = None
     """Name or address of the TPU; null is the one of this machine."""
@@ -119,11 +132,11 @@ class PretrainingTrain(TrainConfig):
     """
 
     long_length: Annotated[int, Field(ge=3)] | None = None
-    """Tokens in a sequence towards the end of the run; null: max_length all along."""
+    """Tokens in a sequence towards the end of the run; null keeps max_length for the whole run."""
     long_fraction: Share = 0.1
-    """Share of the steps that have long sequences."""
+    """Share of the steps that have the long sequences."""
     long_batch_size: Count | None = None
-    """Sequences in one step of these; null is batch_size, as in the paper."""
+    """Sequences in one step of the long ones; null is batch_size, as in the paper."""
 
     @model_validator(mode="after")
     def _long_keys_go_together(self) -> Self:
@@ -164,14 +177,18 @@ class FinetuningTrain(TrainConfig):
     model_config = ConfigDict(json_schema_extra=_allow_lists)
 
     frozen_layers: Annotated[int, Field(ge=0)] | None = None
-    """Layers that are not trained: 0 the embeddings, n also the first n blocks; null trains all."""
+    """Layers that are not trained: 0 freezes the embeddings, n also the first n blocks; null trains
+    everything.
+    """
     layer_decay: Share = 1.0
-    """Each layer's rate is this times that of the layer above; 1 treats all alike."""
+    """The learning rate of each layer is this times that of the layer above it; 1 gives all layers
+    the same rate.
+    """
     group_by_length: bool = True
-    """Fill each batch with rows of similar length, which leaves little padding; false draws them at
-    random.
+    """Fill each batch with rows of similar length, so that there is little padding. false draws
+    rows at random.
     """
     early_stopping: Count | None = None
-    """Stop after so many evaluations without a better one; null runs to the end."""
+    """Stop after this many evaluations without an improvement; null trains to the end."""
     keep: Literal["last", "best"] = "last"
-    """Which weights the run ends with: those of the last step, or of the best evaluation."""
+    """Which weights the run ends with: those of the `last` step, or of the `best` evaluation."""

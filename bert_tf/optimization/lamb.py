@@ -12,10 +12,10 @@ from bert_tf.optimization.base import BertOptimizer
 class LAMB(BertOptimizer):
     """Adam's step with bias correction and decay, rescaled to the norm of each weight.
 
-    r = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps); u = r + decay w; w -= lr |w| / |u| u. A
-    weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay rate
-    of 0 the others still are. Query, key and value of a layer are one weight here and share one
-    ratio.
+    `r = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)`, `u = r + decay w`, `w -= lr |w| / |u| u`.
+    A weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay
+    rate of 0 the others still are. Query, key and value of a layer are one weight here and share
+    one ratio.
 
     Args: see `BertOptimizer`.
     """

@@ -194,7 +194,6 @@ def clean(texts: tf.Tensor, lower_case: bool, whole: Sequence[str] = ()) -> Clea
     if lower_case:
         text, found = _with_final_sigmas(text, found, table)
         text, found = _with_marks_in_order(text, found, table)
-        text = text._replace(ends=_ends_with_accents(text, found))
     text, kinds = _replaced(text, found, table)
     return _encode(_with_long_words_unknown(text, kinds & characters.KIND))
 
@@ -280,7 +279,8 @@ def _with_marks_in_order(
 
     The order matters only where two marks remain that cleaning does not drop. This is very rare, so
     the sorting is done only if there is such a mark at all. After it, the marks of a run no longer
-    have places of their own in the original text: they share the range of the run.
+    have places of their own in the original text: they share the range of the run. Accents that are
+    dropped belong to the character before them, and to all letters of it if it is a syllable.
     """
 
     def sort() -> tuple[tf.Tensor, ...]:
@@ -300,11 +300,20 @@ def _with_marks_in_order(
         code_points = tf.gather(parts.code_points, order)
         starts = tf.gather(tf.math.segment_min(parts.starts, group), group)
         ends = tf.gather(tf.math.segment_max(parts.ends, group), group)
-        return code_points, parts.splits, starts, ends, *table.lookup(code_points)
+        in_order = _Characters(code_points, parts.splits, starts, ends)
+        known = table.lookup(code_points)
+        ends = _ends_with_accents(in_order, known)
+        # Letters of one syllable are side by side and have one start.
+        kind = tf.gather(is_mark, order)
+        is_new = (starts != _shifted(starts, -1, -1)) | (kind != _shifted(kind, -1, -1))
+        syllable = tf.cumsum(tf.cast(is_new | (starts_text > 0), tf.int32)) - 1
+        ends = tf.gather(tf.math.segment_max(ends, syllable), syllable)
+        return *in_order._replace(ends=ends), *known
 
-    fields = tf.cond(
-        tf.reduce_any(found.has(characters.LASTING_MARK)), sort, lambda: (*text, *found)
-    )
+    def keep() -> tuple[tf.Tensor, ...]:
+        return *text._replace(ends=_ends_with_accents(text, found)), *found
+
+    fields = tf.cond(tf.reduce_any(found.has(characters.LASTING_MARK)), sort, keep)
     return _Characters(*fields[:4]), Lookup(*fields[4:])
 
 

@@ -1,66 +1,69 @@
-"""The page on configuration has every key, with the default that it has."""
+"""The page on configuration has every key of the schema, with what it means and its default."""
 
 import re
 from pathlib import Path
 
+import configuration_page
+import pages
 import pytest
 
-from bert_tf.config import data, distillation, model, train, yaml_files
-from bert_tf.tasks.classification.config import ClassificationData
-from bert_tf.tasks.embedding.config import EmbedderModel, LossConfig
-from bert_tf.tasks.multi_label_classification.config import MultiLabelData
-from bert_tf.tasks.question_answering.config import QuestionAnsweringData
-from bert_tf.tasks.reranking.config import RankingLossConfig, RankingModel, RerankingData
-from bert_tf.tasks.texts.config import TextData
-from bert_tf.tasks.token_classification.config import TaggerModel, TokenClassificationData
+from bert_tf.config import data, train, yaml_files
+from bert_tf.config.schema import schema
+from bert_tf.tasks.embedding.config import EmbeddingTrain
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
-# The tables in the order of the page, and the class of which each has the keys.
-TABLES = (
-    train.TrainConfig,
-    train.PretrainingTrain,
-    train.FinetuningTrain,
-    model.TokenizerConfig,
-    model.ModelConfig,
-    TaggerModel,
-    model.InitConfig,
-    distillation.DistillationConfig,
-    distillation.DistillationLosses,
-    data.FinetuningData,
-    TextData,
-    ClassificationData,
-    MultiLabelData,
-    QuestionAnsweringData,
-    TokenClassificationData,
-    RerankingData,
-    RankingModel,
-    RankingLossConfig,
-    EmbedderModel,
-    LossConfig,
-    data.PretrainingData,
+DOCS = Path(__file__).parents[2] / "docs"
+NAME = "reference/configuration"
+PAGE = pages.markdown(NAME, (DOCS / f"{NAME}.md").read_text())
+# Heading, its text, and the rows below it.
+PARTS = re.split(r"^#{2,3} (.+)$", PAGE, flags=re.MULTILINE)
+TABLES = dict(zip(PARTS[1::2], PARTS[2::2], strict=True))
+
+
+def test_every_key_of_the_schema_has_a_description_and_a_row():
+    found = schema()
+    for name, section in found["$defs"].items():
+        for key, about in section["properties"].items():
+            assert about.get("description"), (name, key)
+            if "$ref" in str(about):
+                assert f"\n## `{key}`\n" in PAGE
+            elif key not in ("task", "base"):
+                assert configuration_page.row(key, about) in PAGE, (name, key)
+    for key in found["properties"]:
+        assert f"\n| `{key}` | " in TABLES["The whole file"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("`train`", train.TrainConfig),
+        ("`train` of pretraining", train.PretrainingTrain),
+        ("`train` of embedding", EmbeddingTrain),
+        ("`data` of pretraining", data.PretrainingData),
+    ],
 )
-
-
-def tables() -> list[dict[str, str]]:
-    """The keys of each table with their defaults, as they are written."""
-    found = re.split(r"\|---\|---\|---\|\n", PAGE.read_text())[1:]
-    rows = [re.findall(r"^\| `(\w+)` \| (.*?) ?\|", each.split("\n\n")[0], re.M) for each in found]
-    return [dict(each) for each in rows]
-
-
-@pytest.mark.parametrize("kind", TABLES)
-def test_every_key_is_told_with_its_default(kind, tmp_path):
+def test_keys_stand_with_their_defaults(heading, kind, tmp_path):
     own = {name: each for name, each in kind.model_fields.items() if name in kind.__annotations__}
-    told = tables()[TABLES.index(kind)]
-    assert list(told) == list(own)
-    for name, field in own.items():
-        if field.is_required():
-            assert told[name] == ""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\S+) \| \S.+ \|$", TABLES[heading], re.MULTILINE)
+    assert dict(rows).keys() == own.keys() and len(rows) == len(own)
+    for name, default in rows:
+        if own[name].is_required():
+            assert default == "required"
         else:
             file = tmp_path / "one.yaml"
-            file.write_text(f"value: {told[name]}\n")
-            assert yaml_files.read(file).values["value"] == field.default
+            file.write_text(f"value: {default.strip('`')}\n")
+            assert yaml_files.read(file).values["value"] == own[name].default
 
 
-def test_there_is_a_table_for_each_class_and_no_other():
-    assert len(tables()) == len(TABLES)
+def test_values_are_in_words():
+    types = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE))
+    assert types["learning_rate"] == "number above 0"
+    assert types["warmup_fraction"] == "number from 0 to 1"
+    assert types["gradient_clip"] == "number above 0, or `null`"
+    assert types["optimizer"] == "`adamw` or `lamb`"
+    assert types["matryoshka"] == "a list of integers, at least 1"
+    assert types["class_weights"] == "`balanced`, or a mapping of names to numbers above 0"
+
+
+def test_a_text_of_the_schema_is_safe_markdown():
+    row = configuration_page.row("key", {"type": "string", "description": "a|b *c* <d> e_f"})
+    assert row == r"| `key` | string | required | a\|b \*c\* \<d\> `e_f` |"

@@ -3,11 +3,12 @@
 import importlib
 import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
+import pages
 import pytest
-import yaml
 
 import bert_tf
 from bert_tf.cli.parser import main
@@ -32,6 +33,15 @@ def anchors(text: str) -> list[str]:
     return [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
 
 
+def as_shown(page: Path) -> str:
+    """The text of a page, on the site if it belongs to that."""
+    page = page.resolve()
+    text = page.read_text()
+    if not page.is_relative_to(DOCS):
+        return text
+    return pages.markdown(page.relative_to(DOCS).with_suffix("").as_posix(), text)
+
+
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
@@ -41,7 +51,7 @@ def test_links_lead_somewhere(page):
         path, _, heading = link.partition("#")
         target = page.parent / path if path else page
         assert target.exists(), link
-        assert not heading or heading in anchors(target.read_text()), link
+        assert not heading or heading in anchors(as_shown(target)), link
 
 
 @each_page
@@ -69,47 +79,62 @@ def test_commands_and_targets_that_are_named_are_there(page, capsys):
 
 
 def test_the_menu_has_every_page():
-    def pages(menu):
-        for entry in menu:
-            inside = next(iter(entry.values())) if isinstance(entry, dict) else entry
-            yield from pages(inside) if isinstance(inside, list) else [inside]
-
-    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    found = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert {page for page in pages(menu) if page.endswith(".md")} == found
-    assert all((DOCS / page).is_file() for page in pages(menu))
-
-
-def test_the_notebook_is_shown_and_not_run_again():
-    plugins = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["plugins"]
-    (settings,) = (each["mkdocs-jupyter"] for each in plugins if "mkdocs-jupyter" in each)
-    assert settings["execute"] is False
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    assert any(each.startswith("mkdocs-jupyter==") for each in extras["docs"])
+    found = {
+        path.relative_to(DOCS).with_suffix("").as_posix()
+        for path in DOCS.rglob("*")
+        if path.suffix in pages.SUFFIXES and not path.is_relative_to(DOCS / "_extensions")
+    }
+    shown = ["index"]
+    for folder in pages.MENU:
+        home = f"{folder}/index".lstrip("/") if folder != "reference/python" else folder
+        assert home in found and pages.folder_of(home) == folder
+        lines = pages.markdown(home, (DOCS / f"{home}.md").read_text()).splitlines()
+        shown += [page for page in pages.menu(folder) if f"/{page}" in lines]
+    assert len(shown) == len({*shown})
+    assert {*shown} == found
 
 
-def test_the_reference_has_every_public_name_and_none_that_is_not_there():
-    named = re.findall(r"^::: (\S+)$", (DOCS / "reference" / "python.md").read_text(), re.MULTILINE)
-    public = {f"bert_tf.{name}" for name in bert_tf.__all__}
-    assert public <= set(named)
+def test_notebooks_are_shown_and_not_run_again():
+    assert runpy.run_path(str(DOCS / "conf.py"))["nb_execution_mode"] == "off"
+
+
+def test_the_site_is_built_by_exact_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert all("==" in each for each in project["optional-dependencies"]["docs"])
+
+
+def names_in_the_reference() -> list[str]:
+    """What the pages of the Python reference have autodoc describe."""
+    folder = DOCS / "reference"
+    text = "".join(
+        each.read_text() for each in (folder / "python.md", *(folder / "python").glob("*.md"))
+    )
+    return re.findall(r"^\.\. auto(?:class|exception|function):: (\S+)$", text, re.MULTILINE)
+
+
+def test_the_reference_has_every_public_name_once_and_none_that_is_not_there():
+    named = names_in_the_reference()
+    assert len(named) == len({*named})
+    assert {f"bert_tf.{name}" for name in bert_tf.__all__} <= {*named}
     for name in named:
         module, _, thing = name.rpartition(".")
         assert callable(getattr(importlib.import_module(module), thing)), name
 
 
 def test_the_reference_has_what_the_pages_import():
-    named = (DOCS / "reference" / "python.md").read_text()
-    notebook = json.loads((DOCS / "tutorials" / "pretrain.ipynb").read_text())
-    cells = "".join("".join(cell["source"]) + "\n" for cell in notebook["cells"])
+    named = names_in_the_reference()
+    cells = "".join(
+        "".join(cell["source"]) + "\n"
+        for path in DOCS.rglob("*.ipynb")
+        for cell in json.loads(path.read_text())["cells"]
+    )
     for text in (*(page.read_text() for page in PAGES), cells):
         for module, names in re.findall(
             r"^from ((?:bert_tf|export)[\w.]*) import (.+)$", text, re.MULTILINE
         ):
             for name in names.split(", "):
                 # Modules, and what the demo makes its data of.
-                is_there = f"::: {module}.{name}\n" in named or f"::: {module}.{name}." in named
+                is_there = any(f"{each}.".startswith(f"{module}.{name}.") for each in named)
                 assert is_there or module == "bert_tf.demo", name
 
 

@@ -36,6 +36,8 @@ HUB_NAMES = (
     "sentence-transformers/all-MiniLM-L6-v2",
 )
 TAGGER = "dslim/bert-base-NER"
+# Enough for one batch of the size that the pages have.
+ROWS = 32
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 COMMANDS = {"bert-tf": main, "python -m export": export_command.main}
 
@@ -52,14 +54,14 @@ def similarity(folder):
     for split in ("train", "dev"):
         lines = [
             f"{tiny.sentence(source, 3)},{tiny.sentence(source, 3)},{source.random():.2f}"
-            for _ in range(16)
+            for _ in range(ROWS)
         ]
         (folder / f"{split}.csv").write_text("\n".join(["first,second,score", *lines]) + "\n")
     shutil.copy(folder / "dev.csv", folder / "unseen.csv")
 
 
 def squad(folder):
-    for seed, (split, rows) in enumerate({"train": 16, "dev": 6}.items()):
+    for seed, (split, rows) in enumerate({"train": ROWS, "dev": 6}.items()):
         tiny_questions.write_squad(folder / f"{split}-v1.1.json", tiny_questions.rows(rows, seed))
 
 
@@ -68,7 +70,7 @@ def endings(folder):
     for split in ("train", "dev"):
         rows = [
             {"context": "the fish", "choices": [tiny.sentence(source, 3) for _ in "ab"], "label": 1}
-            for _ in range(16)
+            for _ in range(ROWS)
         ]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -77,8 +79,8 @@ def passages(folder):
     source = random.Random(0)
     for split in ("train", "dev"):
         lines = [
-            f"the {tiny.WORDS[2 + i // 2 % 4]}\t{tiny.sentence(source, 3)}\t{i % 2}"
-            for i in range(16)
+            f"the {tiny.WORDS[2 + i // 2 % 4]} {i // 2}\t{tiny.sentence(source, 3)}\t{i % 2}"
+            for i in range(2 * ROWS)
         ]
         text = "\n".join(["query\tpassage\trelevance", *lines]) + "\n"
         (folder / f"{split}.tsv").write_text(text)
@@ -89,7 +91,7 @@ def scored_pairs(folder):
     for split in ("train", "dev"):
         lines = [
             f"{tiny.sentence(source, 3)}\t{tiny.sentence(source, 3)}\t{i % 3 / 2}"
-            for i in range(16)
+            for i in range(2 * ROWS)
         ]
         text = "\n".join(["sentence1\tsentence2\tscore", *lines]) + "\n"
         (folder / f"{split}.tsv").write_text(text)
@@ -128,7 +130,7 @@ PAGES = {
     "how_to/multiple_choice.md": ("endings", endings),
     "how_to/embedding.md": ("pairs", scored_pairs),
     "how_to/reranking.md": ("passages", passages),
-    "how_to/pretraining.md": (".", tiny.write_corpus),
+    "how_to/pretraining.md": (".", lambda folder: tiny.write_corpus(folder, documents=60)),
     "reference/configuration.md": (".", lambda folder: None),
     "how_to/distillation.md": ("reviews", reviews),
     "how_to/phone.md": ("reviews", reviews),

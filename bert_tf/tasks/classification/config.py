@@ -12,12 +12,12 @@ Weights = Annotated[dict[str, Positive], Field(min_length=1)]
 
 
 class ClassificationData(TextData):
-    """Texts as `TextData` has them, and what each class counts."""
+    """Texts as in `TextData`, and the weights of their classes."""
 
     class_weights: Literal["balanced"] | Weights | None = None
-    """How much rows of a class count in the loss: balanced gives each class the same weight,
-    however many rows it has; or a weight for some labels, where others have 1. Only their
-    proportions matter: rows weigh 1 on average.
+    """How much the rows of a class count in the loss. `balanced` gives each class the same total
+    weight, however many rows it has. A mapping such as `{good: 2}` gives weights to some labels;
+    the others have 1. Only the proportions matter: the mean weight of a row is 1.
     """
 
 
@@ -26,3 +26,4 @@ class ClassificationRun(FinetuningRun):
 
     task: Literal["classification"]
     data: ClassificationData
+    """One text, or a pair of texts, with a label."""

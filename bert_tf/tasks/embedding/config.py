@@ -21,25 +21,28 @@ _OPTIONS = {
 
 
 class EmbedderModel(ModelConfig):
-    """Sizes as `ModelConfig` has them, and how a vector is made of the last layer."""
+    """Sizes as in `ModelConfig`, and how a vector is computed of the last layer."""
 
     pooling: Pooling | Annotated[tuple[Pooling, ...], Field(min_length=1)] | None = None
-    """One of these, or several that are put side by side; null is that of the initial checkpoint
-    if it is an embedder, and otherwise mean. See `bert_tf.tasks.embedding.pooling`.
+    """How the vector of a text is computed of the last layer; `pooled` is the output of the pooler.
+    A list puts several vectors side by side. null is the pooling of the initial checkpoint if it is
+    an embedder, and otherwise `mean`.
     """
     normalize: bool | None = None
     """Divide each vector by its length; null does what the initial checkpoint does."""
 
 
 class EmbeddingData(FinetuningData):
-    """Texts, pairs, or groups of texts: see `bert_tf.tasks.embedding.data`.
+    """Texts, pairs, or groups of texts: see `bert_tf.tasks.embedding.data`."""
 
-    Formats: tsv, csv and jsonl, with columns sentence1, sentence2 and score (or label); anchor (or
-    query), positive, and negative (in jsonl also negatives, a list); or text, perhaps with label.
-    sts-b, GLUE's files or the original ones, whose scores are divided by 5; nli, GLUE's files of
-    MNLI or SNLI, as premise, entailed and contradicting hypothesis; triples, MS MARCO's TSV of
-    query, passage and another passage without a header; beir, a folder in BEIR's form, whose files
-    are those of the judgements.
+    format: str
+    """`tsv`, `csv` or `jsonl`, with columns `sentence1`, `sentence2` and `score` (or `label`);
+    `anchor` (or `query`), `positive` and optionally `negative` (in jsonl also `negatives`, a list);
+    or `text`, optionally with `label`. `sts-b`: GLUE's files or the original ones, whose scores are
+    divided by 5. `nli`: GLUE's files of MNLI or SNLI, as premise, entailed hypothesis and
+    contradicting hypothesis. `triples`: MS MARCO's TSV of query, relevant passage and another
+    passage, without a header. `beir`: a folder in BEIR's form; pairs come from `qrels/train.tsv`,
+    and the evaluation searches the whole corpus.
     """
 
 
@@ -56,18 +59,18 @@ class LossConfig(Section):
         ]
         | None
     ) = None
-    """Null is multiple_negatives_ranking; of pairs with scores cosent, and of texts with labels
-    batch_all_triplet.
+    """null is cosent for pairs with scores, batch_all_triplet for texts with labels, and
+    multiple_negatives_ranking for everything else.
     """
     scale: Positive | None = None
-    """Multiplies the cosines; null is 20."""
+    """For multiple_negatives_ranking and cosent: the cosines are multiplied by this; null is 20."""
     symmetric: bool = False
-    """Each positive has to find its anchor too."""
+    """For multiple_negatives_ranking: each positive must find its anchor too."""
     margin: Positive | None = None
-    """Null is 0.5 of online_contrastive and 5 of batch_all_triplet."""
+    """null is 0.5 for online_contrastive and 5 for batch_all_triplet."""
     matryoshka: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
-    """Learn with the first so many numbers of the vectors too, for each of these widths; that of
-    the whole vectors should be one of them.
+    """Also learn with only the first numbers of each vector, as many as each of these widths. The
+    width of the whole vectors should be one of them.
     """
 
     @model_validator(mode="after")
@@ -82,11 +85,11 @@ class LossConfig(Section):
 
 
 class EmbeddingTrain(FinetuningTrain):
-    """As `FinetuningTrain`. An accumulated batch is encoded twice, and its loss stays the same."""
+    """As `FinetuningTrain`, with defaults for vectors."""
 
     group_by_length: bool = False
-    """Fill each batch with rows of similar length. The lengths of texts then say nothing about
-    which of them belong together.
+    """Fill each batch with rows of similar length. By default rows are drawn at random, so that the
+    lengths of texts do not reveal which of them belong together.
     """
 
 
@@ -95,6 +98,14 @@ class EmbeddingRun(FinetuningRun):
 
     task: Literal["embedding"]
     data: EmbeddingData
+    """Texts, pairs of texts, or an anchor with a positive and negatives. Pairs with scores are
+    measured by `spearman`, everything else by `ndcg@10`.
+    """
     model: EmbedderModel = EmbedderModel()
+    """The sizes of the encoder, and how a vector is computed of the last layer."""
     loss: LossConfig = LossConfig()
+    """What is learned from texts that belong together."""
     train: EmbeddingTrain
+    """How the weights are trained. A list of values for a key is a search over them, except for
+    train.deterministic, train.strategy and train.tpu.
+    """

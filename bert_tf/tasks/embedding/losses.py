@@ -25,12 +25,10 @@ class EmbeddingLoss(keras.losses.Loss):
     `call(y_true, y_pred)` takes float32 vectors [batch, texts, width], those of the texts of each
     row, and gives a scalar. What `y_true` is depends on `takes`:
 
-    | `takes` | `y_true` |
-    |---|---|
-    | "texts" | int [batch, texts]: the same number for the same text |
-    | "scores" | float [batch]: how similar the two texts of a row are |
-    | "labels" | int [batch]: the class of the row's texts |
-    | "vectors" | float [batch, width]: the vector of a teacher |
+    * "texts": int [batch, texts], the same number for the same text.
+    * "scores": float [batch], how similar the two texts of a row are.
+    * "labels": int [batch], the class of the row's texts.
+    * "vectors": float [batch, width], the vector of a teacher.
     """
 
     takes: Form

@@ -10,19 +10,19 @@ from bert_tf.tasks.texts.config import TextData
 
 
 class MultiLabelData(TextData):
-    """One text or two with any number of labels: see `bert_tf.tasks.multi_label_classification`.
+    """One text or two with any number of labels: see `bert_tf.tasks.multi_label_classification`."""
 
-    Formats: tsv, csv and jsonl, with named columns. The labels of a row are a list in JSON lines,
-    and in tables one text that joins them, or a column of 0 and 1 for each label.
+    format: str
+    """`tsv`, `csv` or `jsonl`, with named columns. The labels of a row are a list in JSON lines. In
+    tables they are joined in one column, or each label has a column of 0 and 1.
     """
-
     label_columns: Names | None = None
-    """Columns of 0 and 1, whose names are the labels; null reads `label_column`."""
+    """Columns of 0 and 1, whose names are the labels; null reads label_column."""
     label_separator: Annotated[str, Field(min_length=1)] = ","
     """What joins the labels in one column of a table."""
     thresholds: Annotated[dict[str, Share], Field(min_length=1)] | None = None
-    """Least probabilities with which a label is given; null: for each label the one with the best
-    F1 on the dev data. Labels that are not named have 0.5.
+    """Minimum probability at which a label is given, such as `{toxic: 0.3}`. Labels that are not
+    named have 0.5. null: for each label, the threshold with the best F1 on the dev data.
     """
 
     @model_validator(mode="after")
@@ -39,3 +39,4 @@ class MultiLabelRun(FinetuningRun):
 
     task: Literal["multi_label_classification"]
     data: MultiLabelData
+    """One text, or a pair of texts, with any number of labels."""

@@ -7,11 +7,12 @@ from bert_tf.config.run import FinetuningRun
 
 
 class MultipleChoiceData(FinetuningData):
-    """Contexts with several endings: see `bert_tf.tasks.multiple_choice`.
+    """Contexts with several endings: see `bert_tf.tasks.multiple_choice`."""
 
-    Formats: swag, the official CSV; codah, its TSV; jsonl, objects with context, choices (or
-    endings) and label. Without names the files are train.csv and val.csv of SWAG, train.tsv and
-    dev.tsv of CODAH, train.jsonl and dev.jsonl, and test with the same ending if it is there.
+    format: str
+    """`swag`, the official CSV; `codah`, its TSV; or `jsonl`, objects with `context`, `choices` (or
+    `endings`) and `label`. The default names are `train.csv` and `val.csv` for SWAG, `train.tsv`
+    and `dev.tsv` for CODAH, and `train.jsonl` and `dev.jsonl`; and `test` with the same ending.
     """
 
 
@@ -20,3 +21,4 @@ class MultipleChoiceRun(FinetuningRun):
 
     task: Literal["multiple_choice"]
     data: MultipleChoiceData
+    """Contexts with several endings, one of which fits."""

@@ -10,27 +10,33 @@ from bert_tf.config.run import FinetuningRun
 
 
 class QuestionAnsweringData(FinetuningData):
-    """Questions with contexts that hold their answers: see `bert_tf.tasks.question_answering`.
+    """Questions with contexts that hold their answers: see `bert_tf.tasks.question_answering`."""
 
-    Formats: squad, the official JSON, and tfds. Without names the files are train-v1.1.json and
-    dev-v1.1.json, or those of v2.0 where questions may be `unanswerable`.
+    format: str
+    """`squad`, the official JSON, or `tfds`. The default names are `train-v1.1.json` and
+    `dev-v1.1.json`; with data.unanswerable, those of v2.0.
     """
-
     unanswerable: bool = False
-    """Some contexts hold no answer, and the model may say so (SQuAD 2.0)."""
+    """Whether a context may hold no answer (SQuAD 2.0); the model can then answer so."""
     extra_train: FilePaths | None = None
-    """More training files in SQuAD's form, such as TriviaQA's (paper, section 4.2)."""
+    """More training files in SQuAD's form, such as those that `python -m
+    bert_tf.tasks.question_answering.trivia_qa` makes of TriviaQA (paper, section 4.2).
+    """
     stride: Count = 128
-    """A long context is cut into windows that start so many pieces apart (the reference's)."""
+    """A long context is read in windows that start this many pieces apart. The default is that of
+    google-research/bert.
+    """
     max_question_length: Count = 64
-    """Pieces to keep of a question (the reference's)."""
+    """Pieces of a question that are kept. The default is that of google-research/bert."""
     n_best: Count = 20
-    """How many of the best answers are returned with their probabilities (the reference's)."""
+    """How many of the best answers are returned with their probabilities. The default is that of
+    google-research/bert.
+    """
     max_answer_length: Count = 30
-    """Most pieces of an answer (the reference's)."""
+    """Maximum number of pieces of an answer. The default is that of google-research/bert."""
     null_threshold: float | None = None
-    """Answer nothing where the score of no answer is more than this above that of the best answer;
-    null: what gives the best F1 on the dev data.
+    """With data.unanswerable: give no answer if the score of no answer exceeds that of the best
+    answer by more than this. null: the threshold with the best F1 on the dev data.
     """
 
     @model_validator(mode="after")
@@ -48,3 +54,4 @@ class QuestionAnsweringRun(FinetuningRun):
 
     task: Literal["question_answering"]
     data: QuestionAnsweringData
+    """Questions with contexts that hold their answers."""

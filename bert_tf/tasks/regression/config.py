@@ -11,3 +11,4 @@ class RegressionRun(FinetuningRun):
 
     task: Literal["regression"]
     data: TextData
+    """One text, or a pair of texts, with a number."""

@@ -11,29 +11,29 @@ from bert_tf.config.section import Section
 
 
 class RerankingData(FinetuningData):
-    """Queries with passages and their relevance: see `bert_tf.tasks.reranking`.
+    """Queries with passages and their relevance: see `bert_tf.tasks.reranking`."""
 
-    Formats: tsv and csv with the columns query, passage and relevance; jsonl, the same, or a list
-    of passages with a list of relevances, or positive and negatives; triples, MS MARCO's TSV of
-    query, positive and negative; beir, a folder with corpus.jsonl, queries.jsonl and qrels. Without
-    names the files are train.tsv and dev.tsv, and test.tsv if it is there, with the format's
-    ending; those of beir are in qrels.
+    format: str
+    """`tsv` or `csv` with the columns `query`, `passage` and `relevance`; `jsonl` with the same, a
+    list of passages with a list of relevances, or `positive` and `negatives`; `triples`, MS MARCO's
+    TSV of query, positive and negative; or `beir`, a folder with `corpus.jsonl`, `queries.jsonl`
+    and `qrels`. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the ending of the
+    format; those of beir are in `qrels`.
     """
-
     negatives: Annotated[int, Field(ge=0)] = 8
-    """Format beir: passages of the corpus that are drawn for each query as not relevant, besides
-    those that qrels judges.
+    """For format beir: how many passages of the corpus are drawn for each query as not relevant, in
+    addition to those that qrels judges.
     """
     negatives_seed: int = 0
-    """Decides which these are."""
+    """Seed of that draw."""
 
 
 class RankingModel(ModelConfig):
-    """Sizes as `ModelConfig` has them, and what a score is."""
+    """Sizes as in `ModelConfig`, and what a score is."""
 
     activation: Literal["sigmoid", "identity"] | None = None
-    """What makes scores of logits; null is that of the initial checkpoint if it is a re-ranker, and
-    otherwise sigmoid.
+    """What turns logits into scores: `sigmoid`, or `identity`, which leaves them unchanged. null is
+    that of the initial checkpoint if it is a re-ranker, and otherwise `sigmoid`.
     """
 
 
@@ -43,9 +43,9 @@ class RankingLossConfig(Section):
     name: (
         Literal["binary_cross_entropy", "mean_squared_error", "list_net", "lambda_loss"] | None
     ) = None
-    """Null: list_net where a row has a list of passages, otherwise binary_cross_entropy, for a
+    """null is list_net if a row has a list of passages, and otherwise binary_cross_entropy, for a
     relevance from 0 to 1. mean_squared_error learns the scores of a teacher. For list_net and
-    lambda_loss the rows of the same query are one list.
+    lambda_loss, the rows of the same query form one list.
     """
 
 
@@ -54,5 +54,8 @@ class RerankingRun(FinetuningRun):
 
     task: Literal["reranking"]
     data: RerankingData
+    """Queries with passages and their relevance."""
     model: RankingModel = RankingModel()
+    """The sizes of the encoder, and what a score is."""
     loss: RankingLossConfig = RankingLossConfig()
+    """What is learned from the relevance of passages."""

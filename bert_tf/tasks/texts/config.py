@@ -9,15 +9,17 @@ from bert_tf.config.kinds import Names
 
 
 class TextData(FinetuningData):
-    """One text or two with a label: see `bert_tf.tasks.classification` and `.regression`.
+    """One text or two with a label: see `bert_tf.tasks.classification` and `.regression`."""
 
-    Formats: tsv, csv and jsonl, with named columns; cola, sst2, mrpc, qqp, stsb, mnli, qnli, rte
-    and wnli, a folder with the official files of that task of GLUE; tfds, whose features are the
-    columns. Without names the files are train.tsv and dev.tsv, and test.tsv if it is there, with
-    the format's ending; TFDS's splits are train and validation.
+    format: str
+    """`tsv`, `csv` or `jsonl`, with named columns; `cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`,
+    `qnli`, `rte` or `wnli`: a folder with the official files of that GLUE task; or `tfds`, whose
+    features are the columns. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the
+    ending of the format; in TFDS, the splits `train` and `validation`.
     """
-
     text_columns: Annotated[Names, Field(max_length=2)] | None = None
-    """Columns of one text, or of a first and a second one. Null: text, or what GLUE has."""
+    """Column of the text, or columns of a first and a second text. null is the column `text`, or
+    the columns of the GLUE task.
+    """
     label_column: str = "label"
-    """Column of what is to be predicted; GLUE has its own."""
+    """Column of what is predicted. The formats of GLUE have their own."""

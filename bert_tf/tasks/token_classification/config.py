@@ -21,14 +21,14 @@ Features = Literal[
 
 
 class TaggerModel(ModelConfig):
-    """Sizes as `ModelConfig` has them, and what tags the words."""
+    """Sizes as in `ModelConfig`, and what tags the words."""
 
     features: Features | None = None
-    """Null fine-tunes the encoder. Else it is frozen, and a BiLSTM of two layers reads these of its
-    activations (paper, section 5.3, table 7).
+    """null fine-tunes the encoder. Otherwise the encoder is frozen, and a BiLSTM of two layers
+    reads these activations (paper, section 5.3, table 7).
     """
     lstm_units: Count = 768
-    """Width of the BiLSTM in each direction (the paper's)."""
+    """Width of that BiLSTM in each direction. The default is the paper's."""
 
     @model_validator(mode="after")
     def _units_have_a_use(self) -> Self:
@@ -41,27 +41,27 @@ class TaggerModel(ModelConfig):
 
 
 class TokenClassificationData(FinetuningData):
-    """Words with tags: see `bert_tf.tasks.token_classification`.
+    """Words with tags: see `bert_tf.tasks.token_classification`."""
 
-    Formats: conll, columns of words and tags (see `bert_tf.tasks.token_classification.conll`), and
-    tfds, whose splits are then the names of the files: by default train and dev, as conll2003 has
-    them, and a test split only if it is named. A test file may be one column of words alone.
+    format: str
+    """`conll`, columns of words and tags, or `tfds`. With tfds, the names of files are names of
+    splits: by default `train` and `dev`, as in conll2003, and a test split only if it is named. A
+    test file may have only one column, the words.
     """
-
     word_column: int = 0
-    """Column of the words, counted from 0; -1 is the last, -2 the one before."""
+    """Column of the words, counted from 0; -1 is the last column, -2 the one before it."""
     tag_column: int = -1
     """Column of the tags, counted likewise."""
     lenient_tags: bool = False
-    """Take a tag that continues no entity for the beginning of one, as conlleval does; false
-    refuses a file with tags that break its scheme.
+    """Treat a tag that continues no entity as the beginning of one, as conlleval does. false
+    refuses a file with such tags.
     """
     document_context: bool = False
-    """Read whole documents, as -DOCSTART- lines mark them: a word sees the sentences around its
-    own, as many as train.max_length has room for (the paper's "maximal document context").
+    """Read whole documents, which lines with -DOCSTART- separate. A word then sees the sentences
+    around its own, as many as fit into train.max_length (the paper's "maximal document context").
     """
     stride: Count | None = None
-    """What is too long is cut into windows that start so many pieces apart; null is half of
+    """A long sentence is read in windows that start this many pieces apart; null is half of
     train.max_length.
     """
 
@@ -71,7 +71,9 @@ class TokenClassificationRun(FinetuningRun):
 
     task: Literal["token_classification"]
     data: TokenClassificationData
+    """Sentences of words, each with a tag."""
     model: TaggerModel = TaggerModel()
+    """The sizes of the encoder, and what tags the words."""
 
     @model_validator(mode="after")
     def _frozen_has_no_layers_to_train(self) -> Self:
