@@ -39,7 +39,7 @@ def prepare_to_serve() -> None:
         return
     os.environ.setdefault(FIXED_WEIGHTS, "1")
     # The default on processors with AVX512-VNNI or AMX only. On others, batches are faster with
-    # oneDNN too, and single texts are as fast (benchmarks/README.md).
+    # oneDNN too, and single texts are as fast (docs/how_to/serving.md).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     hidden: dict[str, Any] = sys.modules
     hidden["keras"] = None  # now its import fails

@@ -72,21 +72,27 @@ class Result:
         )
 
     @classmethod
+    def read(cls, path: Path) -> "Result":
+        """Reads what `save` wrote, whatever it was measured with."""
+        fields = json.loads(path.read_text())
+        contestants = [Measured(**each) for each in fields.pop("contestants")]
+        return cls(contestants=contestants, **fields)
+
+    @classmethod
     def load(cls, path: Path, settings: dict[str, Any]) -> "Result":
         """Reads what `save` wrote.
 
         Raises:
             UserError: it was measured with other settings, or with code that no commit identifies.
         """
-        fields = json.loads(path.read_text())
-        kept.check(path, fields.get("settings", {}), settings)
+        result = cls.read(path)
+        kept.check(path, result.settings, settings)
         if settings["commit"] == UNKNOWN or settings["commit"].endswith("-dirty"):
             raise UserError(
                 f"{path} is of commit {settings['commit']}, which may be other code than now; "
                 "remove it or choose another --out"
             )
-        contestants = [Measured(**each) for each in fields.pop("contestants")]
-        return cls(contestants=contestants, **fields)
+        return result
 
     @staticmethod
     def path(folder: Path, work: str, precision: str) -> Path:
@@ -196,7 +202,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
         colours = ["C1" if each.is_ours else "C0" for each in result.contestants]
         panel.barh(names, rates, xerr=spread, color=colours, ecolor="0.3")
         panel.invert_yaxis()
-        panel.set_title(f"{result.work}, {result.precision}: sequences/s", fontsize="medium")
+        title = WORKS[result.work].title
+        panel.set_title(f"{title}, {result.precision}: sequences/s", fontsize="medium")
         panel.tick_params(labelsize="small")
     with atomic_path(path) as new:
         new.write_bytes(to_png(figure))

@@ -18,6 +18,7 @@ class Work:
     """A row of the table.
 
     Attributes:
+        title: what is done, in the words of a picture.
         job: the function of the contestants' modules.
         batch: rows of a step.
         length: tokens of each row; None for texts and rows of MRPC's lengths.
@@ -27,6 +28,7 @@ class Work:
         memory: the most GiB, and what would be good; None where there is no goal.
     """
 
+    title: str
     job: str
     batch: int
     length: int | None
@@ -44,13 +46,39 @@ class Work:
 # Peak memory of a process that serves BERT-base: must and aim, for float32 and bfloat16.
 _MEMORY = ((1.3, 1.0), (1.2, 0.9))
 WORKS = {
-    "encode": Work("encode", 8, 128, "base", (0.97, 0.95), (1.00, 1.05)),
-    "classify": Work("classify", 32, None, "base", (1.35, 1.25), (1.45, 1.45), _MEMORY),
-    "latency": Work("classify", 1, None, "base", (0.90, 0.80), (1.05, 1.00), _MEMORY),
-    "finetune": Work("finetune", 32, None, "base", (1.35, 1.1), (1.6, 1.4)),
-    "finetune-small": Work("finetune", 32, None, "small", (1.3, 1.15), (1.6, 1.4)),
-    "pretrain": Work("pretrain", 8, 128, "base", (1.05, 1.05), (1.3, 1.3)),
-    "pretrain-long": Work("pretrain", 4, 512, "base", (1.2, 1.2), (1.4, 1.4)),
+    "encode": Work(
+        "token ids to the last layer, 8 x 128", "encode", 8, 128, "base", (0.97, 0.95), (1.00, 1.05)
+    ),
+    "classify": Work(
+        "32 texts to probabilities",
+        "classify",
+        32,
+        None,
+        "base",
+        (1.35, 1.25),
+        (1.45, 1.45),
+        _MEMORY,
+    ),
+    "latency": Work(
+        "one text to probabilities",
+        "classify",
+        1,
+        None,
+        "base",
+        (0.90, 0.80),
+        (1.05, 1.00),
+        _MEMORY,
+    ),
+    "finetune": Work(
+        "fine-tuning, 12 x 768", "finetune", 32, None, "base", (1.35, 1.1), (1.6, 1.4)
+    ),
+    "finetune-small": Work(
+        "fine-tuning, 6 x 384", "finetune", 32, None, "small", (1.3, 1.15), (1.6, 1.4)
+    ),
+    "pretrain": Work("pre-training, 8 x 128", "pretrain", 8, 128, "base", (1.05, 1.05), (1.3, 1.3)),
+    "pretrain-long": Work(
+        "pre-training, 4 x 512", "pretrain", 4, 512, "base", (1.2, 1.2), (1.4, 1.4)
+    ),
 }
 # What docs/how_to/serving.md advises for a process that only answers: oneDNN then keeps weights in
 # the order of its kernels. A process that trains would go on with old ones.

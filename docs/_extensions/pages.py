@@ -55,8 +55,8 @@ MENU = {
         "runs",
         "extending",
     ],
-    "explanation": ["architecture"],
-    "results": ["exactness"],
+    "explanation": ["architecture", "exactness", "speed"],
+    "results": ["speed", "quality", "exactness", "robustness"],
     "project": [],
 }
 SUFFIXES = (".md", ".ipynb")

@@ -30,7 +30,11 @@ from tests import tiny, tiny_questions, tiny_tags
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-HUB_NAMES = ("google-bert/bert-base-uncased", "google-bert/bert-base-cased")
+HUB_NAMES = (
+    "google-bert/bert-base-uncased",
+    "google-bert/bert-base-cased",
+    "sentence-transformers/all-MiniLM-L6-v2",
+)
 TAGGER = "dslim/bert-base-NER"
 # Enough for one batch of the size that the pages have.
 ROWS = 32
@@ -103,6 +107,16 @@ def animals(folder):
     (folder / "qrels" / "test.tsv").write_text("\n".join(judgements) + "\n")
 
 
+def sts_benchmark(folder):
+    """Pairs with scores in the columns of the STS benchmark."""
+    source = random.Random(0)
+    rows = [
+        f"g\tf\ty\t{i}\t{i / 2}\t{tiny.sentence(source, 3)}\t{tiny.sentence(source, 3)}\n"
+        for i in range(8)
+    ]
+    (folder / "sts-test.csv").write_text("".join(rows))
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", lambda folder: None),
@@ -124,6 +138,7 @@ PAGES = {
     "how_to/inspect.md": ("reviews", reviews),
     "how_to/serving.md": (".", lambda folder: None),
     "how_to/checkpoints.md": (".", lambda folder: None),
+    "results/exactness.md": ("stsbenchmark", sts_benchmark),
     "index.md": (".", lambda folder: None),
 }
 FAST = (
