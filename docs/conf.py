@@ -18,6 +18,7 @@ nitpick_ignore = [
     ("py:class", "bert_tf.checkpoints.correspondence.Table"),
     ("py:class", "bert_tf.checkpoints.description.Description"),
     ("py:class", "bert_tf.checkpoints.tensors.Tensors"),
+    ("py:class", "bert_tf.config.run.FinetuningRun"),
     ("py:class", "bert_tf.config.run.RunConfig"),
     ("py:class", "bert_tf.runs.run_folder.RunFolder"),
 ]

@@ -9,7 +9,7 @@ from markdown_text import as_markdown
 from bert_tf.config.run import PRETRAINING
 from bert_tf.config.schema import schema
 
-_REQUIRED = "required"
+_REQUIRED = "*required*"
 
 Properties = dict[str, dict[str, Any]]
 Tasks = tuple[str, ...]
