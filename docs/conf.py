@@ -18,11 +18,12 @@ nitpick_ignore = [
     ("py:class", "bert_tf.checkpoints.correspondence.Table"),
     ("py:class", "bert_tf.checkpoints.description.Description"),
     ("py:class", "bert_tf.checkpoints.tensors.Tensors"),
+    ("py:class", "bert_tf.config.run.FinetuningRun"),
     ("py:class", "bert_tf.config.run.RunConfig"),
     ("py:class", "bert_tf.runs.run_folder.RunFolder"),
 ]
-# Quotes and dashes stay as they are typed.
-smartquotes = False
+# Quotes stay as they are typed.
+smartquotes_action = "D"
 
 extensions = [
     "myst_nb",
@@ -51,8 +52,10 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = "bert_tf"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False

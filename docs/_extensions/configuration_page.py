@@ -9,11 +9,10 @@ from markdown_text import as_markdown
 from bert_tf.config.run import PRETRAINING
 from bert_tf.config.schema import schema
 
-_REQUIRED = "required"
+_REQUIRED = "*required*"
 
 Properties = dict[str, dict[str, Any]]
 Tasks = tuple[str, ...]
-_HEAD = ["| key | type | default | meaning |", "|---|---|---|---|"]
 
 
 def markdown() -> str:
@@ -24,8 +23,8 @@ def markdown() -> str:
         for case in whole["allOf"]
         if "const" in str(case["if"])
     }
-    lines = ["## The whole file", "", *_HEAD]
-    lines += [row(key, about, missing="") for key, about in whole["properties"].items()]
+    keys = [row(key, about, missing="") for key, about in whole["properties"].items()]
+    lines = ["## The whole file", "", *_table(keys)]
     names = dict.fromkeys(key for run in runs.values() for key in run)
     for name in names:
         sections = {
@@ -71,8 +70,14 @@ def _section(name: str, sections: dict[str, tuple[str, Properties]], all_tasks: 
         if tasks != everywhere:
             lines += ["", f"### `{name}` of {_of(tasks, all_tasks)}", ""]
         lines += [notes[tasks], ""] if tasks in notes else []
-        lines += [*_HEAD, *groups[tasks]] if tasks in groups else []
+        lines += _table(groups[tasks]) if tasks in groups else []
     return lines
+
+
+def _table(rows: list[str]) -> list[str]:
+    """Keys in a table, which `_static/site.css` shows in another way on phones."""
+    head = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    return ["```{container} keys", "", *head, *rows, "```"]
 
 
 def _of(tasks: Tasks, all_tasks: Tasks) -> str:

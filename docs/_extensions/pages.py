@@ -96,7 +96,7 @@ def markdown(page: str, text: str) -> str:
         text += f"\n{_GENERATED[page]()}"
     folder = folder_of(page)
     if folder is not None and menu(folder):
-        options = [] if folder else [":hidden:"]
+        options = [":titlesonly:"] if folder else [":hidden:"]
         lines = [f"/{each}" for each in menu(folder)]
         text += "\n".join(["", "```{toctree}", *options, "", *lines, "```", ""])
     return text

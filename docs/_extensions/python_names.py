@@ -1,5 +1,8 @@
-"""Links from docstrings to the reference of Python names."""
+"""How the reference of Python names links from docstrings, and which arguments its classes show."""
 
+import inspect
+
+import keras
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxRole
@@ -45,8 +48,18 @@ def resolve(app, env, node, content):
     return None if is_ours else content
 
 
+def show_arguments():
+    """Gives classes the signatures of their constructors, which Keras's `__new__` hides."""
+    public = [getattr(bert_tf, name) for name in bert_tf.__all__]
+    for kind in {base for each in public if inspect.isclass(each) for base in each.__mro__}:
+        if kind.__module__.startswith("bert_tf.") and issubclass(kind, keras.Layer):
+            signature = inspect.signature(kind.__init__)
+            kind.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])
+
+
 def setup(app):
     """Adds the role, and finds what Sphinx does not."""
+    show_arguments()
     app.add_role("name", NameRole())
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True}

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.cli.parser import _parser, main
+from bert_tf.cli.parser import main, make_parser
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export import __main__ as export_command
@@ -113,7 +113,7 @@ def test_help_and_mistakes_answer_without_tensorflow():
 
 
 def test_the_examples_of_every_help_are_commands():
-    parser = _parser()
+    parser = make_parser()
     (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
     lines = [
         line.partition(" | ")[0]

@@ -47,7 +47,7 @@ def test_keys_stand_with_their_defaults(heading, kind, tmp_path):
     assert dict(rows).keys() == own.keys() and len(rows) == len(own)
     for name, default in rows:
         if own[name].is_required():
-            assert default == "required"
+            assert default == "*required*"
         else:
             file = tmp_path / "one.yaml"
             file.write_text(f"value: {default.strip('`')}\n")
@@ -66,4 +66,4 @@ def test_values_are_in_words():
 
 def test_a_text_of_the_schema_is_safe_markdown():
     row = configuration_page.row("key", {"type": "string", "description": "a|b *c* <d> e_f"})
-    assert row == r"| `key` | string | required | a\|b \*c\* \<d\> `e_f` |"
+    assert row == r"| `key` | string | *required* | a\|b \*c\* \<d\> `e_f` |"

@@ -1,5 +1,6 @@
 """What README.md and the pages under docs/ name is there: pages, files, modules, commands."""
 
+import doctest
 import importlib
 import json
 import re
@@ -7,6 +8,8 @@ import runpy
 import tomllib
 from pathlib import Path
 
+import configuration_page
+import markdown_text
 import pages
 import pytest
 
@@ -96,6 +99,12 @@ def test_the_menu_has_every_page():
 
 def test_notebooks_are_shown_and_not_run_again():
     assert runpy.run_path(str(DOCS / "conf.py"))["nb_execution_mode"] == "off"
+
+
+@pytest.mark.parametrize("module", [configuration_page, markdown_text, pages])
+def test_examples_of_the_extensions_are_right(module):
+    failed, tried = doctest.testmod(module)
+    assert tried and not failed
 
 
 def test_the_site_is_built_by_exact_versions():
