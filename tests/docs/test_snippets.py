@@ -130,7 +130,7 @@ PAGES = {
     "how_to/multiple_choice.md": ("endings", endings),
     "how_to/embedding.md": ("pairs", scored_pairs),
     "how_to/reranking.md": ("passages", passages),
-    "how_to/pretraining.md": (".", lambda folder: tiny.write_corpus(folder, documents=60)),
+    "how_to/pretraining.md": (".", lambda folder: tiny.write_corpus(folder, documents=24)),
     "reference/configuration.md": (".", lambda folder: None),
     "how_to/distillation.md": ("reviews", reviews),
     "how_to/phone.md": ("reviews", reviews),
