@@ -33,8 +33,8 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     """
     if name == "ax":
         raise UserError(
-            "the diagnostic set is not trained on; fine-tune with data.format mnli, and then "
-            "bert-tf evaluate RUN --data diagnostic-full.tsv"
+            "the diagnostic set is not for training; fine-tune with data.format mnli and then "
+            "run bert-tf evaluate RUN --data diagnostic-full.tsv"
         )
     if split == "train":
         return {"": folder / "train.tsv"}

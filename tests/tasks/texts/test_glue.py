@@ -121,7 +121,7 @@ def test_the_labelled_diagnostic_set_is_for_models_of_mnli(tmp_path):
     path = write(tmp_path / "diagnostic-full.tsv", header, ["\t\tNegation\t\tNews\ta\tb\tneutral"])
     read = read_glue(path, "mnli")
     assert (read.columns, read.labels, read.benchmark) == ((["a"], ["b"]), ["neutral"], "ax")
-    with pytest.raises(UserError, match="is not trained on; fine-tune with data.format mnli"):
+    with pytest.raises(UserError, match="is not for training; fine-tune with data.format mnli"):
         find_files(tmp_path, "ax", "train")
 
 
