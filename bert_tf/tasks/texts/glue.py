@@ -89,7 +89,7 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
     task = GLUE[name]
     for column in task.texts:
         if column not in header:
-            raise UserError(f"{path}: no column {column!r}; there are {', '.join(header)}")
+            raise UserError(f"{path}: no column {column!r}; the columns are {', '.join(header)}")
     _warn_of_rows(path, short, "fields are missing")
     labels = None
     if task.label in header:

@@ -175,7 +175,7 @@ def test_nli_gives_triples(tmp_path):
     path = write_lines(tmp_path / "train.tsv", [*lines, "f\tg\tentailment"])
     assert files.read(path, "nli").columns == (["a", "a"], ["b", "d"], ["c", "c"])
     write_mnli(tmp_path)
-    with pytest.raises(UserError, match="no premise with an entailed and a contradicting"):
+    with pytest.raises(UserError, match="no premise with both an entailed and a contradicting"):
         files.read(tmp_path / "train.tsv", "nli")
 
 

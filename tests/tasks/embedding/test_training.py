@@ -295,7 +295,7 @@ def test_what_cannot_be_learned_is_refused():
     said = "no two texts of the data have the same label"
     assert refusal(model.evaluate, ANCHORS, POSITIVES).startswith(said)
     model.compile("adam", bert_tf.CoSENT())
-    said = "loss is for a model that is not compiled"
+    said = "loss has no effect on a compiled model"
     assert refusal(model.fit, pairs, loss=bert_tf.CoSENT()).startswith(said)
     dataset = tf.data.Dataset.from_tensor_slices({"a": ANCHORS, "b": POSITIVES})
     assert "the loss CoSENT takes pairs with scores" in refusal(model.fit, dataset.batch(2))

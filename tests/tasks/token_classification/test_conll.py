@@ -73,7 +73,7 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
     assert read_conll(tagged, needs_tags=False) == read_conll(tagged)
     with pytest.raises(UserError, match="line 2: 2 columns, but 1 in the lines before"):
         read_conll(write("Ada\nran O\n"), needs_tags=False)
-    with pytest.raises(UserError, match="line 1: 'Ada' is no tag"):
+    with pytest.raises(UserError, match="line 1: 'Ada' is not a tag"):
         read_conll(write("Ada\nran\n"))
 
 
