@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The modules of the public names: of those that need no TensorFlow, and of the others.
 _LIGHT = {

@@ -20,8 +20,10 @@ from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("bert_tf", "export", "benchmarks", "docs", "experiments", "serving", "tests")
+FOLDERS += (".ci", ".github")
 FILES = ("LICENSE", "MANIFEST.in", "Makefile", "README.md", "pyproject.toml")
-FILES += ("requirements.lock", "requirements.txt")
+FILES += ("requirements.lock", "requirements.txt", "CHANGELOG.md", "CITATION.cff")
+FILES += ("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "ROADMAP.md", "SECURITY.md")
 NAME = f"bert_tf-{bert_tf.__version__}"
 
 

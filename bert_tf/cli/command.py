@@ -14,11 +14,11 @@ from bert_tf.quiet import prepare_environment
 
 _EXIT_CODES = """\
 exit codes:
-  0    done
-  2    a mistake, such as a missing file, reported in one line on standard error
+  0    success
+  2    an error in the input, such as a missing file, reported in one line on standard error
   130  stopped by Ctrl-C
-  143  stopped by SIGTERM; training has saved its last step
-  any other is a bug"""
+  143  stopped by SIGTERM, after training saved its last step
+  any other code is a bug"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             action="store_true",
             # A default would undo what was given before the name of a command.
             default=argparse.SUPPRESS,
-            help="print only results, warnings and errors, no progress or news",
+            help="print only results, warnings and errors",
         )
 
     def error(self, message: str) -> NoReturn:
@@ -106,12 +106,11 @@ def run(
     except Exception as error:
         # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
         if is_disk_full(error):
-            say("error: the disk is full; free some space and start the same command again")
+            say("error: the disk is full; free some space and run the same command again")
         elif is_out_of_memory(error):
             say(
-                "error: the memory is not enough; lower train.batch_size or train.max_length, "
-                "raise train.accumulation_steps, set train.rematerialize: true, or take a smaller "
-                "model"
+                "error: out of memory; lower train.batch_size or train.max_length, raise "
+                "train.accumulation_steps, set train.rematerialize: true, or use a smaller model"
             )
         else:
             raise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def demo(arguments: argparse.Namespace) -> None:
-    """The whole way on real text, in minutes on 2 cores.
+    """Go from text to answers on real text, in minutes on 2 cores.
 
     bert-tf demo
     bert-tf demo --out /tmp/demo
@@ -69,7 +69,7 @@ def _texts(corpus: Corpus, progress: Callable[[str, int, int], None]) -> Iterato
 
 
 def pretrain_data(arguments: argparse.Namespace) -> None:
-    """Tokenize a corpus once, for any number of pre-trainings.
+    """Tokenize a corpus once, for any number of pre-training runs.
 
     bert-tf pretrain-data pretraining.yaml --out tokens
     bert-tf pretrain-data pretraining.yaml --out records --tfrecords --set train.max_length=512
@@ -77,9 +77,12 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
     """  # noqa: E501
     loaded = _config("pretrain-data", arguments)
     if arguments.tfrecords and arguments.beam is not None:
-        raise UserError("--tfrecords cannot be written by --beam; write token files with --beam")
+        raise UserError(
+            "--tfrecords and --beam cannot be combined; remove --tfrecords to write token files "
+            "with --beam"
+        )
     if arguments.naming != "google" and not arguments.tfrecords:
-        raise UserError("--naming is for --tfrecords; add that, or leave --naming out")
+        raise UserError("--naming requires --tfrecords; add --tfrecords or remove --naming")
     from bert_tf.data.corpora import beam_shards, pretraining_data
     from bert_tf.data.records import writing as record_writing
     from bert_tf.runs.vocabulary import settle
@@ -97,7 +100,7 @@ def pretrain_data(arguments: argparse.Namespace) -> None:
 
 
 def pretrain(arguments: argparse.Namespace) -> None:
-    """Pre-train BERT on text; started again, it goes on where it stopped.
+    """Pre-train BERT on text; the same command resumes a run that stopped.
 
     bert-tf pretrain pretraining.yaml --out runs/pretraining
     bert-tf pretrain pretraining.yaml --out runs/long --set train.steps=100000
@@ -111,7 +114,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
 
 def finetune(arguments: argparse.Namespace) -> None:
-    """Fine-tune BERT for a task; started again, it goes on where it stopped.
+    """Fine-tune BERT for a task; the same command resumes a run that stopped.
 
     bert-tf finetune reviews.yaml --out runs/reviews
     bert-tf finetune reviews.yaml --out runs/slow --set train.learning_rate=2e-5
@@ -138,21 +141,24 @@ def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
     """Says in TensorFlow's way which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
-        raise UserError("--workers and --worker belong together; name both")
+        raise UserError("--workers and --worker must be given together; add the missing one")
     if workers is None:
         return
     if loaded.train.strategy != "multi_worker":
         raise UserError(
-            "--workers is for train.strategy multi_worker; add --set train.strategy=multi_worker"
+            "--workers requires train.strategy multi_worker; add --set train.strategy=multi_worker"
         )
     if not 0 <= number < len(workers):
-        raise UserError(f"--worker {number} is none of {len(workers)} workers; they begin with 0")
+        raise UserError(
+            f"--worker is {number}, but --workers has {len(workers)} entries; give a number from "
+            f"0 to {len(workers) - 1}"
+        )
     task = {"type": "worker", "index": number}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
-    """Measure a run on its dev data or other data; prints and writes metrics, and predictions.
+    """Evaluate a run on its dev data or other data; write metrics and predictions.
 
     bert-tf evaluate runs/reviews
     bert-tf evaluate runs/reviews --data reviews/unseen.tsv
@@ -163,7 +169,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def predict(arguments: argparse.Namespace) -> None:
-    """Ask a model: strings in, answers out as JSON lines.
+    """Predict with a model: strings in, answers out as JSON lines.
 
     bert-tf predict saved_models/reviews "what a lovely film" "two hours of nothing"
     bert-tf predict saved_models/reviews --input texts.txt --output answers.jsonl
@@ -174,7 +180,9 @@ def predict(arguments: argparse.Namespace) -> None:
     bert-tf predict runs/reviews "what a lovely film"
     """
     if bool(arguments.texts) == bool(arguments.input):
-        raise UserError("predict needs either texts or --input FILE; see bert-tf predict --help")
+        raise UserError(
+            "predict requires either texts or --input FILE, not both; see bert-tf predict --help"
+        )
     prepare_to_serve()
     from bert_tf.predict import run
 
@@ -183,7 +191,7 @@ def predict(arguments: argparse.Namespace) -> None:
 
 
 def embed(arguments: argparse.Namespace) -> None:
-    """Write the vectors of a file of texts; started again, it goes on where it stopped.
+    """Write the vectors of a file of texts; the same command resumes after a stop.
 
     bert-tf embed sentence-transformers/all-MiniLM-L6-v2 passages.txt --out vectors.npy
     bert-tf embed embedder.keras passages.jsonl --out vectors.npy --dtype float16
@@ -197,7 +205,7 @@ def embed(arguments: argparse.Namespace) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write a SavedModel that takes strings and returns answers.
+    """Export a model as a SavedModel that takes strings, or as a LiteRT file.
 
     bert-tf export runs/reviews --out saved_models/reviews
     bert-tf export reviews.keras --out saved_models/reviews --version 2
@@ -214,7 +222,7 @@ def export(arguments: argparse.Namespace) -> None:
 
 
 def shrink(arguments: argparse.Namespace) -> None:
-    """Distil a fine-tuned run to fewer layers and export it for phones, with a report.
+    """Distil a fine-tuned model into fewer layers and export it for phones, with a report.
 
     bert-tf shrink runs/reviews --out runs/small --layers 3 --precision int8
     bert-tf shrink runs/reviews --out runs/small --layers 3 --set train.epochs=6
@@ -225,7 +233,7 @@ def shrink(arguments: argparse.Namespace) -> None:
 
 
 def convert(arguments: argparse.Namespace) -> None:
-    """Rewrite a checkpoint in the format of another program.
+    """Convert a checkpoint to the format of another program.
 
     bert-tf convert runs/reviews reviews_for_transformers --to huggingface
     bert-tf convert uncased_L-12_H-768_A-12 bert_base --to bert_tf
@@ -233,7 +241,7 @@ def convert(arguments: argparse.Namespace) -> None:
     bert-tf convert runs/reviews for_model_garden --to model_garden --verify
     """
     if arguments.verify and arguments.to != "model_garden":
-        raise UserError("--verify is for --to model_garden; leave it out")
+        raise UserError("--verify requires --to model_garden; remove --verify")
     from bert_tf.checkpoints import conversion, model_garden_classes
     from bert_tf.tasks import loading
 
@@ -259,14 +267,15 @@ def _verify(folder: str) -> None:
     difference = model_garden_classes.verify(Path(folder), checkpoint.description, model)
     if not difference <= model_garden_classes.TOLERANCE:
         raise UserError(
-            f"Model Garden computes other outputs from {folder}: they differ by {difference:.2g}, "
-            f"more than {model_garden_classes.TOLERANCE:.0e}; the warnings above may say why"
+            f"Model Garden's outputs for {folder} differ from those of bert_tf by "
+            f"{difference:.2g}, more than {model_garden_classes.TOLERANCE:.0e}; see the warnings "
+            "above"
         )
-    print(f"Model Garden opens {folder}; outputs differ by {difference:.1e} at most")
+    print(f"Model Garden opens {folder}; the outputs differ by at most {difference:.1e}")
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Write a page with the results of runs next to the paper's.
+    """Write a page that compares the results of runs with the paper's.
 
     bert-tf report runs/* --out results.html
     bert-tf report runs/cola runs/squad --out results.md
@@ -277,7 +286,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def schema(arguments: argparse.Namespace) -> None:
-    """Print a JSON Schema of configurations, by which editors complete and check them.
+    """Print the JSON Schema of configurations, with which editors complete and check them.
 
     bert-tf schema
     bert-tf schema --out bert_tf.schema.json
@@ -292,7 +301,7 @@ def schema(arguments: argparse.Namespace) -> None:
 
 
 def inspect(arguments: argparse.Namespace) -> None:
-    """Write a page with pictures of what a model looks at and how far it can be believed.
+    """Write a page with pictures of attention, token importances, errors and calibration.
 
     bert-tf inspect runs/reviews --text "what a lovely film" "two hours of nothing"
     bert-tf inspect runs/mrpc --text-a "He sleeps." --text-b "He is asleep."

@@ -28,13 +28,13 @@ from text to answers:
   bert-tf export runs/reviews --out saved_models/reviews
   bert-tf predict saved_models/reviews "what a lovely film"
 
-or see all of it happen in a few minutes, on text that is on every machine:
+or watch the whole way in a few minutes, on text that every machine has:
   bert-tf demo
 
-`bert-tf COMMAND --help` describes each in detail, with examples."""
+`bert-tf COMMAND --help` describes a command in detail, with examples."""
 
-_STOPPED = "stopped; start the same command again: training and embed go on where they stopped"
-_PRETRAINING_CONFIG = "a configuration of task pretraining"
+_STOPPED = "stopped; run the same command again: training and embed resume where they stopped"
+_PRETRAINING_CONFIG = "a configuration with task: pretraining"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +69,8 @@ def make_parser() -> Parser:
     """The parser of all commands; `docs/reference/command_line.md` is made of it too."""
     parser = _Parser(
         prog=PROGRAM,
-        description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, ask.",
+        description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, "
+        "export and predict.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {bert_tf.__version__}")
@@ -107,7 +108,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         default="runs/demo",
-        help="folder of its results (default: %(default)s)",
+        help="folder for the results (default: %(default)s)",
     )
 
 
@@ -118,37 +119,42 @@ def _add_vocab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=CORPUS_FORMATS,
-        help="how the texts are written in them, as for data.format of a pre-training; by default "
-        "all that a file holds is text",
+        help="format of the files, one of those of data.format in pre-training (default: all of "
+        "a file is text)",
     )
-    parser.add_argument("--size", metavar="N", type=int, required=True, help="number of pieces")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the vocabulary to write")
     parser.add_argument(
-        "--cased", action="store_true", help="keep capitals and accents (otherwise lower-cased)"
+        "--size", metavar="N", type=int, required=True, help="number of entries in the vocabulary"
+    )
+    parser.add_argument("--out", metavar="FILE", required=True, help="vocabulary file to write")
+    parser.add_argument(
+        "--cased",
+        action="store_true",
+        help="keep capitals and accents (default: lower-case the text and strip accents)",
     )
 
 
 def _add_pretrain_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help=_PRETRAINING_CONFIG)
-    parser.add_argument("--out", metavar="DIR", required=True, help="folder of the token files")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the token files")
     _add_settings(parser)
     parser.add_argument(
         "--tfrecords",
         action="store_true",
-        help="write TFRecords of ready examples (data.dupe_factor times each document) instead",
+        help="write TFRecords of finished examples instead of token files (each document "
+        "data.dupe_factor times)",
     )
     parser.add_argument(
         "--naming",
         choices=("google", "model_garden"),
         default="google",
-        help="whose names the features of TFRecords have (default: %(default)s)",
+        help="naming scheme of the features in TFRecords (default: %(default)s)",
     )
     parser.add_argument(
         "--beam",
         metavar="FLAG",
         nargs=argparse.REMAINDER,
-        help="run as an Apache Beam pipeline; all that follows are Beam's own flags (without any, "
-        "it runs here). The files are the same",
+        help="run as an Apache Beam pipeline, which writes the same files; all arguments after "
+        "it are Beam's flags (default: run on this machine)",
     )
 
 
@@ -157,12 +163,16 @@ def _add_pretrain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
-    _add_run_arguments(parser, "a configuration of any task but pretraining")
+    _add_run_arguments(parser, "a configuration with any task except pretraining")
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run folder")
-    parser.add_argument("--data", metavar="PATH", help="data of the same format as the run's")
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="data in the format of the run (default: the dev data of the run)",
+    )
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
@@ -172,20 +182,19 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
         help="a SavedModel, a LiteRT file, a run folder, a .keras file, a checkpoint with its "
         "head, or a name on the Hugging Face Hub",
     )
-    parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to ask about")
+    parser.add_argument("texts", metavar="TEXT", nargs="*", help="texts to predict")
     parser.add_argument(
         "--input",
         metavar="FILE",
-        help="texts, one per line, or JSON lines keyed by the model's inputs; - is standard input",
+        help="file of texts, one per line, or of JSON lines keyed by the inputs of the model; - "
+        "is standard input",
     )
-    parser.add_argument(
-        "--output", metavar="FILE", help="where to write (default: standard output)"
-    )
+    parser.add_argument("--output", metavar="FILE", help="file to write (default: standard output)")
     parser.add_argument(
         "--signature",
         metavar="NAME",
         default="serving_default",
-        help="how the model is asked, where it has several signatures (default: %(default)s)",
+        help="signature to call, if the model has several (default: %(default)s)",
     )
 
 
@@ -193,33 +202,37 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a SavedModel or a LiteRT file of vectors, a run folder, a .keras file, a checkpoint "
-        "of any format, or a name on the Hugging Face Hub",
+        help="a SavedModel or a LiteRT file that returns vectors, a run folder, a .keras file, a "
+        "checkpoint of any format, or a name on the Hugging Face Hub",
     )
-    parser.add_argument("file", metavar="FILE", help="texts, one per line, or JSON lines with text")
+    parser.add_argument(
+        "file", metavar="FILE", help="texts, one per line, or JSON lines with the key text"
+    )
     parser.add_argument(
         "--out",
         metavar="FILE.npy",
         required=True,
-        help="the matrix to write: a row for each text, in the order of the texts",
+        help="matrix to write: one row per text, in the order of the file",
     )
     parser.add_argument(
-        "--prompt", metavar="NAME", help="put this prompt of the model before each text"
+        "--prompt",
+        metavar="NAME",
+        help="name of a prompt of the model, which is put before each text",
     )
     parser.add_argument(
-        "--batch-size", metavar="N", type=int, help="texts of a batch (default: 32)"
+        "--batch-size", metavar="N", type=int, help="number of texts in a batch (default: 32)"
     )
     parser.add_argument(
         "--max-length",
         metavar="N",
         type=int,
-        help="most tokens of a text (default: the model's own)",
+        help="maximum number of tokens in a text (default: that of the model)",
     )
     parser.add_argument(
         "--dtype",
         choices=("float32", "float16"),
         default="float32",
-        help="of the numbers that are written (default: %(default)s)",
+        help="type of the numbers in the matrix (default: %(default)s)",
     )
 
 
@@ -231,86 +244,98 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         "Face Hub",
     )
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="the folder to write, or the .tflite file"
+        "--out", metavar="DIR", required=True, help="folder or .tflite file to write"
     )
     parser.add_argument(
         "--format",
         choices=FORMATS,
         default=SAVED_MODEL,
-        help="a SavedModel that takes strings (default: %(default)s), or a LiteRT file for phones",
+        help="tf_saved_model: a SavedModel that takes strings; litert: a LiteRT file for phones "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--kind",
         choices=KINDS,
         default="task",
-        help="what is served: the task of a fine-tuning (the default); the encoder and its "
-        "preprocessor as TF Hub has them; the masked language model; next sentences; vectors",
+        help="what the export does: task: the task that the model was fine-tuned for; hub: an "
+        "encoder and its preprocessor in the form of TF Hub; mlm: fill gaps; nsp: predict "
+        "whether a text follows another one; embedding: return vectors (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--pooling",
         metavar="NAME",
         nargs="+",
         choices=POOLINGS,
-        help="what the vector of a text is: the last layer at [CLS] (cls) or [SEP] (last_token), "
-        "its mean or maximum over the text (mean, mean_sqrt_len, weighted_mean, max), the pooler's "
-        "output (pooled), or several of them side by side; by default what the checkpoint says, or "
-        "else mean",
+        help="how the vector of a text is computed: the last layer at [CLS] (cls) or [SEP] "
+        "(last_token), its mean or maximum over the text (mean, mean_sqrt_len, "
+        "weighted_mean, max), the output of the pooler (pooled), or the concatenation of "
+        "several of them (default: that of the checkpoint, or mean)",
     )
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
         default="float32",
-        help="what it computes in (default: %(default)s); bfloat16 is for SavedModels, float16 "
-        "(weights in half the size) and int8 (in a quarter) are for LiteRT files",
+        help="number format (default: %(default)s); bfloat16 is for SavedModels; float16 and "
+        "int8 are for LiteRT files, whose weights then take half or a quarter of the space",
     )
     parser.add_argument(
-        "--freeze", action="store_true", help="make the weights constants, in that precision"
+        "--freeze", action="store_true", help="store the weights as constants, in that precision"
     )
     parser.add_argument(
         "--device",
         choices=("cpu", "any"),
         default="cpu",
-        help="cpu (the default) computes on the CPU, in the form that is fastest there; any leaves "
-        "the device to the server, for example a GPU",
+        help="cpu: compute on the CPU, in the form that is fastest there; any: the server "
+        "chooses the device, for example a GPU (default: %(default)s)",
     )
     parser.add_argument(
         "--version",
         metavar="N",
         type=int,
-        help="write DIR/N (of hub: DIR/preprocessor/N and DIR/encoder/N), for TensorFlow Serving",
+        help="write to DIR/N, as TensorFlow Serving requires (with --kind hub: "
+        "DIR/preprocessor/N and DIR/encoder/N)",
     )
-    lite = parser.add_argument_group("LiteRT files", "Options of `--format litert`.")
+    lite = parser.add_argument_group("LiteRT files", "Options for --format litert.")
     lite.add_argument(
         "--inputs",
         choices=("ids", "strings"),
         default="ids",
-        help="ids, mask and segments, for which an app needs a tokenizer (the default), or strings",
+        help="ids: token ids, mask and segments, for apps with a tokenizer; strings: texts "
+        "(default: %(default)s)",
     )
     _add_lite_arguments(lite)
     bare = parser.add_argument_group(
-        "bare checkpoints", "What a checkpoint of another program does not say."
+        "bare checkpoints", "Settings that checkpoints of other programs do not hold."
     )
-    bare.add_argument("--pair", action="store_true", help="an input is a pair of texts")
-    bare.add_argument("--unanswerable", action="store_true", help="a context may hold no answer")
-    bare.add_argument("--max-length", metavar="N", type=int, help="most tokens of an input")
+    bare.add_argument("--pair", action="store_true", help="the inputs are pairs of texts")
     bare.add_argument(
-        "--labels", metavar="NAME", nargs="+", help="names of the classes, in their order"
+        "--unanswerable", action="store_true", help="a context may not contain an answer"
+    )
+    bare.add_argument(
+        "--max-length", metavar="N", type=int, help="maximum number of tokens in an input"
+    )
+    bare.add_argument(
+        "--labels",
+        metavar="NAME",
+        nargs="+",
+        help="names of the classes, in the order of the model's outputs",
     )
 
 
 def _add_shrink(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="the folder of a finished fine-tuning")
+    parser.add_argument("path", metavar="RUN", help="folder of a finished fine-tuning run")
     parser.add_argument(
-        "--out", metavar="RUN", required=True, help="the folder of the small model's run"
+        "--out", metavar="RUN", required=True, help="folder for the run of the small model"
     )
     parser.add_argument(
-        "--layers", metavar="N", type=int, required=True, help="layers of the small model"
+        "--layers", metavar="N", type=int, required=True, help="number of layers of the small model"
     )
     parser.add_argument(
         "--precision",
         choices=LITE_PRECISIONS,
         default="int8",
-        help="of the LiteRT file (default: %(default)s); see export",
+        help="number format of the LiteRT file (default: %(default)s); see bert-tf export --help",
     )
     _add_lite_arguments(parser)
     _add_settings(parser)
@@ -323,41 +348,43 @@ def _add_lite_arguments(parser: Any) -> None:
         metavar="N",
         type=int,
         nargs="+",
-        help="tokens of a row, of which the shortest that fits is used; by default the longest "
-        "inputs that the model takes",
+        help="lengths of rows in tokens; a text uses the shortest one that it fits into "
+        "(default: the maximum length of the model)",
     )
     parser.add_argument(
         "--calibration",
         metavar="FILE",
-        help="with `--precision int8`: texts, as for `bert-tf predict --input`, from which fixed "
-        "ranges of numbers are found; some accelerators require these",
+        help="with --precision int8: texts, in a form of predict --input, from which fixed value "
+        "ranges are computed; some accelerators require these",
     )
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source", metavar="SRC", help="a checkpoint of any format, a run folder or hf://org/name"
+        "source",
+        metavar="SRC",
+        help="a checkpoint of any format, a run folder, or a name on the Hugging Face Hub",
     )
-    parser.add_argument("destination", metavar="DST", help="the folder to write")
+    parser.add_argument("destination", metavar="DST", help="folder to write")
     parser.add_argument(
         "--to",
         choices=("bert_tf", "huggingface", "sentence_transformers", "tf1", "model_garden"),
         required=True,
-        help="the format: bert_tf, huggingface (transformers), sentence_transformers (of an "
-        "embedder), tf1 (google-research/bert) or model_garden (tf-models-official)",
+        help="format to write: bert_tf, huggingface (transformers), sentence_transformers (for "
+        "embedders), tf1 (google-research/bert) or model_garden (tf-models-official)",
     )
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="open the result in Model Garden's own classes, and compare what they compute (extra "
-        "model-garden)",
+        help="open the result with Model Garden's own classes and compare the outputs (requires "
+        "the extra model-garden)",
     )
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folders of finished runs")
     parser.add_argument(
-        "--out", metavar="FILE", required=True, help="the page, NAME.html or NAME.md"
+        "--out", metavar="FILE", required=True, help="page to write: NAME.html or NAME.md"
     )
 
 
@@ -365,11 +392,13 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         metavar="RUN",
-        help="a run folder, a .keras file, or a checkpoint of any format, with a head or without; "
-        "only a run has dev data",
+        help="a run folder, a .keras file, or a checkpoint of any format, with or without a "
+        "head; only a run folder has dev data",
     )
     inputs = parser.add_argument_group(
-        "texts", "What the model takes, named as for `bert-tf predict`; each may be several."
+        "texts",
+        "Inputs of the model, with the names that `bert-tf predict` uses. Each option takes "
+        "one or more.",
     )
     for name, meaning in (
         ("text", "a text of a task on single texts"),
@@ -386,40 +415,48 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
             metavar="TEXT",
             nargs="+",
             action="append",
-            help=f"the {name} of one {first}; once for each --{first}",
+            help=f"the {name} for one {first}; repeat the option for each --{first}",
         )
     inputs.add_argument(
         "--input",
         metavar="FILE",
-        help="texts, one per line, or JSON lines keyed by the model's inputs, instead",
+        help="read the inputs from a file instead: texts, one per line, or JSON lines keyed by "
+        "the inputs of the model",
     )
-    parser.add_argument("--out", metavar="FILE.html", help="the page (default: RUN/inspect.html)")
+    parser.add_argument(
+        "--out", metavar="FILE.html", help="page to write (default: RUN/inspect.html)"
+    )
     parser.add_argument(
         "--rows",
         metavar="N",
         type=int,
         default=300,
-        help="how many rows of the dev data to show (default: %(default)s)",
+        help="number of rows of the dev data to show (default: %(default)s)",
     )
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", help="where to write (default: standard output)")
+    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output)")
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help=config_help)
-    parser.add_argument("--out", metavar="RUN", required=True, help="the run folder")
+    parser.add_argument(
+        "--out", metavar="RUN", required=True, help="run folder to write or to resume"
+    )
     _add_settings(parser)
     parser.add_argument(
         "--workers",
         metavar="HOST:PORT",
         nargs="+",
-        help="the processes that train.strategy multi_worker trains in, in the same order for all; "
-        "by default those of the environment variable TF_CONFIG",
+        help="addresses of all processes, for train.strategy multi_worker, in the same order in "
+        "every process (default: those of the environment variable TF_CONFIG)",
     )
     parser.add_argument(
-        "--worker", metavar="N", type=int, help="which of --workers this is; the first is 0"
+        "--worker",
+        metavar="N",
+        type=int,
+        help="position of this process in --workers; the first is 0",
     )
 
 
@@ -431,5 +468,5 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="keys to set over the file's, such as train.seed=1",
+        help="keys that override those of the file, such as train.seed=1",
     )

@@ -26,7 +26,10 @@ class TokenizerConfig(Section):
             UserError: it is null.
         """
         if self.lower_case is None:
-            raise UserError("tokenizer.lower_case is not known; set it to true or false")
+            raise UserError(
+                "tokenizer.lower_case cannot be derived from the vocabulary; set it to true or "
+                "false"
+            )
         return self.lower_case
 
 

@@ -65,7 +65,9 @@ def load_config_for(
     config = load_config(path, overrides)
     if not isinstance(config, kind):
         other = "finetune" if issubclass(kind, PretrainingRun) else "pretrain"
-        raise UserError(f"{path}: task {config.task} is not for {command}; use bert-tf {other}")
+        raise UserError(
+            f"{path}: bert-tf {command} cannot run task {config.task}; use bert-tf {other}"
+        )
     return config
 
 
@@ -84,7 +86,7 @@ def _kind(tree: Tree) -> type[RunConfig]:
         return known[task]
     given = "is missing" if task is None else f"{str(task)[:40]!r} is not known"
     raise UserError(
-        f"{tree.place(('task',))}: the key task {given}; it is one of {', '.join(known)}"
+        f"{tree.place(('task',))}: the key task {given}; set it to one of {', '.join(known)}"
     )
 
 
@@ -94,15 +96,13 @@ def _task_of_teacher(tree: Tree) -> str:
     teacher = section.get("teacher") if isinstance(section, dict) else None
     place = tree.place(("task",))
     if not isinstance(teacher, str):
-        raise UserError(
-            f"{place}: task distillation is the task of a teacher; set distillation.teacher"
-        )
+        raise UserError(f"{place}: task distillation requires a teacher; set distillation.teacher")
     path = TypeAdapter(FilePath).validate_python(teacher)
     family = registry.family_of(_model_at(path))
     if family is None or family.config is None:
         raise UserError(
-            f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; give "
-            "a model that was"
+            f"{tree.place((DISTILLATION, 'teacher'))}: {path} was not fine-tuned for a task; name "
+            "a fine-tuned model"
         )
     return family.name
 
@@ -125,12 +125,10 @@ def _lists(tree: Tree) -> dict[str, list]:
     for key, values in lists.items():
         name = f"{tree.place(('train', key))}: train.{key}"
         if not values:
-            raise UserError(f"{name} is an empty list")
+            raise UserError(f"{name} is an empty list; give at least one value")
         if key in NOT_SEARCHED:
-            raise UserError(
-                f"{name} is a list, but all runs of a search have the same; take one value"
-            )
+            raise UserError(f"{name} is a list, but a grid search cannot vary it; give one value")
         for number, value in enumerate(values):
             if value in values[:number]:
-                raise UserError(f"{name} has {as_written(value)} twice; remove one")
+                raise UserError(f"{name} contains {as_written(value)} twice; remove one of them")
     return lists

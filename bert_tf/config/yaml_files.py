@@ -68,7 +68,7 @@ def read_setting(setting: str) -> Tree:
     name, equals, text = setting.partition("=")
     keys = tuple(name.split("."))
     if not equals or not all(keys):
-        raise UserError(f"--set {setting}: give a key and a value, as in --set train.seed=1")
+        raise UserError(f"--set {setting}: expected KEY=VALUE, as in --set train.seed=1")
     place = f"--set {setting}"
     value, _ = _parse(text, place, Path.cwd(), with_line=False)
     for key in reversed(keys[1:]):
@@ -161,12 +161,12 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _construct_text)
 
 def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
     if path.resolve() in inheriting:
-        raise UserError(f"{path}: inherits from itself; change its base")
+        raise UserError(f"{path}: the file inherits from itself; change its key base")
     values, node = _parse(read_text(path, "configuration file"), str(path), path.parent)
     if values is None:
         values = {}
     if not isinstance(values, dict):
-        raise UserError(f"{path}: must hold keys and values, as in `task: classification`")
+        raise UserError(f"{path}: expected keys with values, such as `task: classification`")
     places: dict[Keys, str] = {(): str(path)}
     places |= {keys: f"{path}:{line}" for keys, line in _lines(node)}
     if "base" not in values:
@@ -174,7 +174,7 @@ def _read(path: Path, inheriting: tuple[Path, ...]) -> Tree:
     base = values.pop("base")
     place = places.pop(("base",))
     if not isinstance(base, str):
-        raise UserError(f"{place}: base must be the path of another configuration file")
+        raise UserError(f"{place}: base must be the path of another configuration file, as text")
     return Tree(values, places).over(_read(path.parent / base, (*inheriting, path.resolve())))
 
 

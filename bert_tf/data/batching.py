@@ -145,7 +145,10 @@ def training_batches(
     """
     count = len(examples.lengths)
     if count < batch_size:
-        raise UserError(f"{count} rows are no batch of {batch_size}; lower it")
+        raise UserError(
+            f"batch size {batch_size} is larger than the number of rows, {count}; lower the batch "
+            "size"
+        )
     if length is not None:
         encoded = dataclasses.replace(examples.encoded, padded_to=length)
         examples = dataclasses.replace(examples, encoded=encoded)

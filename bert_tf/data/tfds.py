@@ -33,7 +33,7 @@ def tfds_builder(name: str) -> Any:
         builder = datasets.builder(name)
         builder.download_and_prepare()
     except datasets.core.DatasetNotFoundError:
-        raise UserError(f"TFDS knows no data set {name}; check data.path") from None
+        raise UserError(f"TFDS has no data set {name}; check data.path") from None
     # The data sets are other people's programs, and fail in their own ways.
     except Exception as error:
         raise UserError(f"TFDS cannot prepare {name}: {one_line(error)}") from error
@@ -52,8 +52,8 @@ def read_rows(rows: Iterable[Mapping[str, Any]], source: str) -> Iterator[Mappin
         yield from rows
     except tf.errors.OpError as error:
         raise UserError(
-            f"{source} cannot be read ({one_line(error)}); delete what TFDS has prepared of it, "
-            "and let it be prepared again"
+            f"{source} cannot be read ({one_line(error)}); delete the files that TFDS prepared "
+            "for it and run the command again"
         ) from error
 
 

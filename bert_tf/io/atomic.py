@@ -43,12 +43,12 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
     """
     path = Path(path)
     if path.name in ("", ".."):
-        raise UserError(f"cannot write {path}; name a file or folder in it")
+        raise UserError(f"cannot replace {path} itself; name a file or folder inside it")
     with explained(path):
         if is_stream(path):
-            raise UserError(f"cannot write {path}; it is a device or a pipe; name a file or folder")
+            raise UserError(f"cannot write {path}: it is a device or a pipe; name a file or folder")
         if is_file and path.is_dir():
-            raise UserError(f"cannot write {path}; it is a folder; name a file")
+            raise UserError(f"cannot write {path}: it is a folder; name a file")
         make_folder(path.parent)
         clear_unfinished(path.parent, path.name)
         scratch = Path(

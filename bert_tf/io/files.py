@@ -75,6 +75,8 @@ def open_maybe_gzipped(
             with gzip.GzipFile(fileobj=file) if is_gzipped else file as content:
                 yield content, file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{what} is broken gzip: {path} ({error})") from None
+        raise UserError(
+            f"{what} is damaged gzip data: {path} ({error}); copy or download it again"
+        ) from None
     except OSError as error:
         raise UserError(f"{what} cannot be read: {path} ({error.strerror})") from None

@@ -53,7 +53,9 @@ class Unfinished:
         is_whole = type(done) is int and type(size) is int and 0 <= size <= written and done >= 0
         if work == self._work and is_whole:
             return done, size
-        logger.info(f"{self._state}: what was begun is other work, or damaged; starting anew")
+        logger.info(
+            f"{self._state} belongs to other work or is damaged; starting from the beginning"
+        )
         return 0, 0
 
 
@@ -84,12 +86,14 @@ def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator
     part, state = (path.with_name(f"{path.name}{ending}") for ending in (_PART, _STATE))
     with explained(path):
         if is_stream(path) or path.is_dir():
-            raise UserError(f"cannot write {path}; it is not a file; name a file")
+            raise UserError(f"cannot write {path}: it is not a regular file; name a file")
         make_folder(path.parent)
         part.touch()
         with locked(part) as is_mine:
             if is_mine is False:
-                raise UserError(f"another process writes {path}; wait for it, or name another file")
+                raise UserError(
+                    f"another process is writing {path}; wait until it ends, or name another file"
+                )
             with open(part, "r+b") as handle:
                 file = Unfinished(handle, state, dict(work))
                 try:

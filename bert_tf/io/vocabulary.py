@@ -38,7 +38,8 @@ def read_vocabulary(path: str | os.PathLike) -> tuple[str, ...]:
     lines = read_text(path, "vocabulary").removesuffix("\n").split("\n")
     if lines[0].startswith("\ufeff"):
         raise UserError(
-            f"vocabulary {path}, line 1 starts with a byte-order mark; save it as UTF-8 without one"
+            f"vocabulary {path}, line 1 starts with a byte-order mark; save the file as UTF-8 "
+            "without one"
         )
     return check_vocabulary((line.strip(_BLANKS) for line in lines), f"vocabulary {path}", "line")
 
@@ -86,23 +87,23 @@ def check_vocabulary(
     first_seen: dict[str, int] = {}
     for number, piece in enumerate(pieces, start=1):
         if not piece:
-            raise UserError(f"{name}, {place} {number} is blank; remove it, or put a piece there")
+            raise UserError(f"{name}, {place} {number} is blank; remove it or fill it in")
         if "\n" in piece or piece != piece.strip(_BLANKS):
             raise UserError(
-                f"{name}, {place} {number}: {piece!r} has a line break in it or blanks around it, "
-                "which a vocabulary file cannot hold; take them away"
+                f"{name}, {place} {number}: {piece!r} contains a line break, or begins or ends "
+                "with a blank; remove it, since a vocabulary file cannot store it"
             )
         if piece in first_seen:
             raise UserError(
                 f"{name}, {place} {number} repeats {piece!r} of {place} {first_seen[piece]}; "
-                "every piece must stand once"
+                "remove one of them"
             )
         first_seen[piece] = number
     missing = [token for token in SPECIAL_TOKENS if token not in first_seen]
     if missing:
         raise UserError(
-            f"{name} has no {', '.join(missing)} ({place}s 1 to {len(pieces)} read); "
-            "a BERT vocabulary holds each of the five special tokens"
+            f"{name} lacks {', '.join(missing)} ({place}s 1 to {len(pieces)} were read); add the "
+            "missing special tokens"
         )
     return pieces
 

@@ -116,7 +116,9 @@ class StringTraining(TaskInterface):
         self._check_teaching(teacher, distillation)
         if inputs.is_for_keras(x):
             if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
-                raise UserError("ids have targets, also with a teacher; give y, or fit on strings")
+                raise UserError(
+                    "fit on ids requires targets, even with a teacher; give y, or fit on strings"
+                )
             with self._taught(teacher, distillation):
                 return super().fit(
                     x,
@@ -145,8 +147,8 @@ class StringTraining(TaskInterface):
             self._learn_from_dataset(x, steps_per_epoch)
             if class_weight is not None and len(x.element_spec) > 2:
                 raise UserError(
-                    "the dataset has weights of its own, which Keras does not combine with "
-                    "class_weight; multiply them in the dataset"
+                    "the dataset contains weights, which Keras does not combine with "
+                    "class_weight; multiply the weights in the dataset instead"
                 )
             class_weight = self._weights_by_number(class_weight)
             batches, steps = self._encoded_dataset(x), steps_per_epoch or _steps_of(x)
@@ -202,7 +204,9 @@ class StringTraining(TaskInterface):
         """Raises UserError if this model cannot learn from the teacher."""
         if teacher is None:
             if distillation is not None:
-                raise UserError("distillation is for a teacher; give teacher=, or leave it out")
+                raise UserError(
+                    "distillation requires a teacher; give teacher=, or remove distillation"
+                )
             return
         losses_of(distillation)
         with self._scope():
@@ -216,12 +220,12 @@ class StringTraining(TaskInterface):
         for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
             if value is not None:
                 raise UserError(
-                    f"{name} is for the loss of labels, which are missing; leave it out"
+                    f"{name} applies to the loss of labels, but there are no labels; remove it"
                 )
         if isinstance(validation_data, Given) and validation_data.targets is None:
             raise UserError(
-                "validation_split takes rows without labels, which measure nothing; give "
-                "validation_data"
+                "validation_split would take rows without labels, which cannot be evaluated; "
+                "give validation_data"
             )
 
     @contextlib.contextmanager
@@ -285,7 +289,7 @@ class StringTraining(TaskInterface):
                 x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
             )
         if sample_weight is not None:
-            raise UserError("the official metrics count all rows alike; leave out sample_weight")
+            raise UserError("the official metrics weight all rows equally; remove sample_weight")
         self._check_ready()
         return self.score(self.rows(self._given_of(x, y, steps)), batch_size, verbose)
 
@@ -390,7 +394,7 @@ class StringTraining(TaskInterface):
         """
         if self.is_compiled_by_user():
             raise UserError(
-                f"{option} is for a model that is not compiled; give it to {place}, or leave it out"
+                f"{option} has no effect on a compiled model; give it to {place}, or remove it"
             )
 
     def _scope(self) -> Any:
@@ -407,8 +411,8 @@ class StringTraining(TaskInterface):
             raise UserError("the dataset is endless; give steps_per_epoch")
         if self.has_labels and not self.labels:
             raise UserError(
-                "the classes of a dataset are not known beforehand; give labels= when the model is "
-                "made, as in from_checkpoint(…, labels=['bad', 'good'])"
+                "the classes of a dataset are not known in advance; give labels= when you create "
+                "the model, as in from_checkpoint(…, labels=['bad', 'good'])"
             )
 
     def class_of(self, names: tf.Tensor) -> tf.Tensor:

@@ -58,8 +58,8 @@ class Given:
         at = int(len(self) * (1 - share))
         if not 0 < at < len(self):
             raise UserError(
-                f"validation_split {share} of {len(self)} rows leaves no rows in one of the two "
-                "parts; give more rows, or validation_data"
+                f"validation_split {share} of {len(self)} rows leaves one of the two parts empty; "
+                "give more rows, or validation_data"
             )
         return self.rows(0, at), self.rows(at)
 
@@ -136,7 +136,7 @@ def from_dataset(dataset: tf.data.Dataset, steps: int | None, what: str) -> tupl
     if steps is not None:
         dataset = dataset.take(steps)
     elif dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise UserError(f"{what} is an endless dataset; say how many steps to take of it")
+        raise UserError(f"{what} is an endless dataset; give the number of steps")
     check_batched(dataset, what)
     parts = [element if isinstance(element, tuple) else (element,) for element in dataset]
     if not parts:
@@ -382,7 +382,7 @@ def check_class_names(names: Sequence[str]) -> None:
             )
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:
-        raise UserError(f"the label {name!r} is there {times} times; give each class its own")
+        raise UserError(f"the label {name!r} occurs {times} times; give each class its own label")
 
 
 def _quoted(value: Any) -> str:

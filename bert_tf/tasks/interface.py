@@ -162,8 +162,8 @@ class TaskInterface(EncoderModel):
         """
         del network
         raise UserError(
-            f"LiteRT lacks operations by which a {type(self).__name__} reads strings; export a "
-            "file that takes ids"
+            f"LiteRT lacks the operations with which a {type(self).__name__} reads strings; "
+            "export a file that takes ids"
         )
 
     @classmethod

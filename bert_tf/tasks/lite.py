@@ -81,8 +81,7 @@ class LiteTask:
         """
         if not hasattr(self.model, "similarity"):
             raise UserError(
-                f"{self.path} gives no vectors of texts; similarity is for the export of a "
-                "TextEmbedder"
+                f"{self.path} returns no vectors; similarity requires the export of a TextEmbedder"
             )
         return self.model.similarity(*args, **kwargs)
 
@@ -113,8 +112,8 @@ class LiteTask:
     def _only_answers(self, *_: Any, **__: Any) -> NoReturn:
         """Raises UserError: a LiteRT file only answers."""
         raise UserError(
-            f"{self.path} is a LiteRT file, which only answers; load the run or the checkpoint "
-            "that it was exported from"
+            f"{self.path} is a LiteRT file, which can only predict; load the run or the "
+            "checkpoint that it was exported from"
         )
 
     fit = compile = save = save_checkpoint = export = _only_answers

@@ -189,7 +189,7 @@ def find(path: str | os.PathLike) -> Checkpoint:
             # The encoder of TF Hub is a SavedModel whose weights can be read.
             if is_saved_model(path):
                 raise UserError(
-                    f"{path} is a SavedModel that answers strings, whose weights cannot be read; "
+                    f"{path} is a SavedModel that takes strings, and its weights cannot be read; "
                     "give the run or the checkpoint that it was exported from"
                 ) from None
             raise
@@ -323,7 +323,9 @@ def built(
     except UserError:
         raise
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: a {cls.__name__} cannot be made of {known}: {error}") from None
+        raise UserError(
+            f"{path}: a {cls.__name__} cannot be created from {known}: {error}"
+        ) from None
 
 
 def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:

@@ -19,8 +19,8 @@ def check_no_pair(path: str | os.PathLike) -> None:
     """Raises UserError if there is an export for TF Hub at `path`, which gives no answers."""
     if all(os.path.isdir(Path(path) / name) for name in _PAIR):
         raise UserError(
-            f"{path} is a pair for TF Hub, which gives no answers; load its preprocessor and its "
-            "encoder with hub.load, or export another kind"
+            f"{path} is a preprocessor and an encoder for TF Hub, which cannot predict; load each "
+            "with hub.load, or export another kind"
         )
 
 
@@ -78,8 +78,7 @@ class ServedTask(SavedModel):
         compare, cls = getattr(self._loaded, "similarity", None), self._model_class()
         if compare is None:
             raise UserError(
-                f"{self.path} gives no vectors of texts; similarity is for the export of a "
-                "TextEmbedder"
+                f"{self.path} returns no vectors; similarity requires the export of a TextEmbedder"
             )
         return cls.compared(self, compare, a, b, batch_size, verbose)
 
@@ -91,8 +90,8 @@ class ServedTask(SavedModel):
             if outputs == set(cls.answer_names):
                 return cls
         raise UserError(
-            f"{self.path} gives {', '.join(sorted(outputs))}, which are no answers of a task; use "
-            "serve"
+            f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs of a "
+            "task; use serve"
         )
 
     def fit(self, *_: Any, **__: Any) -> NoReturn:
@@ -105,8 +104,8 @@ class ServedTask(SavedModel):
     def _only_answers(self, *_: Any, **__: Any) -> NoReturn:
         """Raises UserError: a SavedModel only answers."""
         raise UserError(
-            f"{self.path} is a SavedModel, which only answers; load the run or the checkpoint that "
-            "it was exported from"
+            f"{self.path} is a SavedModel, which can only predict; load the run or the checkpoint "
+            "that it was exported from"
         )
 
     evaluate = compile = save = save_checkpoint = export = _only_answers

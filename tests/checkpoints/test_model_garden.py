@@ -203,7 +203,7 @@ def test_the_command_verifies_what_it_wrote(tmp_path, capsys, kind, activation):
 
     command = ["convert", str(tmp_path / "ours"), str(out), "--to", "model_garden", "--verify"]
     assert main(command) == 0
-    said = rf"Model Garden opens {out}; outputs differ by (\S+) at most\n"
+    said = rf"Model Garden opens {out}; the outputs differ by at most (\S+)\n"
     found = re.fullmatch(said, capsys.readouterr().out)
     assert float(found[1]) < tiny.TOLERANCE
 
@@ -224,7 +224,7 @@ def test_verifying_is_for_model_garden(tmp_path, capsys):
     source = str(tiny.FIXTURES / "google_tiny_squad")
     assert main(["convert", source, str(tmp_path / "out"), "--to", "tf1", "--verify"]) == 2
     assert capsys.readouterr().err == (
-        "bert-tf: error: --verify is for --to model_garden; leave it out\n"
+        "bert-tf: error: --verify requires --to model_garden; remove --verify\n"
     )
     assert not (tmp_path / "out").exists()
 

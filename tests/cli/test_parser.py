@@ -188,8 +188,8 @@ def test_the_version_is_told(capsys):
         (["predict", "model", "--signature", "a", "b", "-c"], "unrecognized arguments: b -c"),
         (["export", "run"], "required: --out; see bert-tf export --help"),
         (["export", "run", "--out", "model", "--kind", "a"], "invalid choice: 'a'"),
-        (["predict", "model"], "needs either texts or --input FILE"),
-        (["predict", "model", "text", "--input", "a"], "needs either texts or --input FILE"),
+        (["predict", "model"], "requires either texts or --input FILE"),
+        (["predict", "model", "text", "--input", "a"], "requires either texts or --input FILE"),
         (["vocab", "--input", "a", "--size", "9", "--out", __file__ + "/v"], "cannot write"),
     ],
 )
@@ -217,8 +217,11 @@ def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("pretrain", "task classification is not for pretrain; use bert-tf finetune"),
-        ("pretrain-data", "task classification is not for pretrain-data; use bert-tf finetune"),
+        ("pretrain", "bert-tf pretrain cannot run task classification; use bert-tf finetune"),
+        (
+            "pretrain-data",
+            "bert-tf pretrain-data cannot run task classification; use bert-tf finetune",
+        ),
     ],
 )
 def test_a_configuration_of_another_task_is_told(capsys, config_file, command, told):
@@ -230,7 +233,10 @@ def test_a_pretraining_configuration_is_not_fine_tuned(capsys, config_file):
     arguments = ["finetune", config_file, "--out", "run", "--set", "task=pretraining"]
 
     assert main(arguments) == 2
-    assert "is not for finetune; use bert-tf pretrain" in one_line_of_error(capsys)
+    assert (
+        "bert-tf finetune cannot run task pretraining; use bert-tf pretrain"
+        in one_line_of_error(capsys)
+    )
 
 
 def test_settings_reach_the_run_given_together_or_one_by_one(training, config_file):
@@ -257,9 +263,12 @@ def test_workers_are_told_to_tensorflow(training, config_file, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--worker", "0"], "--workers and --worker belong together; name both"),
-        (["--workers", "one:1"], "--workers and --worker belong together; name both"),
-        (["--workers", "one:1", "--worker", "1"], "--worker 1 is none of 1 workers; they begin"),
+        (["--worker", "0"], "--workers and --worker must be given together; add the missing one"),
+        (
+            ["--workers", "one:1"],
+            "--workers and --worker must be given together; add the missing one",
+        ),
+        (["--workers", "one:1", "--worker", "1"], "--worker is 1, but --workers has 1 entries"),
     ],
 )
 def test_a_worker_that_is_none_is_told(capsys, training, config_file, arguments, told):
@@ -324,7 +333,7 @@ def test_a_quiet_command_tells_mistakes_and_interruptions(capsys, training):
 
     training.error = KeyboardInterrupt()
     assert main(["--quiet", "evaluate", "run"]) == 130
-    assert "start the same command again" in capsys.readouterr().err
+    assert "run the same command again" in capsys.readouterr().err
 
 
 def test_a_mistake_found_while_running_is_told_in_one_line(capsys, training):
@@ -355,7 +364,7 @@ def test_too_little_memory_is_told_in_one_line(capsys, training, error):
     training.error = error
 
     assert main(["evaluate", "run"]) == 2
-    assert "the memory is not enough; lower train.batch_size" in one_line_of_error(capsys)
+    assert "out of memory; lower train.batch_size" in one_line_of_error(capsys)
 
 
 def test_an_interruption_says_that_the_run_can_go_on(capsys, training):
@@ -364,7 +373,7 @@ def test_an_interruption_says_that_the_run_can_go_on(capsys, training):
     assert main(["evaluate", "run"]) == 130
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "start the same command again" in told
+    assert "run the same command again" in told
 
 
 @pytest.mark.slow

@@ -161,7 +161,10 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
         ("tokenizer.vocab={a: b}", 'must be a valid string, got {"a": "b"}'),
         ("train=3", "train must be a section, got 3"),
         ("train=[1]", "train must be a section, got [1]"),
-        ("task=classifcation", "key task 'classifcation' is not known; it is one of pretraining, "),
+        (
+            "task=classifcation",
+            "key task 'classifcation' is not known; set it to one of pretraining, ",
+        ),
         ("task=[a]", "key task \"['a']\" is not known"),
     ],
 )
@@ -195,7 +198,10 @@ def test_a_value_that_does_not_fit_names_file_and_line(load):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("task: classification", "run.yaml: the key task is missing; it is one of pretraining, "),
+        (
+            "task: classification",
+            "run.yaml: the key task is missing; set it to one of pretraining, ",
+        ),
         ("  format: tsv", "run.yaml:2: missing key data.format; add it"),
         ("  epochs: 3", "run.yaml:9: train needs either train.steps or train.epochs"),
         (
@@ -371,13 +377,19 @@ def test_a_configuration_without_lists_is_its_own_only_trial(load):
         ("train.seed=[]", "train.seed is an empty list"),
         ("train.sede=[1, 2]", "the nearest valid key is train.seed"),
         ("train.steps=[1, 2]", "but both are set"),
-        ("train.seed=[1, 2, 1]", "train.seed has 1 twice; remove one"),
-        ("train.learning_rate=[1e-4, 0.0001]", "train.learning_rate has 0.0001 twice; remove one"),
-        ("train.eval_steps=[null, 5, null]", "train.eval_steps has null twice; remove one"),
-        ("train.strategy=[one_device, mirrored]", "train.strategy is a list, but all runs of a"),
-        ("train.tpu=[a]", "train.tpu is a list, but all runs of a search have the same; take one"),
+        ("train.seed=[1, 2, 1]", "train.seed contains 1 twice; remove one of them"),
+        (
+            "train.learning_rate=[1e-4, 0.0001]",
+            "train.learning_rate contains 0.0001 twice; remove one of them",
+        ),
+        (
+            "train.eval_steps=[null, 5, null]",
+            "train.eval_steps contains null twice; remove one of them",
+        ),
+        ("train.strategy=[one_device, mirrored]", "train.strategy is a list, but a grid search"),
+        ("train.tpu=[a]", "train.tpu is a list, but a grid search cannot vary it; give one"),
         ("train.accumulation_steps=[1, 5]", "train.batch_size 32 is not a multiple of train.accu"),
-        ("train.deterministic=[true, false]", "train.deterministic is a list, but all runs of a"),
+        ("train.deterministic=[true, false]", "train.deterministic is a list, but a grid search"),
     ],
 )
 def test_a_value_of_a_search_is_checked_as_any_other(load, setting, told):

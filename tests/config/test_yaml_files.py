@@ -93,7 +93,7 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, tree):
         ("a: " + "[" * 5000, "config.yaml: not valid YAML: nested too deeply"),
         ("a: " + "1" * 5000, "config.yaml: not valid YAML: Exceeds the limit"),
         ('a: 1\nb: "a\\0b"', "config.yaml:2: not valid YAML: a text cannot hold the character NUL"),
-        ("- a\n- b", "config.yaml: must hold keys and values"),
+        ("- a\n- b", "config.yaml: expected keys with values"),
         ("", "configuration file is empty"),
     ],
 )

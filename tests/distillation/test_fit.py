@@ -451,9 +451,11 @@ def test_teachers_that_do_not_fit_are_refused():
     sparing.compile(optimizer="sgd", rematerialize=True)
     refused("keep what rematerialize drops", sparing, teacher, distillation={"relations": 1.0})
     ids = teacher.preprocessor()(tf.constant(TEXTS))
-    refused("ids have targets, also with a teacher", student, teacher, ids)
+    refused("fit on ids requires targets, even with a teacher", student, teacher, ids)
     refused("sample_weight is for", student, teacher, sample_weight=[1.0] * len(TEXTS))
-    refused("validation_split takes rows without labels", student, teacher, validation_split=0.5)
+    refused(
+        "validation_split would take rows without labels", student, teacher, validation_split=0.5
+    )
     vectors = model("vectors")
     small = bert_tf.TextEmbedder(narrow_encoder(), tokenizer())
     refused("vectors of the student have 8 numbers, those of the teacher 16", small, vectors)

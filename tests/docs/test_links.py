@@ -18,7 +18,7 @@ from bert_tf.cli.parser import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "serving" / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "serving" / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^):\s]+)\)")

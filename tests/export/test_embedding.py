@@ -36,7 +36,7 @@ def test_vectors_are_the_encoders(models, tokenizer, pooling):
 
 def test_an_export_that_gives_no_vectors_compares_nothing(exported):
     model = load(exported("regression"))
-    said = "gives no vectors of texts; similarity is for the export of a TextEmbedder"
+    said = "returns no vectors; similarity requires the export of a TextEmbedder"
     with pytest.raises(UserError, match=said):
         model.similarity(TEXTS, TEXTS)
 

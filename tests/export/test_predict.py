@@ -166,7 +166,9 @@ def test_of_several_versions_the_newest_is_asked_as_a_server_does(exported, tmp_
 
 @pytest.mark.slow
 def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
-    with pytest.raises(UserError, match="is a pair for TF Hub, .* load its preprocessor and its"):
+    with pytest.raises(
+        UserError, match="is a preprocessor and an encoder for TF Hub, .* load each"
+    ):
         predict.run(str(exported("hub")), ["text"], None, None)
 
 

@@ -46,7 +46,7 @@ def test_a_file_replaces_a_file(tmp_path):
 
 def test_a_file_is_not_begun_where_a_folder_is(tmp_path):
     with (
-        pytest.raises(UserError, match="cannot write .*; it is a folder; name a file"),
+        pytest.raises(UserError, match="cannot write .*: it is a folder; name a file"),
         atomic_path(tmp_path, is_file=True),
     ):
         pytest.fail("the work has begun")
@@ -144,7 +144,7 @@ def test_a_folder_whose_removal_is_cut_short_does_not_come_back(tmp_path, monkey
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(UserError, match="cannot write .*pipe; it is a device or a pipe; name a"):
+    with pytest.raises(UserError, match="cannot write .*pipe: it is a device or a pipe; name a"):
         write_text(tmp_path / "pipe", "x")
     assert (tmp_path / "pipe").is_fifo() and names(tmp_path) == ["pipe"]
 
@@ -170,7 +170,7 @@ def test_a_folder_is_made_once_with_those_above_it(tmp_path):
 
 @pytest.mark.parametrize("path", [".", "..", "/", "runs/.."])
 def test_a_path_without_a_name_of_its_own_is_refused(path):
-    with pytest.raises(UserError, match="cannot write"), atomic_path(path):
+    with pytest.raises(UserError, match="cannot replace"), atomic_path(path):
         pytest.fail("nothing may be written there")
 
 

@@ -20,7 +20,7 @@ def test_a_file_is_unpacked_if_it_is_gzipped(tmp_path, pack):
 def test_a_file_that_cannot_be_unpacked_or_opened_is_named(tmp_path):
     (tmp_path / "cut").write_bytes(gzip.compress(b"cut short" * 99)[:-9])
     for name, message in [
-        ("cut", "corpus file is broken gzip: .*cut"),
+        ("cut", "corpus file is damaged gzip data: .*cut"),
         ("none", "corpus file cannot be read: .*none .No such file"),
         ("", "corpus file cannot be read: "),
     ]:

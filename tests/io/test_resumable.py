@@ -63,7 +63,7 @@ def test_other_work_starts_anew(tmp_path, capsys):
         assert file.done == 0
         file.append(b"new", 1)
     assert (tmp_path / "file").read_bytes() == b"new"
-    assert "other work, or damaged; starting anew" in capsys.readouterr().err
+    assert "other work or is damaged; starting from the beginning" in capsys.readouterr().err
 
 
 def test_a_killed_process_loses_only_the_piece_that_it_was_writing(tmp_path):
@@ -108,7 +108,7 @@ def test_two_do_not_write_the_same_file(tmp_path):
     with resumable_file(path, WORK) as file:
         file.append(b"one", 1)
         with (
-            pytest.raises(UserError, match="another process writes .*file; wait for it"),
+            pytest.raises(UserError, match="another process is writing .*file; wait"),
             resumable_file(path, WORK),
         ):
             pass
@@ -119,7 +119,7 @@ def test_two_do_not_write_the_same_file(tmp_path):
 def test_places_where_no_file_can_be(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path, "/dev/null"):
-        with pytest.raises(UserError, match="it is not a file"), resumable_file(path, WORK):
+        with pytest.raises(UserError, match="it is not a regular file"), resumable_file(path, WORK):
             pass
     with (
         pytest.raises(UserError, match="cannot write"),

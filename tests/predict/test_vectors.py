@@ -101,7 +101,7 @@ def test_embedding_goes_on_where_it_stopped(model, texts, tmp_path, monkeypatch,
     with monkeypatch.context() as patched:
         embedded_blocks(patched, stop_in=2)
         assert main(["embed", model, texts, "--out", str(out)]) == 130
-    assert "embed go on where they stopped" in capsys.readouterr().err
+    assert "embed resume where they stopped" in capsys.readouterr().err
     assert not out.exists()
 
     embedded = embedded_blocks(monkeypatch)
@@ -130,7 +130,7 @@ def test_other_texts_another_model_and_options_start_anew(
         model = str(tmp_path / "other.keras")
         other.save(model)
     assert main(["embed", model, texts, "--out", str(out), *options]) == 0
-    assert "other work, or damaged; starting anew" in capsys.readouterr().err
+    assert "other work or is damaged; starting from the beginning" in capsys.readouterr().err
     whole = tmp_path / "whole.npy"
     assert main(["embed", model, texts, "--out", str(whole), *options]) == 0
     assert out.read_bytes() == whole.read_bytes()

@@ -194,7 +194,7 @@ def test_what_was_saved_keeps_its_tokens_whatever_becomes_of_the_text(begin, tmp
 def test_a_folder_tokens_of_somebody_else_is_not_removed(begin, tmp_path):
     (tmp_path / "run" / "tokens").mkdir(parents=True)
     (tmp_path / "run" / "tokens" / "mine.txt").touch()
-    with pytest.raises(UserError, match="tokens exists and holds no token shards"):
+    with pytest.raises(UserError, match="tokens exists and does not contain token shards"):
         begin()
 
 

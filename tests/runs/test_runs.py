@@ -300,7 +300,7 @@ def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
         ("train.max_length=33", "max_length 33 is longer than the model's 32 positions"),
         ("data.path=nowhere", "not found: .*nowhere"),
         ("init.checkpoint=runs/no/where", "checkpoint not found: runs/no/where; give a folder"),
-        ("data.label_column=labels", "no column 'labels'; there are 'text', 'label'"),
+        ("data.label_column=labels", "no column 'labels'; the columns are 'text', 'label'"),
     ],
 )
 def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):

@@ -126,7 +126,7 @@ def test_one_string_is_no_training_data(classifier):
 def test_an_answer_that_is_not_in_its_context():
     answers = [{"text": "mat", "start": 18}, *tiny.ANSWERS[1:]]
     found = refusal(tiny.answerer().fit, tiny.QUESTIONS, tiny.CONTEXTS, answers)
-    assert found == "answer 0, 'mat', does not stand at character 18 of its context"
+    assert found == "answer 0, 'mat', is not at character 18 of its context; correct start"
 
 
 @pytest.mark.parametrize("answer", ["mat", {"text": "mat"}, {"start": 3}, 7, [1]])
@@ -159,7 +159,7 @@ def test_words_that_are_none():
         "words 0, entry 1 is 3, not a string"
     )
     assert refusal(tiny.tagger().fit, [["the"], []], [["O"], []]) == (
-        "words 1 is empty; leave out texts without words"
+        "words 1 is empty; remove texts without words"
     )
     assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O', not a list of tags"
     assert "all tags are O" in refusal(tiny.tagger().fit, [["the"]], [["O"]])
@@ -196,7 +196,7 @@ def test_weights(classifier):
     )
     found = refusal(tiny.answerer().fit, ["c"], ["mat"], [None], class_weight={0: 1.0})
     assert found == "class_weight is for classes, which a QuestionAnswerer has not"
-    assert "count all rows alike" in refusal(
+    assert "weight all rows equally" in refusal(
         classifier.evaluate, TEXTS, LABELS, sample_weight=[1.0] * 24
     )
 
@@ -205,12 +205,14 @@ def test_datasets_that_do_not_fit(classifier):
     rows = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
     assert "batch it first: dataset.batch(32)" in refusal(classifier.fit, rows)
     assert "batch it first: dataset.batch(32)" in refusal(classifier.evaluate, rows)
-    assert "give labels= when the model is made" in refusal(tiny.classifier().fit, rows.batch(8))
+    assert "give labels= when you create the model" in refusal(tiny.classifier().fit, rows.batch(8))
     assert "the dataset has no labels" in refusal(
         classifier.fit, tf.data.Dataset.from_tensor_slices(TEXTS).batch(8)
     )
     endless = rows.batch(8).repeat()
-    assert "x is an endless dataset; say how many steps" in refusal(classifier.evaluate, endless)
+    assert "x is an endless dataset; give the number of steps" in refusal(
+        classifier.evaluate, endless
+    )
     assert "a dataset holds its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
 
 
@@ -228,7 +230,7 @@ def test_validation_data_that_do_not_fit(classifier):
     assert refusal(fit, TEXTS, LABELS, validation_data=TEXTS) == (
         "validation_data must be two entries, (inputs, labels)"
     )
-    assert "validation_split 0.99 of 24 rows leaves no rows" in refusal(
+    assert "validation_split 0.99 of 24 rows leaves one of the two parts empty" in refusal(
         fit, TEXTS, LABELS, validation_split=0.99
     )
 
@@ -240,7 +242,7 @@ def test_settings_that_do_not_fit(tmp_path):
     for make in (tiny.classifier, tiny.regressor, tiny.chooser, tiny.answerer, tiny.tagger):
         for length in (0, -1):
             assert refusal(make, max_length=length).startswith(f"max_length is {length}")
-    assert "the label 'good' is there 2 times" in refusal(tiny.classifier, labels=["good", "good"])
+    assert "the label 'good' occurs 2 times" in refusal(tiny.classifier, labels=["good", "good"])
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (

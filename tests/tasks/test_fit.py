@@ -335,7 +335,7 @@ def test_a_dataset_of_pairs_with_weights_and_whole_numbers():
     numbers = [0, 1] * 12
     rows = tf.data.Dataset.from_tensor_slices(((TEXTS, TEXTS), numbers, [1.0, 0.5] * 12)).batch(8)
     model = tiny.classifier(labels=[0, 1], pair=True)
-    with pytest.raises(bert_tf.UserError, match="the dataset has weights of its own, which Keras"):
+    with pytest.raises(bert_tf.UserError, match="the dataset contains weights, which Keras"):
         model.fit(rows, verbose=0, class_weight={"1": 2.0})
     model.fit(rows, verbose=0)
     assert model.evaluate(rows) == model.evaluate((TEXTS, TEXTS), numbers)

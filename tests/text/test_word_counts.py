@@ -131,5 +131,5 @@ def test_a_character_cut_off_at_the_end_is_not_utf8(text_file):
 
 def test_broken_gzip_is_named(text_file):
     packed = gzip.compress(b"many words " * 1000)
-    with pytest.raises(UserError, match=r"broken gzip: .*text\.txt"):
+    with pytest.raises(UserError, match=r"damaged gzip data: .*text\.txt"):
         count_words([text_file(packed[: len(packed) // 2])], True)

@@ -78,8 +78,8 @@ def build(
         )
         if not (folder / MANIFEST).is_file():
             raise UserError(
-                f"the pipeline's workers wrote nothing to {out}; it has to be a folder that all of "
-                "them share"
+                f"the workers of the pipeline wrote nothing to {out}; name a folder that all "
+                "workers can write to"
             )
     shards = TokenShards(out)
     say_counts(shards)
@@ -183,7 +183,7 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
     """
     ordered = sorted(sizes, key=lambda batch: (batch.part, batch.number))
     if not sum(len(batch.tokens) for batch in ordered):
-        raise UserError("no document of the corpus has a token; check data.path and data.format")
+        raise UserError("the corpus has no tokens; check data.path and data.format")
     hashes = np.concatenate([batch.hashes for batch in ordered])
     tokens = np.concatenate([batch.tokens for batch in ordered])
     counts = np.array([len(batch.tokens) for batch in ordered])

@@ -77,7 +77,7 @@ class Corpus:
         sizes = {file: file.stat().st_size for file in self.parts}
         empty = [file for file, size in sizes.items() if not size]
         if empty:
-            raise UserError(f"corpus file is empty: {first_of(empty)}; remove it, or fill it")
+            raise UserError(f"corpus file is empty: {first_of(empty)}; remove the file or add text")
         self.size = sum(sizes.values())
         self.position = 0
 
@@ -92,8 +92,8 @@ class Corpus:
             self.position = before + file.stat().st_size
         if not has_text:
             raise UserError(
-                f"no document with text in {first_of(self.parts)}; "
-                f"check the files and the format ({self._format})"
+                f"{first_of(self.parts)} contains no text; check the files and data.format "
+                f"({self._format})"
             )
 
     def read(self, part: Path) -> Iterator[list[str]]:
@@ -123,7 +123,10 @@ class Corpus:
             except (ValueError, KeyError, TypeError, RecursionError):
                 text = None
             if not isinstance(text, str):
-                raise UserError(f'{file}, line {number}: not a JSON object with a string "text"')
+                raise UserError(
+                    f'{file}, line {number}: expected a JSON object with the key "text" and a '
+                    "string"
+                )
             yield split_sentences(whole_text(text))
 
     def _wikitext(self, file: Path) -> Iterator[list[str]]:
@@ -142,7 +145,9 @@ class Corpus:
                 document.extend(split_sentences(text))
             after_blank = not text
         if not titles:
-            raise UserError(f"no line like = Title = in {file}; is data.format wikitext right?")
+            raise UserError(
+                f"{file} has no line like = Title =; check data.format, which is wikitext"
+            )
         yield document
 
     def _lines(self, file: Path) -> Iterator[tuple[int, str]]:
@@ -156,7 +161,10 @@ class Corpus:
                             f"corpus file is UTF-16, not UTF-8: {file}; convert it to UTF-8"
                         )
                     if b"\0" in line:
-                        raise UserError(f"corpus file is binary, not text: {file}, line {number}")
+                        raise UserError(
+                            f"corpus file is binary, not text: {file}, line {number}; remove it "
+                            "from data.path"
+                        )
                     text = line.decode("utf-8")
                     if number == 1:
                         text = text.removeprefix(_BYTE_ORDER_MARK)
@@ -207,13 +215,13 @@ def _files_of(path: str) -> list[Path]:
     if place.is_dir():
         files = [file for file in sorted(_below(place)) if file.is_file()]
         if not files:
-            raise UserError(f"corpus folder holds no files: {path}")
+            raise UserError(f"corpus folder contains no files: {path}")
         return files
     matches = map(Path, sorted(glob.glob(path, recursive=True)))
     files = [file for file in matches if file.is_file()]
     if not files:
         what = "no file matches" if glob.has_magic(path) else "corpus not found:"
-        raise UserError(f"{what} {path}; name files that are there")
+        raise UserError(f"{what} {path}; check the path")
     return files
 
 

@@ -59,7 +59,10 @@ def open_corpus(config: PretrainingRun) -> Corpus | TfdsCorpus:
     if format == TFDS:
         return TfdsCorpus(config.data.path, config.data.split)
     if format in (TOKEN_SHARDS, TFRECORD):
-        raise UserError(f"data.format is {format}: there is no text to tokenize in data.path")
+        raise UserError(
+            f"data.format is {format}, which holds no text to tokenize; set data.path and "
+            "data.format to a corpus"
+        )
     return Corpus(config.data.path, format)
 
 
@@ -88,8 +91,8 @@ def open_data(
         return open_shards(config, tokens, tokenizer, attention, batch_size, max_length)
     if attention != "bidirectional":
         raise UserError(
-            f"TFRecords have their masks already, which {attention} attention has no use for; "
-            "pre-train on text or token_shards"
+            f"data.format tfrecord cannot be combined with {attention} attention, since its "
+            "tokens are already masked; use text or token_shards"
         )
     return RecordData(
         config.data.path,
@@ -111,7 +114,7 @@ def shards_folder(config: PretrainingRun, tokens: str | os.PathLike) -> Path:
     if config.data.format != TOKEN_SHARDS:
         return Path(tokens)
     if not isinstance(config.data.path, str):
-        raise UserError("data.path must be one folder where data.format is token_shards")
+        raise UserError("data.path must be one folder if data.format is token_shards")
     return Path(config.data.path)
 
 
@@ -152,8 +155,7 @@ def open_shards(
     )
     if data.vocabulary != tokenizer.vocabulary or data.lower_case != tokenizer.lower_case:
         raise UserError(
-            f"{folder} was tokenized with another vocabulary than the run's, or not with "
-            f"tokenizer.lower_case {str(tokenizer.lower_case).lower()}; run bert-tf pretrain-data "
-            "again"
+            f"{folder} was tokenized with a different vocabulary, or without tokenizer.lower_case "
+            f"{str(tokenizer.lower_case).lower()}; run bert-tf pretrain-data again"
         )
     return data

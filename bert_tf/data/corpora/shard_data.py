@@ -117,9 +117,9 @@ class ShardData(StepData):
         )
         if next_sentence and train.random_next > _MOSTLY:
             logger.warning(
-                f"{train.random_next:.0%} of the pairs in {folder} have a random next "
-                "sentence, as nearly every document or stretch of text is a single one; end "
-                "sentences with a line break, or set data.next_sentence to false"
+                f"{train.random_next:.0%} of the pairs in {folder} have a random next sentence, "
+                "because nearly every document is a single sentence; end sentences with a line "
+                "break, or set data.next_sentence to false"
             )
 
     @property
@@ -136,19 +136,19 @@ class ShardData(StepData):
         documents = sum(shard.documents for shard in shards)
         if part == TRAIN and not documents:
             raise UserError(
-                f"all documents of {self._shards.folder} are held out; lower data.dev_fraction, or "
-                "set it to 0"
+                f"all documents of {self._shards.folder} are held out, so none is left for "
+                "training; lower data.dev_fraction"
             )
         if part == DEV and not documents:
             raise UserError(
-                f"{self._shards.folder} has no held-out documents; make the shards again with a "
-                "larger data.dev_fraction, or with 0 to train without"
+                f"{self._shards.folder} has no held-out documents; write the shards again with a "
+                "larger data.dev_fraction, or with 0 to train without held-out documents"
             )
         if self._rule.next_sentence and documents < 2:
             raise UserError(
-                f"next sentence prediction is impossible: the {part} part of {self._shards.folder} "
-                "has 1 document and needs 2; add documents, change data.dev_fraction, or set "
-                "data.next_sentence to false"
+                f"next sentence prediction is impossible: the {part} part of "
+                f"{self._shards.folder} has 1 document, and at least 2 are required; add "
+                "documents, change data.dev_fraction, or set data.next_sentence to false"
             )
         return Examples(self._shards, shards, self._rule, seed)
 
@@ -196,18 +196,19 @@ def check_rows(
     """
     if next_sentence and attention == "left_to_right":
         raise UserError(
-            "next sentence prediction is impossible with left_to_right attention, where [CLS] sees "
-            "no other token; set data.next_sentence to false"
+            "next sentence prediction is impossible with left_to_right attention, because [CLS] "
+            "sees no other token; set data.next_sentence to false"
         )
     shortest = 2 + (SPECIAL_TOKENS_PAIR if next_sentence else SPECIAL_TOKENS_SINGLE)
     if max_length < shortest:
         raise UserError(
-            f"train.max_length is {max_length}; an example needs at least {shortest} tokens"
+            f"train.max_length is {max_length}, but an example requires at least {shortest} "
+            "tokens; raise it"
         )
     if attention != "bidirectional" or max_predictions is None:
         return
     if not 1 <= max_predictions <= max_length:
         raise UserError(
-            f"data.max_predictions_per_seq is {max_predictions}; it must be from 1 to "
+            f"data.max_predictions_per_seq is {max_predictions}; set it to a number from 1 to "
             f"train.max_length ({max_length})"
         )

@@ -128,7 +128,7 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
     bert_tf.errors.UserError: notes exists and holds no token shards; choose another output folder
 
     Args:
-        out: the folder to write.
+        out: folder to write.
         format: `format` in the manifest of a folder that may be replaced.
         what: the content of such a folder, for the message.
     """
@@ -141,7 +141,10 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
     except (UserError, ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != format:
-        raise UserError(f"{out} exists and holds no {what}; choose another output folder")
+        raise UserError(
+            f"{out} exists and does not contain {what}, so it is not replaced; choose another "
+            "output folder"
+        )
 
 
 def write_shard(folder: Path, name: str, documents: Sequence[TokenizedDocument]) -> Shard:
@@ -196,7 +199,7 @@ def write_manifest(
         UserError: there are no shards.
     """
     if not any(shards.values()):
-        raise UserError("no document of the corpus has a token; check data.path and data.format")
+        raise UserError("the corpus has no tokens; check data.path and data.format")
     write_beside(folder, tokenizer.vocabulary)
     manifest = {
         "format": FORMAT,

@@ -50,7 +50,9 @@ class StepData(ABC):
 
     def __init__(self, train: PooledExamples, batch_size: int, size: str):
         if batch_size > train.per_epoch:
-            raise UserError(f"a batch of {batch_size} is larger than the data: {size}")
+            raise UserError(
+                f"batch size {batch_size} is larger than the data ({size}); lower train.batch_size"
+            )
         self.steps_per_epoch = train.per_epoch // batch_size
         self._train, self._batch_size = train, batch_size
         # The text of a UserError: the error itself would hold on to the datasets in its traceback.
@@ -97,7 +99,8 @@ class StepData(ABC):
         """
         if self._batch_size % workers:
             raise UserError(
-                f"train.batch_size {self._batch_size} is not a multiple of {workers} workers"
+                f"train.batch_size {self._batch_size} is not a multiple of the number of workers, "
+                f"{workers}; change it"
             )
         return self._batches(self._train, start_step, None, worker, workers)
 

@@ -52,11 +52,9 @@ class TfdsCorpus:
             try:
                 chosen = builder.info.splits[split]
             except (KeyError, ValueError) as error:
-                raise UserError(
-                    f"data.split {split!r} is no part of {name} ({one_line(error)})"
-                ) from None
+                raise UserError(f"{name} has no data.split {split!r} ({one_line(error)})") from None
             if not chosen.num_examples:
-                raise UserError(f"data.split {split!r} of {name} is empty; take more of it")
+                raise UserError(f"data.split {split!r} of {name} is empty; choose a larger part")
             pieces = tfds().even_splits(split, len(chosen.file_instructions))
             self.parts += [_Part(name, piece) for piece in pieces]
             self.size += chosen.num_examples
@@ -70,7 +68,9 @@ class TfdsCorpus:
                     has_text = True
                     yield document
         if not has_text:
-            raise UserError(f"no text in {self.parts[0].name}; check data.path and data.split")
+            raise UserError(
+                f"{self.parts[0].name} contains no text; check data.path and data.split"
+            )
 
     def read(self, part: _Part) -> Iterator[list[str]]:
         """The documents of one of the `parts`."""
@@ -98,4 +98,7 @@ def _text_feature(name: str, builder: Any) -> str:
     if len(texts) == 1:
         return texts[0]
     kind = "several features of text" if texts else "no feature of text"
-    raise UserError(f"{name} has {kind}, none named text, among {', '.join(sorted(features))}")
+    raise UserError(
+        f"{name} has {kind} and none is named text, among {', '.join(sorted(features))}; choose "
+        "another data set"
+    )

@@ -106,8 +106,8 @@ class TokenShards:
             manifest = json.loads(read_text(path, "manifest of token shards"))
             if manifest["format"] != FORMAT:
                 raise UserError(
-                    f"{path} has the format {manifest['format']!r}, not {FORMAT!r}; "
-                    "make it again with `bert-tf pretrain-data`"
+                    f"{path} has the format {manifest['format']!r}, not {FORMAT!r}; write it "
+                    "again with `bert-tf pretrain-data`"
                 )
             self.lower_case = bool(manifest["lower_case"])
             self.dev_fraction = float(manifest["dev_fraction"])
@@ -122,7 +122,7 @@ class TokenShards:
             raise
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise UserError(
-                f"{path} is damaged ({error!r}); make it again with `bert-tf pretrain-data`"
+                f"{path} is damaged ({error!r}); write it again with `bert-tf pretrain-data`"
             ) from None
 
     def load(self, shard: Shard) -> tuple[np.ndarray, Documents]:
@@ -168,7 +168,8 @@ class TokenShards:
             size = path.stat().st_size
         except OSError:
             raise UserError(
-                f"token shard is missing: {path}; make them again with `bert-tf pretrain-data`"
+                f"token shard is missing: {path}; write the shards again with `bert-tf "
+                "pretrain-data`"
             ) from None
         if size != expected:
             raise _changed(path, f"{size} bytes instead of {expected}")
@@ -193,6 +194,6 @@ def _are_starts(firsts: np.ndarray, end: int) -> bool:
 
 def _changed(path: Path, how: str) -> UserError:
     return UserError(
-        f"{path} has changed since it was written ({how}); "
-        "make the shards again with `bert-tf pretrain-data`"
+        f"{path} has changed since it was written ({how}); write the shards again with `bert-tf "
+        "pretrain-data`"
     )

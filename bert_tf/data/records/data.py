@@ -122,8 +122,8 @@ def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]
     train = [file for file in found if file.resolve() not in not_trained_on]
     if not train:
         raise UserError(
-            f"there are no files to train on: {found[0]} and all others of data.path are held out; "
-            "name more files there, or others in data.dev_path"
+            f"no file is left to train on: all files of data.path, {found[0]} first, are held "
+            "out; add files to data.path, or name other files in data.dev_path"
         )
     return train, held_out
 
@@ -137,7 +137,8 @@ def _records(path: Paths) -> tuple[list[Path], list[Path]]:
             files = [file for file in files if _IN_NAME in file.name]
             if not files:
                 raise UserError(
-                    f'{one} holds no files with "{_IN_NAME}" in their names; name them by a glob'
+                    f'{one} contains no files with "{_IN_NAME}" in their names; name the files by '
+                    "a glob pattern"
                 )
         if is_folder or glob.has_magic(str(one)):
             dev_named += [file for file in files if file.name.startswith(_DEV_PREFIX)]
@@ -155,15 +156,17 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         return
     if "lower_case" not in manifest:
         raise UserError(
-            f"{folder / MANIFEST} is damaged (it has no lower_case); make the TFRecords "
-            "again with `bert-tf pretrain-data`"
+            f"{folder / MANIFEST} is damaged (lower_case is missing); write the TFRecords again "
+            "with `bert-tf pretrain-data`"
         )
     if read_vocabulary(folder / VOCABULARY_FILE) != tokenizer.vocabulary:
         raise UserError(
-            f"the examples in {folder} were made with another vocabulary than the run's"
+            f"the examples in {folder} were made with a different vocabulary; set tokenizer.vocab "
+            "to theirs, or write them again with `bert-tf pretrain-data`"
         )
     if manifest["lower_case"] != tokenizer.lower_case:
         raise UserError(
-            f"the examples in {folder} were not made with tokenizer.lower_case "
-            f"{str(tokenizer.lower_case).lower()}"
+            f"the examples in {folder} were made without tokenizer.lower_case "
+            f"{str(tokenizer.lower_case).lower()}; change that key, or write them again with "
+            "`bert-tf pretrain-data`"
         )

@@ -58,7 +58,7 @@ class RecordExamples(PooledExamples):
         self._files = [file for file in map(RecordFile, files) if len(file)]
         self.name = first_of(files)
         if not self._files:
-            raise UserError(f"no examples in {self.name}; check data.path")
+            raise UserError(f"{self.name} contains no examples; check data.path")
         self.format = RecordFormat.of(self._files[0])
         self._vocab_size = vocab_size
         blocks = [
@@ -73,8 +73,8 @@ class RecordExamples(PooledExamples):
         """Raises a `UserError` if the examples are of another length, or lack labels."""
         if self.format.max_length != max_length:
             raise UserError(
-                f"the examples in {self.name} have {self.format.max_length} tokens; set "
-                f"train.max_length to that, it is {max_length}"
+                f"the examples in {self.name} have {self.format.max_length} tokens, but "
+                f"train.max_length is {max_length}; set it to {self.format.max_length}"
             )
         if next_sentence and not self.format.has_labels:
             raise UserError(
@@ -99,9 +99,9 @@ class RecordExamples(PooledExamples):
         except ValueError:
             wrong = first + self._first_unlike(records)
             raise UserError(
-                f"{path}, record {wrong + 1} is no example like the first of {self.name}, with "
-                f"{self.format.max_length} tokens and places for {self.format.max_predictions} "
-                "masked ones; use files of one kind"
+                f"{path}, record {wrong + 1} has another form than the first one of {self.name}, "
+                f"which has {self.format.max_length} tokens and up to "
+                f"{self.format.max_predictions} masked ones; use files of one form"
             ) from None
         pieces = f"the vocabulary has {self._vocab_size} pieces"
         other, damaged = "was it made with another vocabulary?", "make or copy the file again"

@@ -71,7 +71,7 @@ class RecordFile:
         if number:
             return _damaged(self.path, number, "its length is wrong")
         if header.startswith(_GZIP_MAGIC):
-            return UserError(f"TFRecord file is compressed: {self.path}; decompress it with zcat")
+            return UserError(f"TFRecord file is compressed: {self.path}; decompress it with gunzip")
         return UserError(f"not a TFRecord file: {self.path}")
 
     def __len__(self) -> int:
@@ -91,9 +91,7 @@ class RecordFile:
         except OSError as error:
             raise _unreadable(self.path, error) from None
         if len(data) < starts[-1]:
-            raise UserError(
-                f"{self.path} has become shorter since the run began; start the run again"
-            )
+            raise UserError(f"{self.path} became shorter during the run; start the run again")
         records = []
         for number, (start, end) in enumerate(itertools.pairwise(starts.tolist()), first):
             record = data[start + _HEADER : end - _CHECKSUM]
@@ -117,7 +115,7 @@ def masked_crc32c(data: bytes) -> int:
 
 
 def _damaged(path: Path, number: int, how: str) -> UserError:
-    return UserError(f"{path}, record {number + 1} is damaged: {how}; copy or make the file again")
+    return UserError(f"{path}, record {number + 1} is damaged: {how}; copy or write the file again")
 
 
 def _unreadable(path: Path, error: OSError) -> UserError:

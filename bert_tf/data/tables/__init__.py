@@ -64,7 +64,9 @@ def read_table(
         for column in columns:
             if column not in row:
                 there = ", ".join(map(repr, row))
-                raise UserError(f"{path}, line {number}: no column {column!r}; there are {there}")
+                raise UserError(
+                    f"{path}, line {number}: no column {column!r}; the columns are {there}"
+                )
         present = (*columns, *(column for column in optional if row.get(column) is not None))
         yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in present}
 
@@ -142,8 +144,8 @@ def _warn_of_quoting(path: Path, text: str) -> None:
     if quoted:
         logger.warning(
             f"{path}: fields of {len(quoted)} rows, the first in line {quoted[0]}, look quoted as "
-            "in CSV; TSV has no quoting, their quotation marks are read as text. If they are not, "
-            "write csv or jsonl"
+            "in CSV; TSV has no quoting, so their quotation marks are read as text. If they are "
+            "not part of the text, use csv or jsonl"
         )
 
 
@@ -157,7 +159,9 @@ def _named(
             header = fields
             for name in columns:
                 if header.count(name) > 1:
-                    raise UserError(f"{path}, line {number}: two columns are called {name!r}")
+                    raise UserError(
+                        f"{path}, line {number}: two columns are named {name!r}; rename one of them"
+                    )
         elif len(fields) != len(header):
             raise UserError(
                 f"{path}, line {number}: {len(fields)} fields, but the header has {len(header)}; "

@@ -40,8 +40,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         values = _parsed(line, path, number, parse_constant=_refuse)
         if not isinstance(values, dict):
             raise UserError(
-                f"{path}, line {number}: expected an object with named values, one in each line "
-                "(of pandas, to_json(orient='records', lines=True))"
+                f"{path}, line {number}: expected one JSON object per line (in pandas: "
+                "to_json(orient='records', lines=True))"
             )
         yield number, values
 
@@ -107,7 +107,7 @@ def _parsed(text: str, path: Path, line: int | None = None, **options: Any) -> A
         raise UserError(f"{path}, {place}: not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # too deep, or a number of too many digits
         place = f", line {line}" if line else ""
-        raise UserError(f"{path}{place}: JSON that cannot be read ({error})") from None
+        raise UserError(f"{path}{place}: the JSON cannot be read ({error})") from None
 
 
 def _refuse(constant: str) -> None:

@@ -80,7 +80,8 @@ class TextGroups:
         assert self.targets is not None
         if len(set(self.targets.tolist())) == 1:
             raise UserError(
-                f"all texts of {self.source} have one label; give texts of two labels or more"
+                f"all texts of {self.source} have the same label; give texts with at least two "
+                "labels"
             )
         partners = np.empty_like(texts)
         for label in np.unique(self.targets):
@@ -90,8 +91,8 @@ class TextGroups:
             partners[rows] = [following[text] for text in texts[rows].tolist()]
         if (partners == texts).all():
             raise UserError(
-                f"each label of {self.source} has a single text; give two texts or more of a label "
-                "(pairs are two columns of x, not x and y)"
+                f"each label of {self.source} has only one text; give at least two texts per "
+                "label (pairs are two columns of x, not x and y)"
             )
         return np.stack([texts, partners], axis=1)
 
@@ -125,7 +126,7 @@ class TextGroups:
             passages = {name: text for name, text in texts.items() if name in names}
         if not relevant:
             raise UserError(
-                f"no two texts of {self.source} have the same label, so none can be found; give "
-                "more texts"
+                f"no two texts of {self.source} have the same label, so there is nothing to "
+                "retrieve; give more texts"
             )
         return Collection(passages, {name: texts[name] for name in relevant}, relevant)

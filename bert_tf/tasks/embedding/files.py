@@ -121,8 +121,8 @@ def _shape_of(
     shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
     if shape is None:
         raise UserError(
-            f"{path}, line {line}: no columns of texts; there must be sentence1 and "
-            "sentence2, anchor and positive, query and positive, or text"
+            f"{path}, line {line}: no columns of texts; name them sentence1 and sentence2, anchor "
+            "and positive, query and positive, or text"
         )
     texts, targets, form = shape
     texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
@@ -198,8 +198,8 @@ def _nli(path: Path) -> TextGroups:
     ]
     if not triples:
         raise UserError(
-            f"{path} has no premise with an entailed and a contradicting hypothesis, which are "
-            "needed to train on"
+            f"{path} has no premise with both an entailed and a contradicting hypothesis; "
+            "training requires them"
         )
     return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
 
@@ -220,5 +220,5 @@ def _pairs_of(collection: Collection, path: Path) -> TextGroups:
         if degree > 0
     ]
     if not pairs:
-        raise UserError(f"{path} judges no passage as relevant, so there is nothing to train on")
+        raise UserError(f"{path} marks no passage as relevant, so there is nothing to train on")
     return TextGroups(tuple(map(list, zip(*pairs, strict=True))), source=str(path))

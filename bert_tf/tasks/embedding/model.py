@@ -215,8 +215,8 @@ class TextEmbedder(EmbeddingTraining):
         """
         if self.prompts and not self.include_prompt:
             raise UserError(
-                "a model whose pooling leaves out its prompts cannot be exported to LiteRT, which "
-                "has no input for that; load it with include_prompt=True, or export a SavedModel"
+                "a model that excludes its prompts from pooling cannot be exported to LiteRT; "
+                "load it with include_prompt=True, or export a SavedModel"
             )
         model = network or self
         return DeviceForm(
@@ -233,9 +233,8 @@ class TextEmbedder(EmbeddingTraining):
         """
         if self._default_text():
             raise UserError(
-                f"LiteRT has no operation that joins strings, which the default prompt "
-                f"{self.default_prompt!r} of this {type(self).__name__} requires; export a file "
-                "that takes ids"
+                f"the default prompt {self.default_prompt!r} of this {type(self).__name__} "
+                "requires joining strings, which LiteRT cannot do; export a file that takes ids"
             )
         form, names = self.device_form(network), self.input_names
         answer = of_packed(form, names)

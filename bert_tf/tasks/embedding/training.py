@@ -157,8 +157,8 @@ class EmbeddingTraining(TaskModel):
     def joined(self, rows: TextGroups, more: TextGroups) -> TextGroups:
         """Raises UserError: rows of two kinds cannot be compared with each other."""
         raise UserError(
-            f"a {type(self).__name__} compares the rows of a batch, so that all or none have "
-            "targets; leave out distillation.unlabelled"
+            f"a {type(self).__name__} compares the rows of a batch, so all rows or none must have "
+            "targets; remove distillation.unlabelled"
         )
 
     def learns_without_targets(self, rows: TextGroups) -> bool:
@@ -201,7 +201,7 @@ class EmbeddingTraining(TaskModel):
         """The loss. Raises UserError if this model cannot learn with it."""
         if not isinstance(loss, EmbeddingLoss):
             raise UserError(
-                f"a {type(self).__name__} does not learn with the loss {loss!r}; give one of "
+                f"a {type(self).__name__} cannot be trained with the loss {loss!r}; use a loss of "
                 "vectors, such as bert_tf.MultipleNegativesRanking()"
             )
         loss.check_width(self.width)
@@ -364,8 +364,8 @@ class EmbeddingTraining(TaskModel):
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             raise UserError(
-                f"the vector {int(np.argmin(finite))} of the teacher has a number that is not "
-                "finite; compute it again"
+                f"the vector {int(np.argmin(finite))} of the teacher contains a number that is "
+                "not finite; compute it again"
             )
         return vectors
 
@@ -448,8 +448,8 @@ class EmbeddingTraining(TaskModel):
 
     def _weighted(self) -> UserError:
         return UserError(
-            f"the loss of a {type(self).__name__} compares the rows of a batch, and has no weights "
-            "for them; leave out sample_weight"
+            f"the loss of a {type(self).__name__} compares the rows of a batch and has no weights "
+            "for them; remove sample_weight"
         )
 
     # ---- Evaluation ---------------------------------------------------------------------------

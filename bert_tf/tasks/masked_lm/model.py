@@ -175,7 +175,7 @@ class MaskedLM(TaskModel, WeightedModel):
         texts = inputs.texts_of(given.columns[0], "text")
         for row, text in enumerate(texts):
             if not text.strip():
-                raise UserError(f"text {row} is empty; leave it out")
+                raise UserError(f"text {row} is empty; remove it")
         return texts
 
     def learn_from(self, rows: Sequence[Text]) -> None:
@@ -374,7 +374,7 @@ class MaskedLM(TaskModel, WeightedModel):
         texts = inputs.texts_of(column, "text")
         for row, text in enumerate(texts):
             if _MASK not in plain(text):
-                raise UserError(f"text {row} has no [MASK]; write one where a piece is missing")
+                raise UserError(f"text {row} has no [MASK]; write [MASK] where a word is missing")
 
         def answer(outputs: Outputs, place: int, _: int) -> list[list[dict[str, Any]]]:
             return [

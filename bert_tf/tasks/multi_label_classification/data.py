@@ -136,7 +136,7 @@ def _of_columns(row: Mapping[str, str], labels: Sequence[str], place: str) -> _L
         raise UserError(f"{place}: no column {missing!r}")
     for name in there:
         if row[name] not in (*_YES, *_NO):
-            raise UserError(f"{place}: {row[name]!r} in the column {name}; write 0 or 1")
+            raise UserError(f"{place}: the column {name} contains {row[name]!r}; write 0 or 1")
     return tuple(name for name in there if row[name] in _YES) if there else None
 
 
@@ -153,7 +153,9 @@ def _of_list(values: Any, place: str, column: str) -> _Labels:
     if values is None:
         return None
     if not isinstance(values, list):
-        raise UserError(f"{place}: {column} is no list of labels; write [] where there is none")
+        raise UserError(
+            f"{place}: {column} is not a list of labels; write [] for a text without labels"
+        )
     return _distinct([tables.as_text(each, f"{place}, {column}") for each in values], place)
 
 
@@ -163,5 +165,5 @@ def _distinct(names: Sequence[str], place: str) -> tuple[str, ...]:
         if not name:
             raise UserError(f"{place}: one of the labels is empty; remove it")
         if name in names[:number]:
-            raise UserError(f"{place}: the label {name!r} is there twice; remove one")
+            raise UserError(f"{place}: the label {name!r} occurs twice; remove one")
     return tuple(names)

@@ -166,7 +166,7 @@ class MultiLabelClassifier(TextClassifier):
         self, class_weight: Mapping[Any, float] | None
     ) -> dict[int, float] | None:
         if class_weight is not None:
-            raise UserError("class_weight is for one label a text; leave it out")
+            raise UserError("class_weight requires exactly one label per text; remove it")
         return None
 
     def encode_targets(self, y: tf.Tensor) -> tf.Tensor:

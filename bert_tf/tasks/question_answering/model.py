@@ -191,8 +191,8 @@ class QuestionAnswerer(TaskModel):
         """See `TaskModel`."""
         if self.unanswerable is None:
             raise UserError(
-                "without answers it is not known whether a context may hold none; make the student "
-                "with unanswerable=True or False"
+                "without answers, bert_tf cannot tell whether a context may lack one; create the "
+                "student with unanswerable=True or False"
             )
         return [each._replace(answers=(Answer(each.context, 0),)) for each in rows]
 
@@ -608,7 +608,7 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
             )
         if not text.strip() or start < 0 or not context.startswith(text, int(start)):
             raise UserError(
-                f"answer {row}, {text!r}, does not stand at character {start} of its context"
+                f"answer {row}, {text!r}, is not at character {start} of its context; correct start"
             )
         found.append(Answer(text, int(start)))
     return tuple(found)

@@ -128,8 +128,8 @@ class QuestionAnswering(Task):
             )
         if len(lost) == len(questions):
             raise UserError(
-                f"{path}: no answer stands at its offset, none of {len(questions)}; answer_start "
-                "counts the characters of the context before it"
+                f"{path}: none of {len(questions)} answers is at its offset; answer_start is the "
+                "number of characters of the context before the answer"
             )
         left_out = {each.id for each in lost}
         return [each for each in questions if each.id not in left_out]

@@ -107,19 +107,21 @@ def combine(
     best, odds = _combined(runs, name)
     questions = read_squad(data) if data else []
     if any(each.answers is None for each in questions):
-        raise UserError(f"{data} does not give the answers; leave --data out")
+        raise UserError(f"{data} contains no answers; remove --data")
     if questions and {each.id for each in questions} != best.keys():
         raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
     answers = best
     metrics: dict[str, float] = {}
     if odds is None:
         if null_threshold is not None:
-            raise UserError("these runs answer every question; leave --null-threshold out")
+            raise UserError("these runs answer every question; remove --null-threshold")
         if questions:
             metrics = answer_metrics(questions, best)
     else:
         if null_threshold is None and not questions:
-            raise UserError("these runs may answer nothing: give --data or --null-threshold")
+            raise UserError(
+                "these runs may leave a question unanswered; give --data or --null-threshold"
+            )
         if null_threshold is None:
             null_threshold = best_null_threshold(questions, best, odds)
         answers = {id: "" if odds[id] > null_threshold else text for id, text in best.items()}
@@ -150,7 +152,8 @@ def _combined(runs: Sequence[Path], name: str) -> tuple[dict[str, str], dict[str
     if have_odds and len(have_odds) < len(runs):
         (other, *_) = (run for run in runs if run not in have_odds)
         raise UserError(
-            f"{have_odds[0]} may answer nothing, and {other} may not; join runs of one kind"
+            f"{have_odds[0]} may leave a question unanswered and {other} may not; combine runs of "
+            "one kind"
         )
     for run, n_best in zip(runs, n_bests, strict=True):
         if n_best.keys() != n_bests[0].keys():

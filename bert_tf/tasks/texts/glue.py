@@ -33,8 +33,8 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     """
     if name == "ax":
         raise UserError(
-            "the diagnostic set is not trained on; fine-tune with data.format mnli, and then "
-            "bert-tf evaluate RUN --data diagnostic-full.tsv"
+            "the diagnostic set is not for training; fine-tune with data.format mnli and then "
+            "run bert-tf evaluate RUN --data diagnostic-full.tsv"
         )
     if split == "train":
         return {"": folder / "train.tsv"}
@@ -89,7 +89,7 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
     task = GLUE[name]
     for column in task.texts:
         if column not in header:
-            raise UserError(f"{path}: no column {column!r}; there are {', '.join(header)}")
+            raise UserError(f"{path}: no column {column!r}; the columns are {', '.join(header)}")
     _warn_of_rows(path, short, "fields are missing")
     labels = None
     if task.label in header:

@@ -43,7 +43,9 @@ def text_columns(data: TextData) -> tuple[str, ...]:
         return data.text_columns or ("text",)
     for key in ("text_columns", "label_column"):
         if not data.is_default(key):
-            raise UserError(f"data.{key} is not for {task}, whose columns are known; remove it")
+            raise UserError(
+                f"data.{key} cannot be set for {task}, whose columns are fixed; remove it"
+            )
     return GLUE[task].tfds_texts if data.format == "tfds" else GLUE[task].texts
 
 

@@ -86,7 +86,7 @@ def _sentences(
             continue
         if any("\r" in field for field in fields):
             raise UserError(
-                f"{path}, line {number}: lines end in CR alone; let them end in LF or CR LF"
+                f"{path}, line {number}: lines end with CR only; convert the line ends to LF"
             )
         columns = columns or len(fields)
         if len(fields) != columns:
@@ -100,8 +100,8 @@ def _sentences(
         tag = _column(fields, tag_column, "tag", path, number)
         if parse(tag) is None:
             raise UserError(
-                f"{path}, line {number}: {tag[:_SHOWN]!r} is no tag; tags are O, or "
-                "B-, I-, E-, S-, L- or U- and a type; data.tag_column says where they stand"
+                f"{path}, line {number}: {tag[:_SHOWN]!r} is not a tag; tags are O, or B-, I-, "
+                "E-, S-, L- or U- and a type; data.tag_column names their column"
             )
         tags.append(tag)
 

@@ -263,7 +263,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         texts = [list(map(plain, words)) for words in lists]
         for row, words in enumerate(texts):
             if not words:
-                raise UserError(f"words {row} is empty; leave out texts without words")
+                raise UserError(f"words {row} is empty; remove texts without words")
         tags = None
         if given.targets is not None:
             tags = [self._tags(row, each) for row, each in enumerate(given.targets)]

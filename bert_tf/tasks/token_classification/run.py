@@ -114,7 +114,7 @@ class TokenClassification(Task):
             )
         if settings.document_context and not sentences[-1].document:
             raise UserError(
-                f"{path} has no -DOCSTART- lines that part documents; mark them, or set "
+                f"{path} has no -DOCSTART- lines between documents; add them, or set "
                 "data.document_context: false"
             )
         return TaggedTexts(sentences, settings.document_context, parted_by)

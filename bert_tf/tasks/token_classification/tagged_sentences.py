@@ -66,8 +66,8 @@ def tidied(
     if found is not None:
         place = sentences[found.sentence].place(found.word)
         raise UserError(
-            f"{source}, {place}: {found.why}; mend it, or set data.lenient_tags: true to take what "
-            "continues no entity for the beginning of one, as conlleval does"
+            f"{source}, {place}: {found.why}; correct it, or set data.lenient_tags: true, which "
+            "lets such a tag begin an entity, as conlleval does"
         )
     if not tagged:
         return list(sentences)

@@ -62,7 +62,7 @@ def test_shards_are_laid_out_as_they_are_written_here(tmp_path, monkeypatch, dev
 def test_a_corpus_without_tokens_is_told():
     empty = Sizes(0, 0, np.array([], np.uint64), np.array([], np.int64))
     for sizes in ([], [empty]):
-        with pytest.raises(UserError, match="no document of the corpus has a token"):
+        with pytest.raises(UserError, match="the corpus has no tokens"):
             lay_out(sizes, 0.1, 100)
 
 

@@ -77,7 +77,9 @@ def test_what_is_empty_is_told_before_anything_is_read(tmp_path):
     for name in ("a.txt", "b.txt"):
         write(tmp_path / name, "")
     write(tmp_path / "c.txt", "text")
-    with pytest.raises(UserError, match="corpus file is empty: .*a.txt and 1 more; remove it"):
+    with pytest.raises(
+        UserError, match="corpus file is empty: .*a.txt and 1 more; remove the file"
+    ):
         Corpus(tmp_path, "sentence_per_line")
 
 
@@ -115,17 +117,21 @@ def test_a_corpus_can_be_gone_through_again_and_knows_how_far_it_is(tmp_path):
     ("format", "data", "message"),
     [
         ("sentence_per_line", b"", "corpus file is empty"),
-        ("sentence_per_line", b" \n\n", "no document with text"),
+        ("sentence_per_line", b" \n\n", "contains no text"),
         ("sentence_per_line", b"good\nb\xe4d\n", r"not UTF-8: .*, line 2, byte 1 .*0xe4"),
         ("document_per_file", b"a\0b", "binary, not text: .*, line 1"),
         ("document_per_file", "a text".encode("utf-16"), "file is UTF-16, not UTF-8: .*; convert"),
         ("jsonl", b"\xfe\xff" + "中国".encode("utf-16-be"), "file is UTF-16, not UTF-8"),
-        ("document_per_file", gzip.compress(b"cut short" * 99, mtime=0)[:-9], "broken gzip"),
-        ("jsonl", b'{"text": "a"}\n{"txt": "a"}\n', r'line 2: not a JSON object with a string "t'),
-        ("jsonl", b'{"text": 1}\n', "line 1: not a JSON object"),
-        ("jsonl", b"[1]\n", "line 1: not a JSON object"),
-        ("jsonl", b"text\n", "line 1: not a JSON object"),
-        ("wikitext", b"= = Part = =\n\nText.\n", "no line like = Title = in"),
+        ("document_per_file", gzip.compress(b"cut short" * 99, mtime=0)[:-9], "damaged gzip"),
+        (
+            "jsonl",
+            b'{"text": "a"}\n{"txt": "a"}\n',
+            r'line 2: expected a JSON object with the key "t',
+        ),
+        ("jsonl", b'{"text": 1}\n', "line 1: expected a JSON object"),
+        ("jsonl", b"[1]\n", "line 1: expected a JSON object"),
+        ("jsonl", b"text\n", "line 1: expected a JSON object"),
+        ("wikitext", b"= = Part = =\n\nText.\n", "has no line like = Title ="),
     ],
 )
 def test_a_bad_file_is_named_in_one_line(tmp_path, format, data, message):
@@ -140,7 +146,7 @@ def test_a_path_that_names_nothing_is_reported(tmp_path):
     for path, message in [
         (tmp_path / "none.txt", "corpus not found"),
         (f"{tmp_path}/*.txt", "no file matches"),
-        (tmp_path, "holds no files"),
+        (tmp_path, "contains no files"),
     ]:
         with pytest.raises(UserError, match=message):
             Corpus(path, "sentence_per_line")

@@ -42,9 +42,12 @@ def test_settings_lie_over_the_file(config, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tfrecords", "--beam"], "--tfrecords cannot be written by --beam"),
+        (["--tfrecords", "--beam"], "--tfrecords and --beam cannot be combined"),
         (["--tfrecords", "--naming", "torch"], "invalid choice: 'torch'"),
-        (["--naming", "model_garden"], "--naming is for --tfrecords; add that, or leave --naming"),
+        (
+            ["--naming", "model_garden"],
+            "--naming requires --tfrecords; add --tfrecords or remove --naming",
+        ),
         (["--runner=FlinkRunner"], "unrecognized arguments: --runner=FlinkRunner"),
     ],
 )
@@ -76,4 +79,4 @@ def test_tokens_are_not_tokenized_again(config, tmp_path, capsys):
     text = (tmp_path / "pretraining.yaml").read_text()
     (tmp_path / "pretraining.yaml").write_text(text.replace("sentence_per_line", "token_shards"))
     assert main(["pretrain-data", config, "--out", str(tmp_path / "out")]) == 2
-    assert "data.format is token_shards: there is no text to tokenize" in capsys.readouterr().err
+    assert "data.format is token_shards, which holds no text to tokenize" in capsys.readouterr().err

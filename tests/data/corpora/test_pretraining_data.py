@@ -237,7 +237,7 @@ def test_a_changed_shard_is_reported_at_the_start_or_when_its_turn_comes(tmp_pat
 
 def test_one_document_is_too_few_for_next_sentence_prediction(tmp_path):
     counting.shards(tmp_path / "out", [[9] * 500])
-    with pytest.raises(UserError, match="next sentence prediction is impossible: .* 1 document "):
+    with pytest.raises(UserError, match="next sentence prediction is impossible: .* 1 document,"):
         open_data(tmp_path / "out")
     single = open_data(tmp_path / "out", next_sentence=False)
     assert len(take(single.dataset(), 3)) == 3
@@ -274,11 +274,11 @@ def test_where_nearly_all_next_sentences_are_random_it_is_said(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 10**6}, "a batch of 1000000 is larger than the data"),
-        ({"max_length": 4}, "max_length is 4; an example needs at least 5"),
+        ({"batch_size": 10**6}, "batch size 1000000 is larger than the data"),
+        ({"max_length": 4}, "max_length is 4, but an example requires at least 5"),
         (
             {"max_length": 4, "next_sentence": False},
-            "data.max_predictions_per_seq is 5; it must be from 1 to",
+            "data.max_predictions_per_seq is 5; set it to a number from 1 to",
         ),
     ],
 )

@@ -52,8 +52,8 @@ def test_what_is_not_utf_8_is_marked(tmp_path):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        ({"a": "x", "b": "y"}, "has several features of text, none named text, among a, b"),
-        ({"year": 1900}, "has no feature of text, none named text, among year"),
+        ({"a": "x", "b": "y"}, "has several features of text and none is named text, among a, b"),
+        ({"year": 1900}, "has no feature of text and none is named text, among year"),
     ],
 )
 def test_a_data_set_without_a_clear_text_is_refused(tmp_path, example, message):
@@ -63,23 +63,25 @@ def test_a_data_set_without_a_clear_text_is_refused(tmp_path, example, message):
 
 def test_texts_without_words_are_told(tmp_path):
     folder = prepare(tmp_path / "tiny", [{"text": " \n"}], shards=(1,))
-    with pytest.raises(UserError, match="no text in"):
+    with pytest.raises(UserError, match="contains no text"):
         list(TfdsCorpus(folder, "train"))
 
 
 def test_a_damaged_file_is_told_in_one_line(tmp_path):
     folder = cut_off(prepare(tmp_path / "tiny", [{"text": text} for text in TEXTS]))
     documents = iter(TfdsCorpus(folder, "train"))
-    with pytest.raises(UserError, match="TFDS .*tiny cannot be read .*; delete what TFDS") as error:
+    with pytest.raises(
+        UserError, match="TFDS .*tiny cannot be read .*; delete the files that TFDS"
+    ) as error:
         list(documents)
     assert "\n" not in str(error.value)
 
 
 def test_unknown_names_are_told_in_one_line(folder, tmp_path):
     for path, split, message in [
-        ("no_such_data_set", "train", "TFDS knows no data set no_such_data_set"),
-        (folder, "test", "data.split 'test' is no part of .*train"),
-        (folder, "train[", "data.split .* is no part of"),
+        ("no_such_data_set", "train", "TFDS has no data set no_such_data_set"),
+        (folder, "test", "has no data.split 'test' .*train"),
+        (folder, "train[", "has no data.split"),
         (folder, "train[:0]", r"data.split 'train\[:0\]' of .* is empty"),
         (tmp_path, "train", "TFDS cannot prepare"),
     ]:

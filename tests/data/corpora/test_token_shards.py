@@ -90,7 +90,7 @@ def test_sentences_and_documents_without_tokens_are_left_out(tmp_path):
     documents = [["w0", "\u200b", "w1 w0"], ["\u200b"], ["w1"]]
     shards = write_token_shards(documents, tokenizer, tmp_path / "out")
     assert load_all(shards, TRAIN) == [[[5], [6, 5]], [[6]]]
-    with pytest.raises(UserError, match="no document of the corpus has a token"):
+    with pytest.raises(UserError, match="the corpus has no tokens"):
         write_token_shards([["\u200b"]], tokenizer, tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
@@ -174,7 +174,7 @@ def test_only_token_shards_are_ever_replaced(tmp_path):
         other = tmp_path / str(number)
         other.mkdir()
         (other / name).write_text(content)
-        with pytest.raises(UserError, match="exists and holds no token shards"):
+        with pytest.raises(UserError, match="exists and does not contain token shards"):
             counting.shards(other, LENGTHS)
         assert (other / name).read_text() == content
 

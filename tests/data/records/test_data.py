@@ -117,7 +117,9 @@ def test_batch_k_is_the_same_after_a_seek_and_for_any_number_of_workers(folder):
     for worker in range(5):
         share = numbers(data.dataset(3, worker, 5), 50)
         assert share == [batch[worker::5] for batch in batches[3:53]]
-    with pytest.raises(UserError, match="batch_size 10 is not a multiple of 4 workers"):
+    with pytest.raises(
+        UserError, match="batch_size 10 is not a multiple of the number of workers, 4"
+    ):
         data.dataset(0, 0, 4)
 
 
@@ -180,7 +182,9 @@ def test_without_a_file_to_train_on_it_is_told(folder):
         (folder / "1.tfrecord", folder / "1.tfrecord"),
         (f"{folder}/[0-9]*", folder),
     ]:
-        with pytest.raises(UserError, match="no files to train on: .*tfrecord and all others of"):
+        with pytest.raises(
+            UserError, match="no file is left to train on: .*tfrecord first, are held out"
+        ):
             open_data(path, dev_path=dev_path)
 
 
@@ -210,7 +214,7 @@ def id_too_large(name):
         ),
         (
             [example(0), example(1, input_mask=np.ones(9, int))],
-            "record 2 is no example like the first .* 8 tokens and places for 2 masked",
+            "record 2 has another form than the first .* 8 tokens and up to 2 masked",
         ),
     ],
 )
@@ -224,8 +228,8 @@ def test_examples_without_sense_are_named(tmp_path, examples, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_length": 16}, "have 8 tokens; set train.max_length to that, it is 16"),
-        ({"batch_size": 401}, "a batch of 401 is larger than the data: .* holds 400"),
+        ({"max_length": 16}, "have 8 tokens, but train.max_length is 16; set it to 8"),
+        ({"batch_size": 401}, "batch size 401 is larger than the data .*holds 400"),
     ],
 )
 def test_settings_without_sense_are_told(folder, options, message):
@@ -236,13 +240,15 @@ def test_settings_without_sense_are_told(folder, options, message):
 def test_other_files_are_told(tmp_path, folder):
     other = tmp_path / "other"
     other.mkdir()
-    with pytest.raises(UserError, match="holds no files"):
+    with pytest.raises(UserError, match="contains no files"):
         open_data(other)
     (other / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match='holds no files with "tfrecord" in their names; name them'):
+    with pytest.raises(
+        UserError, match='contains no files with "tfrecord" in their names; name the files'
+    ):
         open_data(other)
     write(other / "a.tfrecord", [])
-    with pytest.raises(UserError, match="no examples in"):
+    with pytest.raises(UserError, match="contains no examples"):
         open_data(other)
     images = tf.train.Example()
     images.features.feature["image/encoded"].bytes_list.value.append(b"x")

@@ -67,7 +67,7 @@ def test_a_file_cut_off_is_found_at_once(tmp_path):
     path.write_bytes(whole)
     file = RecordFile(path)
     path.write_bytes(whole[:-30])
-    with pytest.raises(UserError, match="file has become shorter since the run began"):
+    with pytest.raises(UserError, match="file became shorter during the run"):
         file.read(2990, 3000)
 
 

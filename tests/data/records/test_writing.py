@@ -132,8 +132,8 @@ def test_without_next_sentence_and_held_out_documents(tmp_path):
 def test_another_vocabulary_or_casing_is_noticed(written):
     other = Tokenizer([*tiny.VOCABULARY[:-1], "other"])
     for tokenizer, message in [
-        (other, "were made with another vocabulary"),
-        (Tokenizer(tiny.VOCABULARY, lower_case=False), "not made with tokenizer.lower_case false"),
+        (other, "were made with a different vocabulary"),
+        (Tokenizer(tiny.VOCABULARY, lower_case=False), "made without tokenizer.lower_case false"),
     ]:
         with pytest.raises(UserError, match=message):
             RecordData(written, 1, MAX_LENGTH, tokenizer)
@@ -144,7 +144,7 @@ def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path,
     shutil.copytree(written, folder)
     manifest = folder / "manifest.json"
     manifest.write_text(json.dumps({"format": RECORDS}))
-    with pytest.raises(UserError, match="manifest.json is damaged .it has no lower_case"):
+    with pytest.raises(UserError, match="manifest.json is damaged .lower_case is missing"):
         RecordData(folder, 1, MAX_LENGTH, TOKENIZER)
     for content in ("[" * 100_000, "mine", '{"format": "mine"}'):
         manifest.write_text(content)
@@ -153,7 +153,7 @@ def test_a_damaged_manifest_is_told_and_one_of_others_is_not_looked_at(tmp_path,
 
 def test_one_way_attention_wants_no_masks(tmp_path):
     config = load(tmp_path, "data.format=tfrecord", f"data.path={tmp_path}")
-    with pytest.raises(UserError, match="TFRecords have their masks already"):
+    with pytest.raises(UserError, match="data.format tfrecord cannot be combined with"):
         open_data(config, tmp_path, TOKENIZER, attention="left_to_right")
 
 
@@ -161,7 +161,7 @@ def test_one_way_attention_wants_no_masks(tmp_path):
 def test_only_tfrecords_are_ever_replaced(tmp_path, content):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "manifest.json").write_text(content)
-    with pytest.raises(UserError, match="exists and holds no TFRecords"):
+    with pytest.raises(UserError, match="exists and does not contain TFRecords"):
         write_records(load(tmp_path), TOKENIZER, tmp_path / "out")
     assert (tmp_path / "out" / "manifest.json").read_text() == content
 

@@ -67,7 +67,7 @@ def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 def test_what_pandas_writes_for_nothing_is_no_json(tmp_path, value):
-    with pytest.raises(UserError, match=f"line 1: JSON that cannot be read .{value} is no value"):
+    with pytest.raises(UserError, match=f"line 1: the JSON cannot be read .{value} is no value"):
         rows(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
 
 
@@ -97,18 +97,22 @@ def test_each_json_line_has_an_optional_column_or_not_and_null_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "text\t label\nb\tx\n", "line 2: no column 'label'; there are 'text', ' label'"),
+        (
+            "a.tsv",
+            "text\t label\nb\tx\n",
+            "line 2: no column 'label'; the columns are 'text', ' label'",
+        ),
         ("a.tsv", "text\tlabel\nb\tx\nc\n", "line 3: 1 fields, but the header has 2; TSV has no q"),
         ("a.tsv", "text\tlabel\nb\tx\ty\n", "line 2: 3 fields, .* line breaks as csv or jsonl"),
         ("a.csv", "text,label\nb, c,x\n", "line 2: 3 fields, .* commas .* in quotation marks"),
-        ("a.tsv", "text\ttext\tlabel\nb\tb\tx\n", "line 1: two columns are called 'text'"),
+        ("a.tsv", "text\ttext\tlabel\nb\tb\tx\n", "line 1: two columns are named 'text'"),
         ("a.csv", 'text,label\n"b,x\n', "line 2: unexpected end of data"),
         ("a.jsonl", '{"text": "b", "label": 0}\n{"text" "c"}\n', "line 2, column 9: not JSON"),
-        ("a.jsonl", "[1]\n", "line 1: expected an object"),
+        ("a.jsonl", "[1]\n", "line 1: expected one JSON object"),
         ("a.jsonl", '{"text": "b", "label": null}', "line 1, label: .*a number, got null"),
         ("a.jsonl", '{"text": ["b"], "label": 1}', "line 1, text: .*a number, got a list"),
-        ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; there are 'text'"),
-        ("a.jsonl", "[" * 100_000, "line 1: JSON that cannot be read"),
+        ("a.jsonl", '{"text": "b"}', "line 1: no column 'label'; the columns are 'text'"),
+        ("a.jsonl", "[" * 100_000, "line 1: the JSON cannot be read"),
         ("a.tsv", "", "data is empty: .*a.tsv"),
     ],
 )

@@ -83,7 +83,9 @@ def test_a_reader_of_one_direction_fills_no_masks_on_a_device(tmp_path):
 
 def test_prompts_that_do_not_count_have_no_input(tmp_path):
     prompts = {"prompts": {"query": "the "}, "include_prompt": False}
-    with pytest.raises(UserError, match="leaves out its prompts cannot be exported to LiteRT"):
+    with pytest.raises(
+        UserError, match="excludes its prompts from pooling cannot be exported to LiteRT"
+    ):
         tiny_objects.embedder(**prompts).export(tmp_path / "model.tflite", format="litert")
 
 
@@ -98,7 +100,7 @@ def test_more_masks_than_a_file_fills(tmp_path):
 
 @pytest.mark.parametrize("method", ["fit", "compile", "save", "save_checkpoint", "export"])
 def test_a_file_only_answers(file, method):
-    with pytest.raises(UserError, match="is a LiteRT file, which only answers"):
+    with pytest.raises(UserError, match="is a LiteRT file, which can only predict"):
         getattr(bert_tf.load(file), method)("x")
 
 

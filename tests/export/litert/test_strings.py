@@ -90,7 +90,9 @@ def test_operations_are_built_in_or_of_tf_text(loaded):
 
 
 def test_words_of_texts_cannot_be_cut(models, tmp_path):
-    with pytest.raises(UserError, match="LiteRT lacks operations by which a .* reads strings"):
+    with pytest.raises(
+        UserError, match="LiteRT lacks the operations with which a .* reads strings"
+    ):
         models("token_classification").export(
             tmp_path / "model.tflite", format="litert", inputs="strings"
         )
@@ -108,7 +110,7 @@ def test_settings_of_files_that_take_ids(models, tmp_path, settings):
 
 def test_a_default_prompt_cannot_be_put_before_texts(tmp_path):
     model = tiny_objects.embedder(prompts={"query": "the "}, default_prompt="query")
-    with pytest.raises(UserError, match="no operation that joins strings"):
+    with pytest.raises(UserError, match="requires joining strings, which LiteRT cannot do"):
         model.export(tmp_path / "model.tflite", format="litert", inputs="strings")
 
 

@@ -264,7 +264,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
         ("path: ., format: rte, label_column: a", "label_column is not for rte, whose columns"),
         ("path: nowhere, format: cola", "data not found: nowhere/train.tsv"),
         ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; there are 0, 1"),
-        ("path: ., format: sst2", "train.tsv: no column 'sentence'; there are s, 1, , a"),
+        ("path: ., format: sst2", "train.tsv: no column 'sentence'; the columns are s, 1, , a"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tmp_path, data, message):

@@ -175,7 +175,7 @@ def test_nli_gives_triples(tmp_path):
     path = write_lines(tmp_path / "train.tsv", [*lines, "f\tg\tentailment"])
     assert files.read(path, "nli").columns == (["a", "a"], ["b", "d"], ["c", "c"])
     write_mnli(tmp_path)
-    with pytest.raises(UserError, match="no premise with an entailed and a contradicting"):
+    with pytest.raises(UserError, match="no premise with both an entailed and a contradicting"):
         files.read(tmp_path / "train.tsv", "nli")
 
 
@@ -188,7 +188,7 @@ def test_triples_of_triples(tmp_path):
 @pytest.mark.parametrize(
     ("file_format", "lines", "message"),
     [
-        ("tsv", ["a\tb", "c\td"], "line 2: no columns of texts; there must be sentence1"),
+        ("tsv", ["a\tb", "c\td"], "line 2: no columns of texts; name them sentence1"),
         ("tsv", ["sentence1\tsentence2\tscore", "a\tb\tx"], "label 'x' is not a finite number"),
         ("tsv", ["text"], "has no rows"),
         (
@@ -242,7 +242,7 @@ def test_mistakes_in_the_configuration(tmp_path):
     ]:
         with pytest.raises(UserError, match=message):
             task_of(path, settings).training_rows()
-    with pytest.raises(UserError, match="dev.tsv has texts alone, of which nothing can be"):
+    with pytest.raises(UserError, match="dev.tsv has only texts, so nothing can be"):
         task.read(dev)
     write_lines(tmp_path / "train.tsv", ["anchor\tpositive", "a\tb"])
     task = task_of(path, ["train.batch_size=1"])

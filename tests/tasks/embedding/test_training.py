@@ -280,22 +280,22 @@ def test_what_cannot_be_learned_is_refused():
         "choose a teacher of that width"
     )
     assert refusal(model.fit, ANCHORS, np.zeros([6, 3])) == said
-    said = "all texts of the data have one label; give texts of two labels or more"
+    said = "all texts of the data have the same label; give texts with at least two labels"
     assert refusal(model.fit, ANCHORS, ["a"] * 6) == said
-    said = "each label of the data has a single text; give two texts or more of a label"
+    said = "each label of the data has only one text; give at least two texts per label"
     assert refusal(model.fit, ANCHORS, POSITIVES).startswith(said)
     said = "rows of 3 texts have no targets"
     assert refusal(model.fit, (*pairs, NEGATIVES), [1] * 6).startswith(said)
     assert "has no weights" in refusal(model.fit, pairs, sample_weight=[1] * 6)
     assert "class_weight is for classes" in refusal(model.fit, pairs, class_weight={0: 1})
-    assert "has 32 among its dims, but the vectors have only 16" in refusal(
+    assert "dims contain 32, but the vectors have only 16" in refusal(
         model.fit, pairs, loss=bert_tf.Matryoshka(MultipleNegativesRanking(), [32])
     )
-    assert "does not learn with the loss 'mse'" in refusal(model.compile, "adam", "mse")
+    assert "cannot be trained with the loss 'mse'" in refusal(model.compile, "adam", "mse")
     said = "no two texts of the data have the same label"
     assert refusal(model.evaluate, ANCHORS, POSITIVES).startswith(said)
     model.compile("adam", bert_tf.CoSENT())
-    said = "loss is for a model that is not compiled"
+    said = "loss has no effect on a compiled model"
     assert refusal(model.fit, pairs, loss=bert_tf.CoSENT()).startswith(said)
     dataset = tf.data.Dataset.from_tensor_slices({"a": ANCHORS, "b": POSITIVES})
     assert "the loss CoSENT takes pairs with scores" in refusal(model.fit, dataset.batch(2))

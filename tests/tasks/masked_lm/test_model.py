@@ -114,13 +114,13 @@ def test_a_checkpoint_of_pre_training_opens_as_one(tmp_path):
 
 def test_mistakes_are_one_sentence(tmp_path):
     model = tiny.filler()
-    said = "text 1 has no [MASK]; write one where a piece is missing"
+    said = "text 1 has no [MASK]; write [MASK] where a word is missing"
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
     model.export(tmp_path / "saved")
     assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
     said = "a MaskedLM learns from texts alone; leave out y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
-    assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; leave it out"
+    assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"
     assert refusal(model.fit, []) == "there are no rows; give at least one"
     assert refusal(model.predict, "a [MASK]", top_k=999).startswith(
         "top_k is 999; it must be from 1"

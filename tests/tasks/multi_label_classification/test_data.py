@@ -72,7 +72,9 @@ def test_every_way_to_write_labels_gives_the_same_rows(tmp_path, way):
 )
 def test_texts_without_labels_are_predicted_only(tmp_path, name, settings, text):
     assert rows_of(tmp_path, name, text, needs_labels=False, **settings).labels is None
-    with pytest.raises(UserError, match="no (column )?'(label|cold)'; there are 'text'"):
+    with pytest.raises(
+        UserError, match="no (column )?'(label|cold)'; (there|the columns) are 'text'"
+    ):
         rows_of(tmp_path, name, text, **settings)
 
 

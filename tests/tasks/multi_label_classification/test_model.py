@@ -127,7 +127,7 @@ def test_mistakes_are_one_sentence(trained, tmp_path):
     said = "the data, row 1: label 'bird' is unknown; there are cat, dog, swims"
     assert refusal(trained.evaluate, texts, [["cat"], ["bird"]]) == said
     assert "no row has a label" in refusal(tiny.multi_labeller().fit, texts, [[], []])
-    assert "class_weight is for one label a text" in refusal(
+    assert "class_weight requires exactly one label per text" in refusal(
         trained.fit, texts, [["cat"], []], class_weight={"cat": 2}
     )
     trained.save(tmp_path / "model.keras")

@@ -73,7 +73,11 @@ def test_what_stands_for_a_secret_label_is_none(tmp_path, name, text):
         ("swag", f"{SWAG},label\nv,1,s,a,He,g,c,,e,f,1\n", "line 2: choice 1 is empty"),
         ("jsonl", '{"context": "a", "choices": ["b", "\\u00a0"]}', "line 1: choice 1 is empty"),
         ("swag", f"{SWAG},label\nv,1,s,a,b,g,c,d,e,f\n", "line 2: 10 fields, but .* has 11"),
-        ("swag", "sent1,sent2\na,b\n", "line 2: no column 'ending0'; there are 'sent1', 'sent2'"),
+        (
+            "swag",
+            "sent1,sent2\na,b\n",
+            "line 2: no column 'ending0'; the columns are 'sent1', 'sent2'",
+        ),
         (
             "jsonl",
             '{"context": "a", "choices": ["b", "c"], "label": 0}\n'

@@ -164,7 +164,7 @@ def test_answers_that_are_not_at_their_offset_are_counted_and_left_out(tmp_path,
     tiny_questions.write_squad(path, rows[:3] + rows[5:])
     assert examples_of(task(loaded)).lengths.tolist() == examples.lengths.tolist()
     tiny_questions.write_squad(path, rows[3:5])
-    with pytest.raises(UserError, match="no answer stands at its offset, none of 2"):
+    with pytest.raises(UserError, match="none of 2 answers is at its offset"):
         examples_of(task(loaded))
 
 

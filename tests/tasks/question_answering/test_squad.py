@@ -87,7 +87,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
     ("content", "message"),
     [
         ('{"data": [\n  {,', "line 2, column 4: not JSON"),
-        ("[" * 100_000, "JSON that cannot be read"),
+        ("[" * 100_000, "the JSON cannot be read"),
         ("[]", "the file must be an object with the key 'data'"),
         ("{}", "the file has no key 'data'"),
         ('{"data": {}}', "data must be a list"),

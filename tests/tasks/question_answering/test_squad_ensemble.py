@@ -90,9 +90,11 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
     with pytest.raises(UserError, match="answer different questions"):
         combine([*always, other], out)
     odds = write_run(tmp_path, "odds", {"0": {"sea": 1.0}, "1": {"sea": 1.0}}, {"0": 1, "1": 1})
-    with pytest.raises(UserError, match="odds may answer nothing, and .*a may not; join runs"):
+    with pytest.raises(
+        UserError, match="odds may leave a question unanswered and .*a may not; combine runs"
+    ):
         combine([*always, odds], out)
-    with pytest.raises(UserError, match="answer every question; leave --null-threshold out"):
+    with pytest.raises(UserError, match="answer every question; remove --null-threshold"):
         combine(always, out, null_threshold=1.0)
     with pytest.raises(UserError, match="no predictions/test_nbest.json; make it with bert-tf eva"):
         combine(always, out, name="test")
@@ -101,6 +103,6 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
         combine(always, out, data=data)
     untold = [{"context": "sea", "qas": [{"id": each, "question": "?"} for each in "01"]}]
     data = tiny_questions.write_squad(tmp_path / "test.json", untold)
-    with pytest.raises(UserError, match="test.json does not give the answers; leave --data out"):
+    with pytest.raises(UserError, match="test.json contains no answers; remove --data"):
         combine(always, out, data=data)
     assert not out.exists()

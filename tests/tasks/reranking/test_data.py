@@ -85,7 +85,11 @@ def test_rows_of_the_same_query_are_joined():
 
 
 LINES = {
-    "a column": ("tsv", ["query\ttext", "a\tb"], "no column 'passage'; there are 'query', 'text'"),
+    "a column": (
+        "tsv",
+        ["query\ttext", "a\tb"],
+        "no column 'passage'; the columns are 'query', 'text'",
+    ),
     "a relevance": (
         "tsv",
         ["query\tpassage\trelevance", "a\tb\thigh"],

@@ -130,7 +130,7 @@ def test_a_compiled_model_keeps_its_loss():
     assert isinstance(model.loss, ListNetLoss)
     assert isinstance(model.optimizer, keras.optimizers.Adam)
     assert refusal(model.fit, x, y, loss="lambda_loss") == (
-        "loss is for a model that is not compiled; give it to compile, or leave it out"
+        "loss has no effect on a compiled model; give it to compile, or remove it"
     )
 
 

@@ -121,7 +121,7 @@ def test_the_labelled_diagnostic_set_is_for_models_of_mnli(tmp_path):
     path = write(tmp_path / "diagnostic-full.tsv", header, ["\t\tNegation\t\tNews\ta\tb\tneutral"])
     read = read_glue(path, "mnli")
     assert (read.columns, read.labels, read.benchmark) == ((["a"], ["b"]), ["neutral"], "ax")
-    with pytest.raises(UserError, match="is not trained on; fine-tune with data.format mnli"):
+    with pytest.raises(UserError, match="is not for training; fine-tune with data.format mnli"):
         find_files(tmp_path, "ax", "train")
 
 
@@ -174,7 +174,11 @@ def test_the_diagnostic_set_is_found_as_it_is_shipped_too(tmp_path, folder):
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [
-        ("rte", "index\tsentence1\tlabel\n0\ta\t1\n", "no column 'sentence2'; there are index"),
+        (
+            "rte",
+            "index\tsentence1\tlabel\n0\ta\t1\n",
+            "no column 'sentence2'; the columns are index",
+        ),
         ("rte", "index\tsentence1\tsentence2\tlabel\n0\ta\n", "line 2: 2 fields, .* 4 columns"),
         ("rte", "index\tsentence1\tsentence2\tlabel\n", "dev.tsv has no rows"),
         ("cola", "gj04\t1\tIt rained.\n", "line 1: 3 fields, but there are 4 columns"),

@@ -86,6 +86,8 @@ def test_files_that_do_not_tell_how_they_are_written_are_read_as_configured(tmp_
 def test_columns_of_glue_are_not_configured(format, setting):
     (key,) = setting
     data = TextData(path="glue/rte", format=format, **setting)
-    with pytest.raises(UserError, match=f"data.{key} is not for rte, whose columns are known; rem"):
+    with pytest.raises(
+        UserError, match=f"data.{key} cannot be set for rte, whose columns are fixed; rem"
+    ):
         text_columns(data)
     assert len(text_columns(TextData(path="glue/rte", format=format))) == 2

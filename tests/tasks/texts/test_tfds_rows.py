@@ -101,7 +101,7 @@ def test_mistakes_are_told_in_one_line(mock, monkeypatch):
     with pytest.raises(UserError, match="the feature 'idx' is not a text"):
         read_tfds("glue/mnli", "train", ("idx",), "label")
     with pytest.raises(
-        UserError, match="TFDS knows no data set no_such_set; check data.path"
+        UserError, match="TFDS has no data set no_such_set; check data.path"
     ) as error:
         read_tfds("no_such_set", "train", ("text",), "label")
     assert "\n" not in str(error.value)

@@ -73,7 +73,7 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
     assert read_conll(tagged, needs_tags=False) == read_conll(tagged)
     with pytest.raises(UserError, match="line 2: 2 columns, but 1 in the lines before"):
         read_conll(write("Ada\nran O\n"), needs_tags=False)
-    with pytest.raises(UserError, match="line 1: 'Ada' is no tag"):
+    with pytest.raises(UserError, match="line 1: 'Ada' is not a tag"):
         read_conll(write("Ada\nran\n"))
 
 
@@ -85,11 +85,11 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
         ("-DOCSTART- O\n\n", "data.conll has no sentences"),
         ("a O\nb N O\n", "line 2: 3 columns, but 2 in the lines before"),
         ("a O\n\nb\n", "line 3: 1 columns, but 2 in the lines before"),
-        ("a O\nb NN\n", "line 2: 'NN' is no tag; tags are O, or B-, I-.*data.tag_column"),
+        ("a O\nb NN\n", "line 2: 'NN' is not a tag; tags are O, or B-, I-.*data.tag_column"),
         ("a O\n\tO\n", "line 2: the word is empty"),
-        ("a O\rb B-X\r\rc O\r", "line 1: lines end in CR alone; let them end in LF"),
-        ("a O\nb B-X\r\r\n", "line 2: lines end in CR alone"),
-        ("a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n", "line 8: I-A after O.*are IOB2; mend it"),
+        ("a O\rb B-X\r\rc O\r", "line 1: lines end with CR only; convert the line ends to LF"),
+        ("a O\nb B-X\r\r\n", "line 2: lines end with CR only"),
+        ("a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n", "line 8: I-A after O.*are IOB2; correct it"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_line(write, content, message):
