@@ -25,6 +25,8 @@ MENU = {
     ],
     "tutorials": ["pretrain"],
     "how_to": [
+        "task_objects",
+        "runs",
         "classification",
         "regression",
         "question_answering",
@@ -34,12 +36,16 @@ MENU = {
         "reranking",
         "retrieval",
         "pretraining",
+        "paper_tasks",
+        "training_at_scale",
         "distillation",
         "checkpoints",
+        "exporting",
         "serving",
         "phone",
         "inspect",
-        "training_at_scale",
+        "first_errors",
+        "adding_a_task",
     ],
     "migrating": ["statements"],
     "reference": ["python", "configuration", "command_line"],
@@ -57,7 +63,7 @@ MENU = {
     ],
     "explanation": ["architecture", "exactness", "speed"],
     "results": ["speed", "quality", "exactness", "robustness"],
-    "project": [],
+    "project": ["contributing", "roadmap", "versions", "changelog"],
 }
 SUFFIXES = (".md", ".ipynb")
 _TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)

@@ -188,7 +188,7 @@ def check_rows(
     >>> check_rows(4, None, next_sentence=True, attention="bidirectional")
     Traceback (most recent call last):
         ...
-    bert_tf.errors.UserError: train.max_length is 4; an example needs at least 5 tokens
+    bert_tf.errors.UserError: train.max_length is 4, but an example requires at least 5 tokens; raise it
     >>> check_rows(128, None, next_sentence=True, attention="left_to_right")
     Traceback (most recent call last):
         ...

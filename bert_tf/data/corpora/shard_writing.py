@@ -125,7 +125,7 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
     >>> check_out("notes")
     Traceback (most recent call last):
         ...
-    bert_tf.errors.UserError: notes exists and holds no token shards; choose another output folder
+    bert_tf.errors.UserError: notes exists and does not contain token shards, so it is ...
 
     Args:
         out: folder to write.
