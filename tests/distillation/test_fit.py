@@ -452,14 +452,14 @@ def test_teachers_that_do_not_fit_are_refused():
     refused("keep what rematerialize drops", sparing, teacher, distillation={"relations": 1.0})
     ids = teacher.preprocessor()(tf.constant(TEXTS))
     refused("fit on ids requires targets, even with a teacher", student, teacher, ids)
-    refused("sample_weight is for", student, teacher, sample_weight=[1.0] * len(TEXTS))
+    refused("sample_weight applies to", student, teacher, sample_weight=[1.0] * len(TEXTS))
     refused(
         "validation_split would take rows without labels", student, teacher, validation_split=0.5
     )
     vectors = model("vectors")
     small = bert_tf.TextEmbedder(narrow_encoder(), tokenizer())
     refused("vectors of the student have 8 numbers, those of the teacher 16", small, vectors)
-    with pytest.raises(UserError, match="distillation is for a teacher; give teacher="):
+    with pytest.raises(UserError, match="distillation requires a teacher; give teacher="):
         student.fit(TEXTS, LABELS, distillation={"soft": 1.0})
 
 

@@ -105,7 +105,7 @@ def test_a_file_only_answers(file, method):
 
 
 def test_a_file_of_another_task_has_no_vectors(file):
-    with pytest.raises(UserError, match="gives no vectors of texts"):
+    with pytest.raises(UserError, match="returns no vectors"):
         bert_tf.load(file).similarity("cat", "dog")
 
 
