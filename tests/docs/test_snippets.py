@@ -100,6 +100,12 @@ def animals(folder):
     (folder / "qrels" / "test.tsv").write_text("\n".join(judgements) + "\n")
 
 
+def old_reviews(folder):
+    """A classifier that a TensorFlow class of transformers 4 wrote."""
+    source = ROOT / "tests/fixtures/huggingface_tf/BertForSequenceClassification"
+    shutil.copytree(source, folder / "reviews")
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", tiny.write_vocabulary),
@@ -119,6 +125,7 @@ PAGES = {
     "how_to/serving.md": (".", lambda folder: None),
     "how_to/checkpoints.md": (".", lambda folder: None),
     "index.md": (".", lambda folder: None),
+    "migrating/from_transformers.md": (".", old_reviews),
 }
 FAST = ("reference/configuration.md", "how_to/checkpoints.md", "../README.md")
 SLOW = [page for page in PAGES if page not in FAST]
