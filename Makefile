@@ -19,6 +19,8 @@ DOCS_READY := .venv/docs-ready
 RELEASE_READY := .venv/release-ready
 # MediaPipe, in which tests open exported models.
 MEDIAPIPE_READY := .venv-mediapipe/ready
+# transformers 4, the last with TensorFlow's classes, with which docs/migrating/ is compared.
+TRANSFORMERS4_READY := .venv-transformers4/ready
 
 .PHONY: demo test test-all coverage matrix soak paper-small lint lock wheel audit bench docs clean
 
@@ -33,9 +35,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscop
 test: $(READY)
 	$(PYTEST) -m "not slow"
 
-# Without a package index, the tests that need MediaPipe are skipped.
+# Without a package index, the tests that need MediaPipe or transformers 4 are skipped.
 test-all: $(READY)
 	-$(MAKE) $(MEDIAPIPE_READY)
+	-$(MAKE) $(TRANSFORMERS4_READY)
 	$(PYTEST)
 
 # Runs the tests and shows which lines of bert_tf they execute: a table, and pages in build/coverage/.
@@ -86,7 +89,7 @@ $(RELEASE_READY): $(READY)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-mediapipe .matrix build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-mediapipe .venv-transformers4 .matrix build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml
@@ -122,4 +125,12 @@ $(DOCS_READY): $(READY)
 $(MEDIAPIPE_READY): tests/export/litert/mediapipe.txt
 	"$(PYTHON)" -m venv .venv-mediapipe
 	.venv-mediapipe/bin/python -m pip install --disable-pip-version-check --requirement $<
+	@touch $@
+
+# It takes everything else from .venv/.
+$(TRANSFORMERS4_READY): tests/docs/transformers4.txt $(READY)
+	$(BIN)/python -m venv .venv-transformers4
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > \
+		"$$(.venv-transformers4/bin/python -c 'import site; print(site.getsitepackages()[0])')/base.pth"
+	.venv-transformers4/bin/python -m pip install --disable-pip-version-check --no-deps --requirement $<
 	@touch $@

@@ -5,8 +5,8 @@ which is never taken for a path and may have a revision: "hf://org/name@v1.0". T
 that the environment variable HF_ENDPOINT says.
 
 Only plain files are fetched: weights, configuration and vocabulary, of a repository of
-sentence-transformers also those in the folders of its modules. torch's file is, where there is no
-safetensors one.
+sentence-transformers also those in the folders of its modules. Where there is no safetensors file,
+that of transformers' TensorFlow classes is fetched; where there is none of these either, torch's.
 """
 
 import os
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf.checkpoints.weight_files import SAFETENSORS, TORCH
+from bert_tf.checkpoints.weight_files import SAFETENSORS, TENSORFLOW, TORCH
 from bert_tf.errors import UserError
 from bert_tf.extras import optional
 
@@ -72,6 +72,9 @@ def fetch(address: str) -> Path:
         if _WITH_WEIGHTS[0] not in places:
             places[""] = folder
         without = [p for p, each in places.items() if not any(each.glob("model*.safetensors*"))]
+        if without:
+            folder = get(*weights(without, TENSORFLOW, "tf_model-*-of-*.h5"))
+        without = [p for p in without if not any(places[p].glob("tf_model*.h5*"))]
         if without:
             folder = get(*weights(without, TORCH, "pytorch_model-*-of-*.bin"))
     except errors.GatedRepoError:

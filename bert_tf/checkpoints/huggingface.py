@@ -1,4 +1,4 @@
-"""Hugging Face's folders: config.json and model.safetensors.
+"""Hugging Face's folders: config.json, and the weights of `weight_files`.
 
 Names: `transformers/models/bert/modeling_bert.py`, without the "bert." that stands before the
 encoder's where there is a head. A torch `Linear` keeps its weight as [output, input]. A key of

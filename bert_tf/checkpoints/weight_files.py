@@ -1,32 +1,41 @@
-"""The weights of a Hugging Face folder: one safetensors file, several with an index, or torch's.
+"""The weights of a Hugging Face folder: one file, or several with an index.
 
+They are in safetensors files, in the HDF5 files of transformers' TensorFlow classes, or in torch's.
 A torch file is a pickle. It is opened only by torch's own reader of nothing but tensors.
 """
 
 import os
 from pathlib import Path
 
-from bert_tf.checkpoints import plain_json, tensors
+from bert_tf.checkpoints import hdf5, plain_json, tensors
+from bert_tf.checkpoints.tensorflow_names import in_torch_layout
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 
 SAFETENSORS = "model.safetensors"
+TENSORFLOW = "tf_model.h5"
 TORCH = "pytorch_model.bin"
 
 
 def open_folder(folder: Path) -> Tensors:
-    """The tensors in `folder`, those of safetensors files if there are any.
+    """The tensors in `folder` under torch's names, from the first of the formats that is there.
 
     Raises:
         UserError: there are no weights, or a file is missing or damaged.
     """
-    for name, open_file in ((SAFETENSORS, tensors.open_file), (TORCH, _open_torch)):
-        if (folder / name).is_file():
-            return open_file(folder / name)
+    formats = {SAFETENSORS: tensors.open_file, TENSORFLOW: hdf5.open_file, TORCH: _open_torch}
+    for name, open_file in formats.items():
         index = folder / f"{name}.index.json"
-        if index.is_file():
-            return tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
-    raise UserError(f"{folder} has no {SAFETENSORS} and no {TORCH}; copy the weights there too")
+        if (folder / name).is_file():
+            found = open_file(folder / name)
+        elif index.is_file():
+            found = tensors.joined(*(open_file(folder / shard) for shard in _shards(index)))
+        else:
+            continue
+        return in_torch_layout(found)
+    raise UserError(
+        f"{folder} has no {SAFETENSORS}, {TENSORFLOW} or {TORCH}; copy the weights there too"
+    )
 
 
 def _shards(index: Path) -> list[str]:

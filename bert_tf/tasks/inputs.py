@@ -264,7 +264,9 @@ def texts_of(values: Sequence, name: str) -> list[Text]:
     for row, value in enumerate(values):
         if not isinstance(value, str | bytes):
             what = f"{name} {row} is {_quoted(value)}, not a string"
-            if isinstance(value, tuple | list):
+            if isinstance(value, tuple | list) and all(isinstance(x, int) for x in value):
+                what += "; give texts, or token ids as a dict of the encoder's inputs"
+            elif isinstance(value, tuple | list):
                 what += (
                     "; give pairs as two columns, (first_texts, second_texts), not as a list of "
                     "pairs"

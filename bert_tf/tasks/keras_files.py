@@ -19,6 +19,7 @@ from typing import Any
 import h5py
 import keras
 
+from bert_tf.checkpoints import hdf5
 from bert_tf.checkpoints.embedder import dense_shapes
 from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
 from bert_tf.encoder.config import EncoderConfig
@@ -320,10 +321,8 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
     """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
-        sizes = [(each.size, each.nbytes) for each in _datasets(file, set())]
-    if sum(stored for _, stored in sizes) > len(weights):
-        raise _Damage("its weights are larger than the file")
-    layers, held = config.num_hidden_layers, sum(size for size, _ in sizes)
+        sizes = [each.size for each in hdf5.datasets(file, len(weights))]
+    layers, held = config.num_hidden_layers, sum(sizes)
     # The pooler may be missing.
     width, labels = config.output_size, len(fields.get("labels", ()))
     around, with_one = (
@@ -341,27 +340,3 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
     least += sum(map(math.prod, dense.values()))
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
         raise _Damage(f"its sizes need more than the {held} weights that it holds")
-
-
-def _datasets(group: h5py.Group, seen: set[int], depth: int = 0) -> Iterator[h5py.Dataset]:
-    """All arrays below a group. Raises an error if one is not in the file itself, as numbers."""
-    seen.add(h5py.h5o.get_info(group.id).addr)
-    if depth > _MOST_DEPTH:
-        raise _Damage("its weights are nested too deeply")
-    for name in group:
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            raise _Damage("a weight is in another place")
-        item = group[name]
-        if h5py.h5o.get_info(item.id).addr in seen:
-            raise _Damage("a weight is in two places")
-        if isinstance(item, h5py.Group):
-            yield from _datasets(item, seen, depth + 1)
-        elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
-            raise _Damage("a weight is in another place")
-        elif item.dtype.hasobject or item.dtype.kind not in "fiubV":
-            raise _Damage("a weight is no number")
-        elif any(item.attrs.get_id(each).shape for each in item.attrs):
-            raise _Damage("a weight has notes")
-        else:
-            seen.add(h5py.h5o.get_info(item.id).addr)
-            yield item

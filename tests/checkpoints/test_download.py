@@ -83,6 +83,21 @@ def test_torch_weights_are_fetched_only_where_there_are_no_others(hub, tmp_path)
     assert (download.fetch("hf://org/name") / "pytorch_model.bin").exists()
 
 
+@pytest.mark.parametrize("name", ["BertModel", "sharded"])
+def test_weights_of_tensorflow_classes_are_fetched_before_those_of_torch(hub, tmp_path, name):
+    torch_file = tmp_path / "from" / "pytorch_model.bin"
+    torch_file.parent.mkdir()
+    torch_file.write_bytes(b"")
+    files = [*(tiny.FIXTURES / "huggingface_tf" / name).iterdir(), torch_file]
+    fake = hub(files)
+
+    found = reading.find("org/name")
+
+    assert len(fake.asked) == 2
+    assert found.description.model in ("Encoder", "TextClassifier")
+    assert not (found.folder / "pytorch_model.bin").exists()
+
+
 @pytest.mark.parametrize("transformer", ["", "0_Transformer"])
 @pytest.mark.parametrize("is_torch", [False, True])
 def test_the_files_of_sentence_transformers_modules_are_fetched(
@@ -104,7 +119,8 @@ def test_the_files_of_sentence_transformers_modules_are_fetched(
 
     folder = download.fetch("org/name")
 
-    assert len(fake.asked) == 1 + is_torch
+    # Those of TensorFlow's classes are looked for in between.
+    assert len(fake.asked) == (3 if is_torch else 1)
     fetched = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     left_out = {"onnx/config.json", "README.md", "1_Pooling/other.bin"}
     left_out |= {str(Path(transformer, "pytorch_model.bin"))} if is_torch else set()

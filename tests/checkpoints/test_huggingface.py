@@ -1,6 +1,6 @@
 """Hugging Face folders: what transformers wrote is read, and what is written is what it writes.
 
-The fixtures are of `tests/fixtures/make_huggingface_heads.py`.
+The fixtures are of `tests/fixtures/make_huggingface_heads.py` and `make_huggingface_tf.py`.
 """
 
 import json
@@ -16,6 +16,7 @@ from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
 FOLDER = tiny.FIXTURES / "huggingface_heads"
+TENSORFLOW = tiny.FIXTURES / "huggingface_tf"
 POOLER = ("encoder/pooler/kernel", "encoder/pooler/bias")
 CLASSES = {
     "BertModel": "Encoder",
@@ -26,6 +27,12 @@ CLASSES = {
     "BertForTokenClassification": "TokenClassifier",
     "BertForQuestionAnswering": "QuestionAnswerer",
     "BertForMultipleChoice": "MultipleChoice",
+}
+TENSORFLOW_CLASSES = {
+    **{name: model for name, model in CLASSES.items() if name != "BertLMHeadModel"},
+    "BertForNextSentencePrediction": "NextSentence",
+    "sharded": "TextClassifier",
+    "safetensors": "TextClassifier",
 }
 WITHOUT_POOLER = {
     "BertForMaskedLM",
@@ -76,14 +83,14 @@ def logits(model, expected):
     return {"logits": model(inputs)}
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_class_is_read_and_computes_the_same(name):
-    expected = expected_of(FOLDER / name)
-    model, report = tiny.load(FOLDER / name)
+def same_as_expected(folder, kind):
+    """Reads a checkpoint, and compares what its model computes."""
+    expected = expected_of(folder)
+    model, report = tiny.load(folder)
 
-    assert type(model).__name__ == CLASSES[name]
+    assert type(model).__name__ == kind
     assert report.ignored == ()
-    assert report.new == (POOLER if name in WITHOUT_POOLER else ())
+    assert report.new == (POOLER if folder.name in WITHOUT_POOLER else ())
     renamed = {"last_hidden_state": "sequence_output", "pooler_output": "pooled_output"}
     differences = tiny.encoder_differences(
         model, {renamed.get(key, key): value for key, value in expected.items()}
@@ -95,6 +102,43 @@ def test_every_class_is_read_and_computes_the_same(name):
         per_token = per_token.reshape(per_token.shape + (1,) * (value.ndim - per_token.ndim))
         differences[key] = np.abs((value - expected[key]) * per_token).max()
     assert max(differences.values()) < tiny.TOLERANCE, differences
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_is_read_and_computes_the_same(name):
+    same_as_expected(FOLDER / name, CLASSES[name])
+
+
+@pytest.mark.parametrize("name", TENSORFLOW_CLASSES)
+def test_every_tensorflow_class_is_read_and_computes_the_same(name):
+    same_as_expected(TENSORFLOW / name, TENSORFLOW_CLASSES[name])
+
+
+@pytest.mark.parametrize("name", ["sharded", "safetensors"])
+def test_each_form_of_a_tensorflow_class_gives_the_same_weights(name):
+    found = tiny.weights(tiny.load(TENSORFLOW / name)[0])
+
+    one = tiny.load(TENSORFLOW / "BertForSequenceClassification")[0]
+    for weight, value in tiny.weights(one).items():
+        np.testing.assert_array_equal(found[weight], value)
+
+
+def test_a_file_of_a_tensorflow_class_is_read_where_a_torch_file_is_too(tmp_path):
+    shutil.copytree(TENSORFLOW / "BertModel", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
+
+    tokenizer = Tokenizer.from_checkpoint(tmp_path)
+    assert tiny.load(tmp_path)[1].ignored == ()
+    assert (tokenizer.vocabulary, tokenizer.lower_case) == (tiny.PIECES, False)
+
+
+def test_what_tensorflow_classes_wrote_converts_to_files_that_torch_reads(tmp_path):
+    source = TENSORFLOW / "BertForSequenceClassification"
+    conversion.convert(source, tmp_path / "out", "huggingface")
+
+    ours = tensors.open_file(tmp_path / "out" / "model.safetensors").shapes
+    assert ours == tensors.open_file(FOLDER / source.name / "model.safetensors").shapes
+    assert reading.find(tmp_path / "out").description.labels == ("good", "bad", "neither")
 
 
 @pytest.mark.parametrize("name", [each for each in CLASSES if each != "BertModel"])

@@ -117,6 +117,12 @@ def sts_benchmark(folder):
     (folder / "sts-test.csv").write_text("".join(rows))
 
 
+def old_reviews(folder):
+    """A classifier that a TensorFlow class of transformers 4 wrote."""
+    source = ROOT / "tests/fixtures/huggingface_tf/BertForSequenceClassification"
+    shutil.copytree(source, folder / "reviews")
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", lambda folder: None),
@@ -140,6 +146,7 @@ PAGES = {
     "how_to/checkpoints.md": (".", lambda folder: None),
     "results/exactness.md": ("stsbenchmark", sts_benchmark),
     "index.md": (".", lambda folder: None),
+    "migrating/from_transformers.md": (".", old_reviews),
 }
 FAST = (
     "how_to/task_objects.md",

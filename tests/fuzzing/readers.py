@@ -42,7 +42,7 @@ from bert_tf.tasks.texts import glue
 from bert_tf.tasks.token_classification import conll
 from bert_tf.text import Tokenizer
 from tests import tiny
-from tests.checkpoints import tiny_models
+from tests.checkpoints import hostile_hdf5, tiny_models
 from tests.data import counting
 from tests.export.litert import networks
 from tests.fuzzing.damage import damaged, one_damaged
@@ -86,6 +86,7 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "safetensors": _safetensors(scratch),
         "Hugging Face": _folder("huggingface_heads/BertForSequenceClassification"),
         "Hugging Face, sharded": _folder("huggingface_heads/sharded"),
+        "Hugging Face, HDF5": _hdf5("huggingface_tf/BertForSequenceClassification"),
         "cross-encoder": _folder("cross_encoder/identity"),
         "bert_tf": _native(scratch),
         "TF1": _folder("google_tiny_classifier"),
@@ -374,6 +375,19 @@ def _folder(fixture: str) -> Reader:
     return _checkpoint(_files_in(tiny_models.FIXTURES / fixture))
 
 
+_HDF5_SIGNATURES = [b"TREE", b"HEAP", b"SNOD", b"OHDR", b"\x89HDF"]
+
+
+def _hdf5(fixture: str) -> Reader:
+    """Damaged files, and sound ones of hostile weights."""
+    files, name = _files_in(tiny_models.FIXTURES / fixture), "tf_model.h5"
+    weights = st.tuples(st.integers(0, 2**16), st.sampled_from([*hostile_hdf5.CHANGES]))
+    hostile = weights.map(lambda each: _changed_weights(files[name], *each))
+    cut = damaged(files[name], _HDF5_SIGNATURES)
+    made = (hostile | cut).map(lambda content: {**files, name: content})
+    return Reader(files, made | one_damaged(files, _HDF5_SIGNATURES), read_checkpoint)
+
+
 def _native(scratch: Path) -> Reader:
     vocabulary = Tokenizer(tiny_models.PIECES)
     conversion.save(tiny_models.make("classifier"), scratch / "native", "bert_tf", vocabulary)
@@ -478,12 +492,12 @@ def _keras(scratch: Path) -> Reader:
         min_size=1,
         max_size=2,
     )
-    weights = st.tuples(st.integers(0, 2**16), st.sampled_from([*_CHANGES]))
+    weights = st.tuples(st.integers(0, 2**16), st.sampled_from([*hostile_hdf5.CHANGES]))
     made = st.one_of(
         one_damaged(files, signatures),
         one(_CONFIG, damaged(entries[_CONFIG], words)),
         *[one(_CONFIG, hostile)] * 4,
-        one(_WEIGHTS, damaged(entries[_WEIGHTS], [b"TREE", b"HEAP", b"SNOD", b"OHDR", b"\x89HDF"])),
+        one(_WEIGHTS, damaged(entries[_WEIGHTS], _HDF5_SIGNATURES)),
         one(_WEIGHTS, weights.map(lambda each: _changed_weights(entries[_WEIGHTS], *each))),
         one(_VOCABULARY, damaged(entries[_VOCABULARY], [b"[UNK]", b"##", b"\n\n"])),
         st.builds(with_files, other_files, st.sampled_from([0, 8])),
@@ -555,58 +569,6 @@ def _containers(value: Any) -> list:
         return []
     inside = value.values() if isinstance(value, dict) else value
     return [value, *(found for each in inside for found in _containers(each))]
-
-
-def _external_link(file: h5py.File, name: str) -> None:
-    file[name] = h5py.ExternalLink("/etc/passwd", "x")
-
-
-def _soft_link(file: h5py.File, name: str) -> None:
-    file[name] = h5py.SoftLink("/")
-
-
-def _cycle(file: h5py.File, name: str) -> None:
-    file[name] = file["/"]
-
-
-def _external_data(file: h5py.File, name: str) -> None:
-    file.create_dataset(name, (2,), "f4", external=[("/etc/passwd", 0, 8)])
-
-
-def _shape_bomb(file: h5py.File, name: str) -> None:
-    file.create_dataset(name, (2**29,), "f4", chunks=(2**20,), compression="gzip")
-
-
-def _unallocated(file: h5py.File, name: str) -> None:
-    file.create_dataset(name, (2**29,), "f4")
-
-
-def _virtual(file: h5py.File, name: str) -> None:
-    layout = h5py.VirtualLayout((2**29,), "f4")
-    file.create_virtual_dataset(name, layout)
-
-
-def _texts(file: h5py.File, name: str) -> None:
-    file[name] = ["text", "more"]
-
-
-def _objects(file: h5py.File, name: str) -> None:
-    file[name] = np.array([(1, 2.0)], [("a", "i4"), ("b", "f4")])
-
-
-def _notes(file: h5py.File, name: str) -> None:
-    file[name] = np.zeros(2, np.float32)
-    file[name].attrs["dtype"] = ["bfloat16"] * 1000
-
-
-def _group(file: h5py.File, name: str) -> None:
-    file.create_group(f"{name}/" + "a/" * 200)
-
-
-_CHANGES: tuple[Callable[[h5py.File, str], None], ...] = (
-    *(_external_link, _soft_link, _cycle, _external_data, _shape_bomb, _unallocated, _virtual),
-    *(_texts, _objects, _notes, _group),
-)
 
 
 def _changed_weights(content: bytes, place: int, change: Callable) -> bytes:

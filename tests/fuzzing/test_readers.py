@@ -19,6 +19,7 @@ READERS = (
     "safetensors",
     "Hugging Face",
     "Hugging Face, sharded",
+    "Hugging Face, HDF5",
     "cross-encoder",
     "bert_tf",
     "TF1",
