@@ -101,9 +101,9 @@ def test_the_reference_has_every_public_name_and_none_that_is_not_there():
 
 def test_the_reference_has_what_the_pages_import():
     named = (DOCS / "reference" / "python.md").read_text()
-    notebook = json.loads((DOCS / "tutorials" / "pretrain.ipynb").read_text())
-    cells = "".join("".join(cell["source"]) + "\n" for cell in notebook["cells"])
-    for text in (*(page.read_text() for page in PAGES), cells):
+    notebooks = [json.loads(each.read_text()) for each in (DOCS / "tutorials").glob("*.ipynb")]
+    cells = ["".join(cell["source"]) for each in notebooks for cell in each["cells"]]
+    for text in (*(page.read_text() for page in PAGES), *cells):
         for module, names in re.findall(
             r"^from ((?:bert_tf|export)[\w.]*) import (.+)$", text, re.MULTILINE
         ):
