@@ -23,7 +23,16 @@ MENU = {
         "results/index",
         "project/index",
     ],
-    "tutorials": ["pretrain"],
+    "tutorials": [
+        "classify",
+        "ask",
+        "tag",
+        "embed_and_search",
+        "choose",
+        "pretrain",
+        "serve",
+        "phone",
+    ],
     "how_to": [
         "task_objects",
         "runs",
@@ -47,7 +56,7 @@ MENU = {
         "first_errors",
         "adding_a_task",
     ],
-    "migrating": ["statements"],
+    "migrating": ["from_transformers", "from_keras_hub", "statements", "libraries"],
     "reference": ["python", "configuration", "command_line"],
     "reference/python": [
         "tasks",

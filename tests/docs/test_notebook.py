@@ -1,68 +1,194 @@
-"""The notebook runs from top to bottom, and what is shown in it came from such a run."""
+"""Every notebook runs from top to bottom, and what is shown in it came from such a run."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
+import keras
+import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "pretrain.ipynb"
-LINK = re.compile(r"\]\(([^)#:\s]+)\)")
+from bert_tf import TextEmbedder, Tokenizer
+from bert_tf.encoder.encoder import Encoder
+from tests import tiny, tiny_questions, tiny_tags
+from tests.docs.test_links import anchors
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = ROOT / "docs" / "tutorials"
+NOTEBOOKS = sorted(path.stem for path in TUTORIALS.glob("*.ipynb"))
+CHECKPOINT = "sentence-transformers/all-MiniLM-L6-v2"
+LINK = re.compile(r"\]\(([^):\s]+)\)")
+# Progress bars, escape codes of a terminal, and what TensorFlow logs.
+NOISE = re.compile(r"[\b\r\x1b]|INFO:|WARNING|^\d{4}-\d\d-\d\d ", re.MULTILINE)
+
+each_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
 
 
-@pytest.fixture(scope="module")
-def cells():
-    return json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+def cells_of(name):
+    return json.loads((TUTORIALS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
 
 
-def sources(cells, kind):
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
+def sources(name, kind):
+    return ["".join(cell["source"]) for cell in cells_of(name) if cell["cell_type"] == kind]
 
 
-def test_it_was_run_from_top_to_bottom(cells):
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    outputs = [output for cell in code for output in cell["outputs"]]
+def outputs_of(name):
+    code = [cell for cell in cells_of(name) if cell["cell_type"] == "code"]
+    return [output for cell in code for output in cell["outputs"]]
+
+
+@each_notebook
+def test_it_was_run_from_top_to_bottom(name):
+    code = [cell for cell in cells_of(name) if cell["cell_type"] == "code"]
+    outputs = outputs_of(name)
 
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     assert "error" not in {output["output_type"] for output in outputs}
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    pictures = sum("image/png" in output.get("data", {}) for output in outputs)
+    assert pictures == "".join(sources(name, "code")).count("plt.show()")
 
 
-def test_it_is_small_and_names_no_place_on_a_machine(cells):
-    text = NOTEBOOK.read_text(encoding="utf-8")
+@each_notebook
+def test_it_is_small_and_names_no_place_on_a_machine(name):
+    text = (TUTORIALS / f"{name}.ipynb").read_text(encoding="utf-8")
     assert len(text) < 200_000
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|usr|var)/", text)
 
 
-def test_its_links_lead_somewhere(cells):
-    links = [link for text in sources(cells, "markdown") for link in LINK.findall(text)]
+@each_notebook
+def test_what_it_prints_is_to_be_read(name):
+    for output in outputs_of(name):
+        text = "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
+        assert not NOISE.search(text), text
+
+
+@each_notebook
+def test_its_links_lead_somewhere(name):
+    links = [link for text in sources(name, "markdown") for link in LINK.findall(text)]
     assert links
     for link in links:
-        assert (NOTEBOOK.parent / link).is_file(), link
+        path, _, heading = link.partition("#")
+        assert (TUTORIALS / path).is_file(), link
+        assert not heading or heading in anchors((TUTORIALS / path).read_text()), link
 
 
-def test_the_files_that_it_names_are_there(cells):
-    names = [
-        name for text in sources(cells, "markdown") for name in re.findall(r"docs/[\w./]*", text)
-    ]
-    assert names
-    for name in names:
-        assert (NOTEBOOK.parents[2] / name).exists(), name
+@each_notebook
+def test_the_files_that_it_names_are_there(name):
+    for text in sources(name, "markdown"):
+        for file in re.findall(r"`((?:bert_tf|docs|experiments|serving)/[\w./]*)`", text):
+            assert (ROOT / file).exists(), file
+
+
+def test_the_index_has_every_notebook():
+    index = (TUTORIALS / "index.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\((\w+)\.ipynb\)", index)) == NOTEBOOKS
+
+
+def write_checkpoint(folder):
+    """What stands for the published checkpoint, in the folder of its name."""
+    keras.utils.set_random_seed(0)
+    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    config = tiny.encoder_config(max_position_embeddings=384, initializer_range=0.02)
+    embedder = TextEmbedder(Encoder(config), tokenizer, normalize=True)
+    embedder.save_checkpoint(folder / CHECKPOINT, format="sentence_transformers")
+
+
+def write_reviews(folder):
+    (folder / "SST-2").mkdir()
+    tiny.write_labelled(folder, {"train": 40, "dev": 12})
+    for split in ("train", "dev"):
+        _, *rows = (folder / f"{split}.tsv").read_text().splitlines()
+        lines = ["sentence\tlabel"]
+        for text, label in (row.split("\t") for row in rows):
+            # Long enough to be taken.
+            lines.append(f"the cat and the dog sat on the mat {text}\t{int(label == 'good')}")
+        (folder / "SST-2" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def write_questions(folder):
+    tiny_questions.write_squad(folder / "dev-v1.1.json", tiny_questions.rows(70, 0))
+
+
+def write_posts(folder):
+    (folder / "wnut17").mkdir()
+    tiny_tags.write_tagged(folder)
+    for split, name in {"train": "wnut17train.conll", "dev": "emerging.dev.conll"}.items():
+        (folder / f"{split}.conll").rename(folder / "wnut17" / name)
+
+
+def write_endings(folder):
+    (folder / "codah").mkdir()
+    source = random.Random(0)
+    for split in ("train", "test"):
+        lines = [
+            "\t".join(["o", "the fish", *(tiny.sentence(source, 3) for _ in range(4)), str(i % 4)])
+            for i in range(16)
+        ]
+        (folder / "codah" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
+# Notebook -> what writes its data, and a file that it makes.
+DATA = {
+    "classify": (write_reviews, "models/reviews/1/saved_model.pb"),
+    "ask": (write_questions, "models/questions/1/saved_model.pb"),
+    "tag": (write_posts, "models/names/1/saved_model.pb"),
+    "embed_and_search": (write_questions, "models/passages.npy"),
+    "choose": (write_endings, "models/endings/1/saved_model.pb"),
+    "serve": (write_reviews, "models/reviews/2/saved_model.pb"),
+    "phone": (write_reviews, "models/reviews_int8.tflite"),
+}
+FAST = ("embed_and_search",)
+
+
+def no_network(*args, **kwargs):
+    raise AssertionError(f"{args[0]} is looked for in the network")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in DATA]
+)
+def test_it_runs_as_written_on_small_data(name, tmp_path, monkeypatch):
+    write_data, made = DATA[name]
+    write_checkpoint(tmp_path)
+    (tmp_path / "data").mkdir()
+    write_data(tmp_path / "data")
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    monkeypatch.setattr(urllib.request, "urlretrieve", no_network)
+    monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    plt.switch_backend("Agg")
+
+    names = {}
+    with contextlib.chdir(tmp_path), pd.option_context("display.max_colwidth", 50):
+        for number, cell in enumerate(sources(name, "code"), start=1):
+            exec(compile(cell, f"{name}, cell {number}", "exec"), names)
+
+    assert (tmp_path / made).is_file()
+
+
+def test_every_notebook_is_run():
+    assert sorted([*DATA, "pretrain"]) == NOTEBOOKS
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_it_runs_as_written(cells, tmp_path):
+def test_pretraining_runs_as_written(tmp_path):
+    """In a process of its own, with all of its data: they are the installed libraries' texts."""
     script = tmp_path / "cells.py"
-    script.write_text("\n\n".join(sources(cells, "code")), encoding="utf-8")
+    script.write_text("\n\n".join(sources("pretrain", "code")), encoding="utf-8")
     environment = {"MPLBACKEND": "Agg", "TMPDIR": str(tmp_path), "KERAS_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, script],
         cwd=tmp_path,
-        env=os.environ | environment | {"PYTHONPATH": str(NOTEBOOK.parents[2])},
+        env=os.environ | environment | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
