@@ -11,10 +11,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints import reading
 from tests.checkpoints import tiny_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +65,7 @@ def test_blocks_of_transformers_run_and_the_first_answers_as_ours(old):
     for name in ("fine_tuned", "reviews"):
         assert type(bert_tf.load(folder / name)).__name__ == "TextClassifier"
     assert bert_tf.load(folder / "fine_tuned").labels == ("bad", "good")
-    assert bert_tf.load(folder / "exported", labels=["bad", "good"]).labels
+    assert reading.find(folder / "exported").description.model == "TextClassifier"
     ours = bert_tf.TextClassifier.from_checkpoint(folder / "google-bert" / "bert-base-uncased")
     ours.fit(["a good film", "a cat"], ["good", "bad"], epochs=1, verbose=0)
 
@@ -120,3 +122,29 @@ def test_a_classifier_of_transformers_4_answers_as_it_did_there():
     answer = bert_tf.load(folder).predict("a b .")
     assert answer["probabilities"] == pytest.approx(GOLDEN, abs=2e-5)
     assert answer["label"] == max(GOLDEN, key=GOLDEN.get)
+
+
+@pytest.mark.slow
+def test_a_classifier_of_keras_hub_is_copied(tmp_path, monkeypatch):
+    hub = pytest.importorskip("keras_hub", reason="keras-hub is not installed")
+    page = (ROOT / "docs/migrating/from_keras_hub.md").read_text()
+    (block,) = re.findall(r'^```python title="KerasHub"\n(.*?)^```$', page, re.M | re.S)
+    keras.utils.set_random_seed(0)
+    sizes = {"num_layers": 2, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12}
+    backbone = hub.models.BertBackbone(len(tiny_models.PIECES), **sizes, max_sequence_length=7)
+    tokenizer = hub.models.BertTokenizer(list(tiny_models.PIECES), lowercase=False)
+    preprocessor = hub.models.BertTextClassifierPreprocessor(tokenizer, sequence_length=7)
+    theirs = hub.models.BertTextClassifier(backbone, 2, preprocessor=preprocessor)
+    for weight in theirs.weights:
+        weight.assign_add(0.3 * keras.random.normal(weight.shape))
+    monkeypatch.chdir(tmp_path)
+    theirs.save_to_preset("my_preset")
+
+    exec(compile(block, "from_keras_hub.md", "exec"), {})
+
+    texts = ["a b .", "c"]
+    expected = theirs.predict(texts, verbose=0)
+    expected = np.exp(expected) / np.exp(expected).sum(-1, keepdims=True)
+    ours = bert_tf.load("my_checkpoint", labels=["bad", "good"]).predict(texts, verbose=0)
+    found = [list(each["probabilities"].values()) for each in ours]
+    np.testing.assert_allclose(found, expected, atol=2e-5)

@@ -123,6 +123,16 @@ def old_reviews(folder):
     shutil.copytree(source, folder / "reviews")
 
 
+def of_keras_hub(folder):
+    """What tests/docs/test_migrating.py makes of a classifier of KerasHub."""
+    config = tiny.encoder_config(16, max_position_embeddings=128)
+    model = bert_tf.TextClassifier(Encoder(config), Tokenizer(tiny.VOCABULARY), ["0", "1"])
+    conversion.save(model, folder / "my_checkpoint", "huggingface", model.tokenizer)
+    fields = json.loads((folder / "my_checkpoint" / "config.json").read_text())
+    fields["id2label"] = {"0": "LABEL_0", "1": "LABEL_1"}
+    (folder / "my_checkpoint" / "config.json").write_text(json.dumps(fields))
+
+
 # Page -> the folder of its data, and what writes that.
 PAGES = {
     "../README.md": (".", lambda folder: None),
@@ -147,6 +157,7 @@ PAGES = {
     "results/exactness.md": ("stsbenchmark", sts_benchmark),
     "index.md": (".", lambda folder: None),
     "migrating/from_transformers.md": (".", old_reviews),
+    "migrating/from_keras_hub.md": (".", of_keras_hub),
 }
 FAST = (
     "how_to/task_objects.md",
