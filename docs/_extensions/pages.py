@@ -111,7 +111,8 @@ def markdown(page: str, text: str) -> str:
         text += f"\n{_GENERATED[page]()}"
     folder = folder_of(page)
     if folder is not None and menu(folder):
-        options = [":titlesonly:"] if folder else [":hidden:"]
+        # An index that links to its pages itself needs no second list of them.
+        options = [":hidden:"] if "](" in text else [":titlesonly:"]
         lines = [f"/{each}" for each in menu(folder)]
         text += "\n".join(["", "```{toctree}", *options, "", *lines, "```", ""])
     return text
