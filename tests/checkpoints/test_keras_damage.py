@@ -109,7 +109,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
         ("dense", [node("Dense", "keras.layers", {"units": 4})], "dense layer 0 is {'module'"),
         ("dense", "x", "dense is 'x'; give a list"),
         ("pooling", node("Lambda", "keras.layers"), "'pooling' is not what it should be"),
-        ("pooling", ["mean"] * 10**5, "names; give each of them once"),
+        ("pooling", ["mean"] * 10**5, "names; give each name only once"),
         (
             "prompts",
             node("__lambda__", "builtins", {"value": "x"}),
@@ -117,7 +117,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
         ),
         ("prompts", {"query": {"class_name": "Lambda"}}, "the prompt 'query' is {'class_name'"),
         ("include_prompt", "no", "include_prompt is 'no', not what it should be"),
-        ("default_prompt", "x", "default prompt 'x' is not among the prompts"),
+        ("default_prompt", "x", "default prompt 'x' does not exist; the"),
     ],
 )
 def test_nested_settings_of_an_embedder_are_not_trusted(tmp_path, key, value, told):

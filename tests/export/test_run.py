@@ -468,5 +468,7 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
     alone(step, classifier(encoder))
     (step / "vocab.txt").unlink()
     run.vocabulary.write_text("\n".join(reversed(tiny.VOCABULARY)))
-    with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
+    with pytest.raises(
+        UserError, match="vocabulary in .* is not the one that the model was trained with"
+    ):
         options(run.path, monkeypatch, kind=kind)

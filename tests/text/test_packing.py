@@ -141,10 +141,13 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ((["a"], ["b", "c"]), "1 first texts and 2 second ones are no pairs"),
-        (np.array([["a", "b"]]), r"texts must be \[batch\], not of shape \(1, 2\); pairs are two"),
-        (["a", None], "what is no batch of texts cannot be encoded"),
-        (tf.ragged.constant([["a"], ["b", "c"]]), "what is no batch of texts cannot be encoded"),
+        ((["a"], ["b", "c"]), "first and second texts differ \(1 and 2\)"),
+        (
+            np.array([["a", "b"]]),
+            r"texts must have shape \[batch\], not \(1, 2\); give pairs as two",
+        ),
+        (["a", None], "the input is not a batch of texts"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), "the input is not a batch of texts"),
     ],
 )
 def test_what_is_no_batch_of_texts_is_told(texts, message):
