@@ -284,7 +284,7 @@ def test_weights_are_not_trusted(entries, changed, change, told):
         ({CONFIG: b"[]"}, "its configuration is no model"),
         ({CONFIG: b"{"}, "is damaged"),
         ({VOCABULARY: None}, "is damaged"),
-        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* has no"),
+        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* lacks"),
         (
             {VOCABULARY: "\n".join((*tiny.PIECES[:-1], "!")).encode()},
             "is damaged .the vocabulary in the .keras file is not the one that it was saved with",

@@ -113,7 +113,9 @@ def test_two_encoders_in_one_checkpoint_are_refused(tmp_path):
     both = tf.train.Checkpoint(question=tower(), answer=tower())
     both.write(str(tmp_path / "towers"))
 
-    with pytest.raises(UserError, match="holds word_embeddings/embeddings twice, as .*one encoder"):
+    with pytest.raises(
+        UserError, match="contains word_embeddings/embeddings twice, as .*single encoder"
+    ):
         reading.find(tmp_path)
 
 

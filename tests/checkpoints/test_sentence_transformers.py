@@ -305,7 +305,11 @@ def test_other_modules_are_refused_by_name(tmp_path, change, told):
         ),
         (TRANSFORMER, {"max_seq_length": 0}, "max_seq_length is 0; it must be at least 1"),
         (TRANSFORMER, {"max_seq_length": "x"}, "max_seq_length must be a whole number, not 'x'"),
-        (TRANSFORMER, {"transformer_task": "fill-mask"}, "transformer_task is 'fill-mask', which"),
+        (
+            TRANSFORMER,
+            {"transformer_task": "fill-mask"},
+            "transformer_task is 'fill-mask'; bert_tf supports only",
+        ),
         (TRANSFORMER, {"processing_kwargs": {"text": {"max_length": 3}}}, "processing_kwargs is"),
     ],
 )

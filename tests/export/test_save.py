@@ -53,7 +53,7 @@ def test_the_model_has_every_piece_of_the_tokenizer(models, tmp_path, family):
         (["a", "", "c"], "the label '' is not one line of text"),
         (["a", "b\nb", "c"], r"the label 'b\\nb' is not one line of text"),
         (["a", "b", "c\r"], r"the label 'c\\r' is not one line of text"),
-        (["a", "b", "a"], "the label 'a' is there 2 times; give each class its own"),
+        (["a", "b", "a"], "the label 'a' occurs 2 times; give each class its own label"),
     ],
 )
 @pytest.mark.parametrize("family", ["classification", "token_classification"])

@@ -292,7 +292,7 @@ def test_models_that_do_not_pool_need_no_pooler():
     for make in (answerer, lambda encoder: TokenClassifier(encoder, None, range(3))):
         model = make(Encoder(CONFIG, with_pooler=False))
         assert len(model.trainable_weights) == len(model.weights)
-    with pytest.raises(UserError, match="MultipleChoice reads the pooled output"):
+    with pytest.raises(UserError, match="MultipleChoice requires the pooled output"):
         MultipleChoice(Encoder(CONFIG, with_pooler=False), None)
 
 

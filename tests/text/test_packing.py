@@ -134,7 +134,7 @@ def test_settings_and_inputs_that_cannot_be_are_refused(tokenizer):
 @pytest.mark.parametrize("pair", [("a", "b"), ["a", "b"], ["a"]])
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenizer, pair, rows):
-    with pytest.raises(UserError, match=r"a list of (tuple|list)s is no .* \(first_texts, second"):
+    with pytest.raises(UserError, match=r"a list of (tuple|list)s is not .* \(first_texts, second"):
         Preprocessor(tokenizer)([pair] * rows)
 
 
