@@ -355,7 +355,7 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 2
     assert "exists already; remove it or choose another" in capsys.readouterr().err
     assert command.main([str(tmp_path / "saved"), "--out", str(tmp_path / "again")]) == 2
-    said = f"{tmp_path / 'saved'} is a SavedModel that answers strings"
+    said = f"{tmp_path / 'saved'} is a SavedModel that takes strings"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
     assert main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
