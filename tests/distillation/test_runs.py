@@ -245,7 +245,7 @@ def test_teachers_of_other_tasks_or_labels_are_refused(place, tmp_path):
     ):
         runs.finetune(load_config(path), tmp_path / "run")
     path.write_text(path.read_text().replace("task: regression", "task: classification"))
-    with pytest.raises(UserError, match="labels 1, 2, but the teacher bad, good"):
+    with pytest.raises(UserError, match="labels 1, 2, but the teacher has bad, good"):
         runs.finetune(load_config(path), tmp_path / "run2")
     path.write_text(path.read_text().replace("teacher: teacher", "teacher: nowhere"))
     with pytest.raises(UserError, match="nowhere"):
