@@ -22,8 +22,10 @@ def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
 def likely_cause(name: str, theirs: tuple[int, ...], ours: tuple[int, ...]) -> str:
     """What usually makes the shapes of weight `name` differ, and what to do about it."""
     if name.endswith("word_embeddings") and theirs[1:] == ours[1:]:
-        return f"the vocabulary has {ours[0]} pieces, but that of the checkpoint has {theirs[0]}; "
-        "use the vocabulary of the checkpoint"
+        return (
+            f"the vocabulary has {ours[0]} pieces, but that of the checkpoint has {theirs[0]}; "
+            "use the vocabulary of the checkpoint"
+        )
     if name.endswith("position_embeddings") and theirs[1:] == ours[1:]:
         return f"set max_position_embeddings to {theirs[0]}"
     if name.startswith("dense_"):

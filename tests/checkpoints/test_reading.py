@@ -142,7 +142,7 @@ def test_fewer_layers_may_be_taken_than_there_are(ours):
             {"vocab_size": 20},
             r"weight embeddings.word_embeddings.weight of the checkpoint has shape \[14, 8\], but "
             r"encoder/embeddings/word_embeddings of the model has shape \[20, 8\]; the "
-            "vocabulary has 20 pieces, but that of the checkpoint has 14",
+            "vocabulary has 20 pieces, but that of the checkpoint has 14; use",
         ),
         (
             "classifier",
