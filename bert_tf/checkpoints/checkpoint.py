@@ -102,8 +102,8 @@ class Checkpoint:
         if vocabulary is None or expected_hash in (None, vocabulary_hash(vocabulary)):
             return vocabulary
         raise UserError(
-            f"the vocabulary of {self.folder} is not the one that it was trained with; put its own "
-            "vocab.txt back"
+            f"the vocabulary in {self.folder} is not the one that the model was trained with; "
+            "restore the original vocab.txt"
         )
 
     def check(self) -> "Checkpoint":
@@ -118,12 +118,15 @@ class Checkpoint:
         while self._source(f"encoder/layer_{found}/output/bias", rows):
             found += 1
         if not found:
-            raise UserError(f"{self.folder} holds no weight of a BERT encoder")
+            raise UserError(
+                f"{self.folder} contains no weights of a BERT encoder; give the checkpoint of a "
+                "BERT model"
+            )
         if found != layers:
             more = "or more " if found > layers else ""
             raise UserError(
-                f"{self.folder} has the tensors of {found} {more}layers, but its configuration "
-                f"says {layers}; copy both anew from where they came"
+                f"{self.folder} has tensors for {found} {more}layers, but its configuration says "
+                f"{layers}; copy both again"
             )
         for name, shape in encoder_shapes(self.encoder, layers).items():
             row = self._source(name, rows)
@@ -141,7 +144,10 @@ class Checkpoint:
         longest = max(max(shape, default=0) for shape in self.tensors.shapes.values())
         for name, value in self.description.head.items():
             if type(value) is int and not 0 < value <= longest:
-                raise UserError(f"{self.folder}: {name} {value} is not what its tensors hold")
+                raise UserError(
+                    f"{self.folder}: {name} is {value}, which does not match the tensors; copy "
+                    "the checkpoint again"
+                )
         return self
 
     def _dense_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -225,7 +231,10 @@ class Checkpoint:
             used[name] = row.theirs
         weights = {name: value for name, value in weights.items() if _layer(name) not in resized}
         if not any(name.startswith("encoder/") for name in weights):
-            raise UserError(f"{self.folder} holds no weight of a BERT encoder")
+            raise UserError(
+                f"{self.folder} contains no weights of a BERT encoder; give the checkpoint of a "
+                "BERT model"
+            )
         for name, value in weights.items():
             variables[name].assign(value)
         taken = {each for name in weights for each in used[name]}
@@ -271,8 +280,8 @@ class Checkpoint:
         if found != math.prod(shape):
             theirs = list(self.tensors.shapes[row.theirs[0]])
             raise UserError(
-                f"weight {row.theirs[0]} of {self.folder} has shape {theirs}, but the sizes in its "
-                f"configuration make {row.ours} {list(shape)}; copy both anew from where they came"
+                f"weight {row.theirs[0]} of {self.folder} has shape {theirs}, but by its "
+                f"configuration {row.ours} has shape {list(shape)}; copy both again"
             )
 
     def _read(self, row: Row) -> np.ndarray | None:
@@ -291,13 +300,14 @@ class Checkpoint:
             theirs = self.tensors.shapes[row.theirs[0]] if array is None else array.shape
             ours = shape or ()
             raise UserError(
-                f"weight {row.theirs[0]} of the checkpoint has shape {list(theirs)}, the model's "
-                f"{row.ours} {list(ours)}; " + names.likely_cause(row.ours, tuple(theirs), ours)
+                f"weight {row.theirs[0]} of the checkpoint has shape {list(theirs)}, but "
+                f"{row.ours} of the model has shape {list(ours)}; "
+                + names.likely_cause(row.ours, tuple(theirs), ours)
             )
         if array.dtype.name not in _FLOATS:
             raise UserError(
-                f"weight {row.theirs[0]} of {self.folder} is of type {array.dtype}; bert_tf reads "
-                "floating-point weights, so take the checkpoint before its quantization"
+                f"weight {row.theirs[0]} of {self.folder} is of type {array.dtype}, but bert_tf "
+                "reads only floating-point weights; use the checkpoint from before quantization"
             )
         return array.astype(np.float32, copy=False)
 

@@ -76,7 +76,7 @@ def convert(
     logger.info("; ".join((*said, *report.notes)))
     vocabulary, description = checkpoint.read_vocabulary(), checkpoint.description
     if vocabulary is None:
-        logger.warning(f"{source} has no vocabulary, and so {destination} has none")
+        logger.warning(f"{source} has no vocabulary, so {destination} has none either")
     elif description.lower_case is None:
         # Readers of other formats would take it for uncased.
         description = dataclasses.replace(description, lower_case=is_lower_case(vocabulary))
@@ -145,21 +145,19 @@ def _supplement(
     for name in _ARITHMETIC:
         if name in differing.get("encoder", {}):
             logger.warning(
-                f"{form.READER} will compute with {name} {getattr(said.encoder, name)}, "
-                f"where the model has {differing['encoder'][name]}; only bert_tf reads that back"
+                f"{form.READER} will use {name} {getattr(said.encoder, name)}, but the model has "
+                f"{differing['encoder'][name]}; only bert_tf restores that value"
             )
     if said.encoder.attention == "left_to_right" and _pools(description):
         logger.warning(
-            f"{form.READER} will pool the first token, where a left-to-right model pools the last; "
-            "only bert_tf computes the same from it"
+            f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
+            "only bert_tf computes the same outputs from this checkpoint"
         )
     rows = form.TABLE.rows(description.model, description.encoder.num_hidden_layers)
     layers = (name.removeprefix("encoder/") for name in weights if name not in rows)
     own = sorted({name.split("/")[0] for name in layers})
     if own:
-        logger.warning(
-            f"{form.READER} has no place for {', '.join(own)}; only bert_tf reads it back"
-        )
+        logger.warning(f"{form.READER} does not read {', '.join(own)}; only bert_tf does")
 
 
 def _pools(description: Description) -> bool:

@@ -56,7 +56,9 @@ class Description:
         fields = {"settings": {}} | dict(fields)
         wrong = _wrong_field(fields)
         if wrong:
-            raise UserError(f"checkpoint description is damaged: {path} ({wrong})")
+            raise UserError(
+                f"checkpoint description is damaged: {path} ({wrong}); copy the checkpoint again"
+            )
         count = len(fields["labels"])
         classes = fields["head"].get("num_classes", count)
         if count not in (0, classes):
@@ -115,7 +117,7 @@ def describe(model: keras.Model, tokenizer: Any = None) -> Description:
     encoder = getattr(model.encoder if has_head else model, "config", None)
     if not isinstance(encoder, EncoderConfig):
         raise UserError(
-            f"no format has a place for a {type(model).__name__}; give a model of bert_tf"
+            f"a {type(model).__name__} cannot be saved as a checkpoint; give a model of bert_tf"
         )
     head = dict(model.head) if has_head else {}
     if head.get("num_classes", 0) is None:
@@ -160,7 +162,7 @@ def _wrong_field(fields: Mapping[str, Any]) -> str | None:
         return f"{name} is missing" if name in kinds else f"unknown key {name!r}"
     for name, kind in kinds.items():
         if not isinstance(fields[name], kind):
-            return f"{name} is not what it should be"
+            return f"{name} has the wrong type"
     if not all(isinstance(label, str) for label in fields["labels"]):
-        return "a label is not a text"
+        return "a label is not a string"
     return None

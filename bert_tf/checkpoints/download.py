@@ -79,8 +79,8 @@ def fetch(address: str) -> Path:
             folder = get(*weights(without, TORCH, "pytorch_model-*-of-*.bin"))
     except errors.GatedRepoError:
         raise UserError(
-            f"{address} requires an agreement first; accept it on the Hub, then log in with "
-            "hf auth login"
+            f"{address} is a gated repository; request access on its page on the Hugging Face "
+            "Hub, then log in with hf auth login"
         ) from None
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
         raise UserError(

@@ -50,14 +50,12 @@ def poolings(given: Any) -> tuple[str, ...]:
     """
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not names:
-        raise UserError(
-            f"pooling is {_shown(given)}; give one of {', '.join(POOLINGS)}, or several"
-        )
+        raise UserError(f"pooling is {_shown(given)}; give one or more of {', '.join(POOLINGS)}")
     for name in names:
         if name not in POOLINGS:
             raise UserError(f"unknown pooling {_shown(name)}; choose one of {', '.join(POOLINGS)}")
     if len(names) > len(POOLINGS):
-        raise UserError(f"pooling has {len(names)} names; give each of them once")
+        raise UserError(f"pooling has {len(names)} names; give each name only once")
     return tuple(names)
 
 
@@ -82,12 +80,13 @@ def dense_layers(given: Any) -> list[dict[str, Any]]:
 def _dense_layer(number: int, given: Any) -> dict[str, Any]:
     example = '{"units": 128, "activation": "Tanh", "bias": True}'
     if not isinstance(given, Mapping) or not given.keys() <= _DENSE.keys():
-        raise UserError(f"dense layer {number} is {_shown(given)}; give it as {example}")
+        raise UserError(f"dense layer {number} is {_shown(given)}; give a layer such as {example}")
     layer = {name: given.get(name, _DEFAULTS.get(name)) for name in _DENSE}
     for name, kind in _DENSE.items():
         if type(layer[name]) is not kind or kind is int and layer[name] < 1:
             raise UserError(
-                f"{name} of dense layer {number} is {_shown(layer[name])}; give it as {example}"
+                f"{name} of dense layer {number} is {_shown(layer[name])}; give a layer such as "
+                f"{example}"
             )
     if layer["activation"] not in ACTIVATIONS:
         raise UserError(
@@ -109,25 +108,28 @@ def prompts(given: Any, default: str | None) -> dict[str, str]:
     """
     given = {} if given is None else given
     if not isinstance(given, Mapping):
-        raise UserError(f'prompts is {_shown(given)}; give texts by names, {{"query": "query: "}}')
+        raise UserError(
+            f'prompts is {_shown(given)}; give a dict of names and texts, such as {{"query": '
+            '"query: "}'
+        )
     for name, text in given.items():
         if not isinstance(name, str) or not name or not isinstance(text, str):
             raise UserError(
-                f"the prompt {_shown(name)} is {_shown(text)}; give a text, and a name that is not "
-                "empty"
+                f"the prompt {_shown(name)} is {_shown(text)}; its name and its text must be "
+                "strings, and its name must not be empty"
             )
         if name in (DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE):
-            raise UserError(f"a prompt is called {name!r}, as a signature; give it another name")
+            raise UserError(
+                f"the name {name!r} is reserved for a signature; give the prompt another name"
+            )
     if default is not None and default not in given:
-        raise UserError(
-            f"the default prompt {_shown(default)} is not among the prompts; " + known(given)
-        )
+        raise UserError(f"the default prompt {_shown(default)} does not exist; " + known(given))
     return dict(given)
 
 
 def known(names: Sequence[str] | Mapping[str, str]) -> str:
     """The names of the prompts as the end of a message."""
-    return f"there are {', '.join(names)}" if names else "there are none"
+    return f"the prompts are {', '.join(names)}" if names else "the model has no prompts"
 
 
 def similarity_function(given: Any) -> str:

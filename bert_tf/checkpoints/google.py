@@ -107,8 +107,8 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     path = prefix.parent / CONFIG_FILE
     if not path.is_file():
         raise UserError(
-            f"{prefix} has no {CONFIG_FILE} next to it; copy the file of the model that it was "
-            "trained from to that folder"
+            f"there is no {CONFIG_FILE} next to {prefix}; copy it there from the model that "
+            "training started from"
         )
     fields = plain_json.read_object(path, "model configuration")
     slots = [name for name in tensors.shapes if name.endswith(_SLOTS)]
@@ -121,7 +121,7 @@ def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
         tensors.renamed(weights),
         TABLE,
         lambda: read_beside(prefix.parent),
-        (f"{len(slots)} slots of the optimizer left out",) if slots else (),
+        (f"{len(slots)} slot variables of the optimizer skipped",) if slots else (),
     ).check()
 
 

@@ -144,10 +144,14 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     path = folder / CONFIG_FILE
     fields = plain_json.read_object(path, "model configuration")
     if fields.get("model_type", "bert") != "bert":
-        raise UserError(f"{path} describes a {fields['model_type']} model, not a BERT one")
+        raise UserError(
+            f"{path} describes a {fields['model_type']} model, but bert_tf reads only BERT models"
+        )
     if fields.get("position_embedding_type", "absolute") != "absolute":
         other = fields["position_embedding_type"]
-        raise UserError(f"{path}: position_embedding_type is {other}, but BERT's is absolute")
+        raise UserError(
+            f"{path}: position_embedding_type is {other}; bert_tf supports only absolute"
+        )
     weights = _weights(folder)
     model, head = _model(fields, weights)
     notes = huggingface_tokenizer.differences(folder)
@@ -160,7 +164,9 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         settings = cross_encoder.settings(folder, fields, encoder.max_position_embeddings)
         model = model if settings is None else "Reranker"
     if fields.get("tie_word_embeddings") is False and model == "PreTrainer":
-        notes += ("warning: its separate output matrix is not used, but the word embeddings are",)
+        notes += (
+            "warning: its separate output matrix is ignored; the word embeddings are used instead",
+        )
     description = Description(
         model,
         head,
@@ -275,7 +281,8 @@ def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, .
         labels = tuple(str(names[str(number)]) for number in range(classes))
     except (KeyError, TypeError):
         raise UserError(
-            f"{path}: id2label does not name each of the {classes} classes of the weights"
+            f"{path}: id2label does not name all {classes} classes of the weights; copy the "
+            "checkpoint again"
         ) from None
     return () if labels == _numbered(classes) else labels
 

@@ -46,7 +46,8 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
                 )
         if number is not None and number != len(taken):
             raise UserError(
-                f"the student has {number} layers, but {len(taken)} are chosen; give one for each"
+                f"a student with {number} layers requires {number} chosen layers of the teacher, "
+                f"not {len(taken)}"
             )
         number = len(taken)
     elif choice not in _CHOICES:
@@ -56,8 +57,8 @@ def chosen(layers: int, number: int | None, choice: str | Sequence[int]) -> list
     number = layers if number is None else number
     if not 1 <= number <= layers:
         raise UserError(
-            f"a student of {number} layers cannot be made of a teacher that has {layers}; choose "
-            f"from 1 to {layers}"
+            f"a student with {number} layers cannot be made from a teacher with {layers}; choose "
+            f"1 to {layers}"
         )
     if not isinstance(choice, str):
         return taken

@@ -134,10 +134,10 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
         name = _name(variable.full_name, children)
         if names.setdefault(name, key) != key:
             raise UserError(
-                f"{prefix} holds {name} twice, as {names[name]} and {key}; give a checkpoint of "
-                "one encoder"
+                f"{prefix} contains {name} twice, as {names[name]} and {key}; give a checkpoint "
+                "with a single encoder"
             )
-    notes = [f"{slots} variables of the optimizer left out"] if slots else []
+    notes = [f"{slots} variables of the optimizer skipped"] if slots else []
     # A head on the sequence output brings a pooler of its own. It is the one that was trained with
     # the head, and takes the place of the encoder's, which was not.
     own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
@@ -146,7 +146,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
         encoders in names and np.array_equal(found.read(encoders), found.read(heads))
         for encoders, heads in own.items()
     ):
-        notes.append("the pooler is that of the head")
+        notes.append("the pooler of the head replaces that of the encoder")
     names |= {encoders: names.pop(heads) for encoders, heads in own.items()}
     return tensors.renamed(names), tuple(notes)
 
@@ -171,7 +171,7 @@ def described(
         if fields.get(name, value) != value:
             raise UserError(
                 f"{path}: {name} is {fields[name]}, but the checkpoint next to it has {value}; "
-                "copy both anew from where they came"
+                "copy both again"
             )
     description = Description(model, head, encoder).supplemented(fields, path)
     return Checkpoint(folder, description, tensors, TABLE, read_vocabulary, notes).check()
@@ -228,7 +228,10 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
             "type_vocab_size": shapes["type_embeddings/embeddings"][0],
         }
     except (KeyError, ValueError, IndexError):
-        raise UserError(f"{folder} holds no BERT encoder of Model Garden's names") from None
+        raise UserError(
+            f"{folder} contains no BERT encoder with the names of Model Garden; give a checkpoint "
+            "that has one"
+        ) from None
 
 
 def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:

@@ -75,7 +75,7 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
     except (AssertionError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"Model Garden's {type(theirs).__name__} does not open {folder}: {reason}"
+            f"Model Garden's {type(theirs).__name__} cannot open {folder}: {reason}"
         ) from None
     batch = _batch(description.encoder)
     if description.model in _PRETRAINED:

@@ -22,11 +22,14 @@ def weight_names(model: keras.Model) -> dict[str, keras.Variable]:
 def likely_cause(name: str, theirs: tuple[int, ...], ours: tuple[int, ...]) -> str:
     """What usually makes the shapes of weight `name` differ, and what to do about it."""
     if name.endswith("word_embeddings") and theirs[1:] == ours[1:]:
-        return f"the vocabulary has {ours[0]} pieces, the checkpoint's {theirs[0]}"
+        return (
+            f"the vocabulary has {ours[0]} pieces, but that of the checkpoint has {theirs[0]}; "
+            "use the vocabulary of the checkpoint"
+        )
     if name.endswith("position_embeddings") and theirs[1:] == ours[1:]:
         return f"set max_position_embeddings to {theirs[0]}"
     if name.startswith("dense_"):
-        return "leave pooling and dense out, or give those of the checkpoint"
+        return "remove pooling and dense, or set them as in the checkpoint"
     if not name.startswith("encoder/"):
-        return "the checkpoint's files are not of one model; copy them anew from where they came"
-    return "the sizes under `model` are not those of the checkpoint"
+        return "the files of the checkpoint belong to different models; copy all of them again"
+    return "the sizes under `model` differ from those of the checkpoint; use the same sizes"

@@ -63,9 +63,14 @@ def read_description(folder: Path) -> Description:
     fields = plain_json.read_object(path, "checkpoint description")
     written = fields.pop("format", None)
     if type(written) is not int or written < 1:
-        raise UserError(f"checkpoint description is damaged: {path} (format is no number)")
+        raise UserError(
+            f"checkpoint description is damaged: {path} (format is not a positive number); copy "
+            "the checkpoint again"
+        )
     if written > _FORMAT:
-        raise UserError(f"{path} was written by a later bert_tf; update bert_tf to read it")
+        raise UserError(
+            f"{path} was written by a later version of bert_tf; update bert_tf to read it"
+        )
     return Description.from_dict(fields, path)
 
 

@@ -48,7 +48,7 @@ def newest_sound(checkpoints: Path, problem: Callable[[Path], str | None]) -> Pa
         found = problem(folder)
         if found is None:
             return folder
-        logger.warning(f"checkpoint {folder} is damaged ({found}); using the one before")
+        logger.warning(f"checkpoint {folder} is damaged ({found}); using the previous one")
     if steps:
         raise UserError(f"all checkpoints in {checkpoints} are damaged; start a new run")
     return None
@@ -103,10 +103,9 @@ def without_checkpoint(run: Path) -> UserError:
         )
     if (run / METRICS_FILE).is_file():
         return UserError(
-            f"{run} has no checkpoint any more; put it back, or train again with the command that "
-            "made the run"
+            f"{run} no longer has a checkpoint; restore it, or train again with the same command"
         )
-    return UserError(f"{run} has no checkpoint yet; let its training save one first")
+    return UserError(f"{run} has no checkpoint yet; wait until training has saved one")
 
 
 def _named_by(last: Path) -> Path:
@@ -117,7 +116,7 @@ def _named_by(last: Path) -> Path:
     if problem is not None:
         raise UserError(
             f"the best checkpoint, {best}, is damaged ({problem}); start a new run, or name "
-            "another of its checkpoints"
+            "another checkpoint of the run"
         )
     return best
 

@@ -123,8 +123,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise UserError(f"{path}: {error}") from None
     if config.get("truncate_dim") is not None:
         raise UserError(
-            f"{path} cuts vectors to {config['truncate_dim']!r} numbers, which bert_tf does not; "
-            "remove its key truncate_dim, and cut the vectors yourself"
+            f"{path}: truncate_dim is {config['truncate_dim']!r}, but bert_tf does not truncate "
+            "vectors; remove the key, and truncate the vectors yourself"
         )
     width = inner.encoder.output_size * len(embedder.poolings(settings["pooling"]))
     layers, weights = [], [inner.tensors]
@@ -162,8 +162,8 @@ def write_weights(
     """
     if description.model != embedder.MODEL:
         raise UserError(
-            f"the format sentence_transformers holds a {embedder.MODEL}, not a "
-            f"{description.model}; choose another format, or save a {embedder.MODEL} with its "
+            f"the format sentence_transformers can store only a {embedder.MODEL}, not a "
+            f"{description.model}; choose another format, or save a {embedder.MODEL} with this "
             "encoder"
         )
     settings = description.settings
@@ -245,18 +245,18 @@ def _modules(folder: Path) -> list[_Module]:
             isinstance(entry.get(name), str) for name in ("path", "type")
         ):
             raise UserError(
-                f"{path} is damaged: {repr(entry)[:_SHOWN]} has no path and type of a module; copy "
-                "it again"
+                f"{path} is damaged: the entry {repr(entry)[:_SHOWN]} does not name a path and a "
+                "type; copy it again"
             )
         place, kind = entry["path"], entry["type"]
         name = kind.rpartition(".")[2]
         if not kind.startswith("sentence_transformers.") or name not in _ORDER:
             raise UserError(
-                f"{path} names the module {kind[:_SHOWN]}, which bert_tf does not have; it reads "
+                f"{path} lists the module {kind[:_SHOWN]}; bert_tf supports only "
                 f"{', '.join(_ORDER)}"
             )
         if place in (".", "..") or "/" in place or "\\" in place or "\0" in place:
-            raise UserError(f"{path} names a folder outside its own: {place[:_SHOWN]!r}")
+            raise UserError(f"{path} names a folder outside the checkpoint: {place[:_SHOWN]!r}")
         found.append(_Module(name, folder / place))
     return found
 
@@ -272,12 +272,13 @@ def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Pa
     dense = modules[2 : len(modules) - normalize]
     if kinds[:2] != ["Transformer", "Pooling"] or {each.kind for each in dense} - {"Dense"}:
         raise UserError(
-            f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf reads "
-            "Transformer, Pooling, Dense as often as there is one, and Normalize, in this order"
+            f"{folder / MODULES_FILE} lists {', '.join(kinds) or 'no module'}; bert_tf supports "
+            f"Transformer, Pooling, up to {embedder.MOST_DENSE} Dense and an optional Normalize, "
+            "in this order"
         )
     if len(dense) > embedder.MOST_DENSE:
         raise UserError(
-            f"{folder / MODULES_FILE} lists {len(dense)} modules Dense; bert_tf reads at most "
+            f"{folder / MODULES_FILE} lists {len(dense)} Dense modules; bert_tf supports at most "
             f"{embedder.MOST_DENSE}"
         )
     for each in (*dense, *modules[len(modules) - normalize :]):
@@ -286,8 +287,7 @@ def _in_order(folder: Path, modules: list[_Module]) -> tuple[Path, Path, list[Pa
             value = _field(_fields(path), name, str, _SENTENCE, path)
             if value != _SENTENCE:
                 raise UserError(
-                    f"{path}: {name} is {value[:_SHOWN]!r}; bert_tf reads modules of the "
-                    f"{_SENTENCE} only"
+                    f"{path}: {name} is {value[:_SHOWN]!r}; bert_tf supports only {_SENTENCE}"
                 )
     return modules[0].folder, modules[1].folder, [each.folder for each in dense], normalize
 
@@ -304,8 +304,8 @@ def _check_transformer(fields: Mapping[str, Any], path: Path) -> None:
     ):
         if value not in (None, usual):
             raise UserError(
-                f"{path}: {name} is {repr(value)[:_SHOWN]}, which bert_tf does not have; it reads "
-                "a transformer whose last layer is pooled"
+                f"{path}: {name} is {repr(value)[:_SHOWN]}; bert_tf supports only a transformer "
+                "whose last layer is pooled"
             )
 
 
@@ -328,8 +328,8 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
     for name in ("word_embedding_dimension", "embedding_dimension"):
         if (found := _field(fields, name, int, width, path)) != width:
             raise UserError(
-                f"{path}: {name} is {found}, but the encoder's vectors have {width} numbers; copy "
-                "both anew from where they came"
+                f"{path}: {name} is {found}, but the encoder's vectors have {width} dimensions; "
+                "copy both again"
             )
     modes = fields.get("pooling_mode")
     if modes is None:
@@ -341,7 +341,8 @@ def _pooling(path: Path, width: int) -> dict[str, Any]:
     names = [modes] if isinstance(modes, str) else modes
     if not isinstance(names, list) or not all(isinstance(n, str) and n in ours for n in names):
         raise UserError(
-            f"{path}: pooling_mode is {repr(modes)[:_SHOWN]}; it must be of {', '.join(ours)}"
+            f"{path}: pooling_mode is {repr(modes)[:_SHOWN]}; it must be one or more of "
+            f"{', '.join(ours)}"
         )
     try:
         found = embedder.poolings([ours[name] for name in names])
@@ -359,17 +360,17 @@ def _dense(path: Path, width: int) -> dict[str, Any]:
     found = _field(fields, "in_features", int, width, path)
     if found != width:
         raise UserError(
-            f"{path}: in_features is {found}, but the vectors before it have {width} numbers; copy "
-            "it anew from where it came"
+            f"{path}: in_features is {found}, but the input vectors have {width} dimensions; copy "
+            "the checkpoint again"
         )
     if _field(fields, "use_residual", bool, False, path):
-        raise UserError(f"{path}: use_residual is true, which bert_tf does not have")
+        raise UserError(f"{path}: use_residual is true, which bert_tf does not support")
     name = _field(fields, "activation_function", str, _activation_path("Tanh"), path)
     activation = name.rpartition(".")[2]
     if not name.startswith("torch.nn.") or activation not in embedder.ACTIVATIONS:
         raise UserError(
-            f"{path}: unknown activation_function {name[:_SHOWN]!r}; bert_tf has torch.nn's "
-            f"{', '.join(embedder.ACTIVATIONS)}"
+            f"{path}: unknown activation_function {name[:_SHOWN]!r}; bert_tf supports "
+            f"{', '.join(embedder.ACTIVATIONS)} of torch.nn"
         )
     units = _field(fields, "out_features", int, 0, path)
     if units < 1:

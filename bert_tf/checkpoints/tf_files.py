@@ -32,7 +32,7 @@ def open_prefix(prefix: Path) -> Tensors:
     """
     data = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-?????-of-?????"))
     if not data:
-        raise UserError(f"{prefix}.index has no {prefix.name}.data-… next to it; copy that too")
+        raise UserError(f"there is no {prefix.name}.data-… next to {prefix}.index; copy it too")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes = {n: tuple(s) for n, s in reader.get_variable_to_shape_map().items()}
@@ -43,7 +43,7 @@ def open_prefix(prefix: Path) -> Tensors:
     claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     there = sum(file.stat().st_size for file in data)
     if claimed > there:
-        raise damaged(prefix, f"its index lists {claimed} bytes, but there are {there}")
+        raise damaged(prefix, f"its index lists {claimed} bytes, but its data files have {there}")
 
     def read(name: str) -> np.ndarray:
         try:
@@ -64,7 +64,7 @@ def read_object_graph(prefix: Path, tensors: Tensors) -> TrackableObjectGraph:
     try:
         graph.ParseFromString(bytes(tensors.read(OBJECT_GRAPH)))
     except (DecodeError, TypeError):
-        raise damaged(prefix, "its objects") from None
+        raise damaged(prefix, "its object graph cannot be read") from None
     return graph
 
 

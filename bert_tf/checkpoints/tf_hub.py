@@ -33,7 +33,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     prefix = folder / "variables" / "variables"
     if not prefix.with_suffix(".index").is_file():
-        raise UserError(f"{folder} is a SavedModel without variables; give the one before freezing")
+        raise UserError(f"{folder} is a SavedModel without variables; give one that is not frozen")
     file = tf_files.open_prefix(prefix)
     if tf_files.OBJECT_GRAPH not in file.shapes:
         raise UserError(f"{folder} is a SavedModel of TensorFlow 1; give one of TensorFlow 2")
@@ -61,7 +61,7 @@ def _ours(folder: Path, prefix: Path, file: Tensors) -> Checkpoint:
         }
         tensors = file.renamed(names)
     except (IndexError, KeyError):
-        raise tf_files.damaged(prefix, "its objects") from None
+        raise tf_files.damaged(prefix, "its object graph cannot be read") from None
     return Checkpoint(
         folder,
         native.read_description(folder / _ASSETS),

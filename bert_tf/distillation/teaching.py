@@ -69,14 +69,14 @@ class Teaching:
         for encoder in (ours, theirs):
             if len(encoder.towers()) > 1 or encoder.config.bilstm:
                 raise UserError(
-                    f"the loss {used[0]} compares the layers of one stack of blocks; leave it out "
-                    "for an encoder of two stacks or with a BiLSTM"
+                    f"the loss {used[0]} supports only encoders with a single stack of blocks and "
+                    "no BiLSTM; remove it"
                 )
         our_heads, their_heads = (each.config.num_attention_heads for each in (ours, theirs))
         if settings.attention and our_heads != their_heads:
             raise UserError(
-                f"the loss attention compares head by head, but the student has {our_heads} "
-                f"attention heads and the teacher {their_heads}; use relations instead"
+                "the loss attention requires the same number of heads, but the student has "
+                f"{our_heads} attention heads and the teacher {their_heads}; use relations instead"
             )
         if settings.relations:
             self._choose_relations(ours, theirs)
@@ -118,8 +118,8 @@ class Teaching:
         """Raises UserError if the losses need what rematerialization drops."""
         if rematerialize and (self.settings.attention or self.settings.relations):
             raise UserError(
-                "the losses attention and relations keep what rematerialize drops; leave out "
-                "rematerialize, or use accumulation_steps to save memory"
+                "the losses attention and relations require the activations that rematerialize "
+                "discards; remove rematerialize, or save memory with accumulation_steps instead"
             )
 
     def check_compiled(self, student: Any) -> None:
@@ -127,9 +127,9 @@ class Teaching:
         self.check_rematerialize(student.rematerialize)
         if self.weights:
             raise UserError(
-                "the hidden states of student and teacher have different widths, and the "
-                "optimizer of the compiled student has no place for their projections; leave the "
-                "student uncompiled, or leave out hidden"
+                "the hidden states of student and teacher have different widths, and a compiled "
+                "student cannot train the projections between them; do not compile the student, "
+                "or remove hidden"
             )
 
     def answers(self, x: Any) -> tuple[Any, Watch]:
@@ -268,7 +268,7 @@ def check_teacher(student: "TaskModel", teacher: "TaskModel") -> None:
     """Raises UserError if a model cannot learn from another; gives it labels if it has none."""
     ours, theirs = type(student).__name__, type(teacher).__name__
     if type(teacher) is not type(student):
-        raise UserError(f"the teacher of a {ours} must be a {ours}, too, not a {theirs}")
+        raise UserError(f"the teacher of a {ours} must also be a {ours}, not a {theirs}")
     if teacher is student:
         raise UserError("a model cannot be its own teacher; make a student with teacher.student()")
     if teacher.has_labels and not teacher.labels:
@@ -277,28 +277,31 @@ def check_teacher(student: "TaskModel", teacher: "TaskModel") -> None:
         student.name_classes(teacher.labels)
     if student.labels != teacher.labels:
         raise UserError(
-            f"the student has the labels {', '.join(student.labels)}, but the teacher "
-            f"{', '.join(teacher.labels)}; both need the same, in the same order"
+            f"the student has the labels {', '.join(student.labels)}, but the teacher has "
+            f"{', '.join(teacher.labels)}; both must have the same labels in the same order"
         )
     words, known = student.tokenizer, teacher.tokenizer
     if words.vocabulary != known.vocabulary or words.lower_case != known.lower_case:
         raise UserError(
-            "the student has another vocabulary than the teacher, or another casing; make both "
-            "with the same tokenizer"
+            "the tokenizers of the student and the teacher differ in vocabulary or casing; "
+            "create both models with the same tokenizer"
         )
     small, large = student.encoder.config, teacher.encoder.config
-    for size, name in (("num_hidden_layers", "layers"), ("hidden_size", "columns (hidden_size)")):
+    for size, name in (
+        ("num_hidden_layers", "layers"),
+        ("hidden_size", "hidden units (hidden_size)"),
+    ):
         if getattr(small, size) > getattr(large, size):
             raise UserError(
-                f"the student has {getattr(small, size)} {name}, its teacher only "
+                f"the student has {getattr(small, size)} {name}, but its teacher has only "
                 f"{getattr(large, size)}; a student must not be larger than its teacher"
             )
     large.check_length("the student's max_length", student.max_length)
     widths = getattr(student, "width", 0), getattr(teacher, "width", 0)
     if widths[0] != widths[1]:
         raise UserError(
-            f"the vectors of the student have {widths[0]} numbers, those of the teacher "
-            f"{widths[1]}; add a dense layer of {widths[1]} units to the student"
+            f"the vectors of the student have {widths[0]} dimensions, but those of the teacher "
+            f"have {widths[1]}; add a dense layer of {widths[1]} units to the student"
         )
 
 
@@ -307,7 +310,7 @@ def _only(watch: Watch) -> Encoded:
     if len(watch.encoded) != 1:
         raise UserError(
             f"the model called its encoder {len(watch.encoded)} times, but hidden, attention and "
-            "relations compare one call; leave these losses out"
+            "relations require a single call; remove these losses"
         )
     return watch.encoded[0]
 
@@ -322,7 +325,7 @@ def _alike(theirs: Encoded, high: int, ours: Encoded, low: int) -> tuple[_Heads,
         if missing:
             raise UserError(
                 f"the blocks of the encoder return no {missing[0]}, which attention and relations "
-                "need; leave these losses out"
+                "require; remove these losses"
             )
         cut = {name: found[name][:, :, :width] for name in ("query", "key", "value")}
         return cut, encoded.layout.key_mask[:, :width]

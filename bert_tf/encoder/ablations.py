@@ -215,8 +215,8 @@ _BY_ATTENTION: dict[str, type[Encoder]] = {
 def _check(encoder: Encoder, fits: bool) -> None:
     if not fits:
         raise UserError(
-            f"a {type(encoder).__name__} does not compute this configuration; encoder_for of "
-            "bert_tf.encoder.ablations chooses the class"
+            f"a {type(encoder).__name__} does not support this configuration; create the encoder "
+            "with encoder_for of bert_tf.encoder.ablations"
         )
 
 

@@ -94,7 +94,7 @@ class EncoderConfig:
                 f"num_attention_heads {self.num_attention_heads}"
             )
         if self.bilstm and self.output_size % 2:
-            raise UserError(f"a BiLSTM needs an even hidden_size, not {self.hidden_size}")
+            raise UserError(f"a BiLSTM requires an even hidden_size, not {self.hidden_size}")
         for rate in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, rate) < 1:
                 raise UserError(f"{rate} must be in [0, 1), not {getattr(self, rate)}")
@@ -148,8 +148,8 @@ class EncoderConfig:
         """Raises UserError where a tokenizer has more pieces than there are embeddings."""
         if pieces > self.vocab_size:
             raise UserError(
-                f"the tokenizer has {pieces} pieces, the model {self.vocab_size}; give the "
-                "tokenizer that it was trained with"
+                f"the tokenizer has {pieces} pieces, but the model has only {self.vocab_size}; "
+                "give the tokenizer that the model was trained with"
             )
 
     def to_dict(self) -> dict[str, Any]:

@@ -141,9 +141,9 @@ class Encoder(Extensible, keras.Model):
         """Raises UserError if an encoder of this class does not compute what `config` describes."""
         if config.attention != "bidirectional" or config.bilstm:
             raise UserError(
-                "an Encoder attends in both directions and has no BiLSTM; for attention: "
-                f"{config.attention}, bilstm: {str(config.bilstm).lower()} call encoder_for of "
-                "bert_tf.encoder.ablations, or from_checkpoint of a class there"
+                "an Encoder is bidirectional and has no BiLSTM; for attention: "
+                f"{config.attention}, bilstm: {str(config.bilstm).lower()}, use encoder_for or a "
+                "class of bert_tf.encoder.ablations"
             )
 
     def _make_layers(self) -> None:
@@ -307,13 +307,13 @@ class Encoder(Extensible, keras.Model):
         """Raises UserError when these are no rows, or rows longer than there are positions."""
         if word_ids.shape.rank not in (None, 2):
             raise UserError(
-                f"input_word_ids must be [batch, seq_len], not of shape {word_ids.shape}"
+                f"input_word_ids must have shape [batch, seq_len], not {word_ids.shape}"
             )
         length, longest = word_ids.shape[1], self.config.max_position_embeddings
         if length is not None and length > longest:
             raise UserError(
-                f"sequences of {length} tokens do not fit {longest} positions; "
-                f"lower max_length to {longest} or raise max_position_embeddings"
+                f"sequences of {length} tokens do not fit into {longest} positions; lower "
+                f"max_length to {longest} or raise max_position_embeddings"
             )
 
     @classmethod
@@ -337,8 +337,9 @@ class Encoder(Extensible, keras.Model):
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Raises UserError: a SavedModel of an encoder is made of its checkpoint."""
         raise UserError(
-            "export a checkpoint of the encoder with bert-tf export CHECKPOINT --out DIR --kind "
-            "embedding (strings to vectors) or --kind hub (preprocessor and encoder for TF Hub)"
+            "an Encoder is exported from a checkpoint; run bert-tf export CHECKPOINT --out DIR "
+            "--kind embedding (strings to vectors) or --kind hub (preprocessor and encoder for "
+            "TF Hub)"
         )
 
     @property
@@ -392,8 +393,8 @@ def _registered_name(factory: Any) -> str:
     name = keras.saving.get_registered_name(factory)
     if keras.saving.get_registered_object(name) is not factory:
         raise UserError(
-            f"register {factory.__name__} with keras.saving.register_keras_serializable to save "
-            "an encoder that it makes layers of"
+            f"an encoder with layers from {factory.__name__} cannot be saved yet; register "
+            f"{factory.__name__} with keras.saving.register_keras_serializable"
         )
     return name
 
@@ -401,7 +402,10 @@ def _registered_name(factory: Any) -> str:
 def _registered(name: str, custom_objects: Any) -> Any:
     factory = keras.saving.get_registered_object(name, custom_objects)
     if factory is None:
-        raise UserError(f"{name} makes layers of the encoder; import its module before loading")
+        raise UserError(
+            f"{name}, which creates layers of the encoder, is not registered; import its module "
+            "before loading"
+        )
     return factory
 
 
@@ -415,12 +419,12 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     """
     if not isinstance(inputs, Mapping):
         raise UserError(
-            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor gives it, not a "
+            f"a model takes a dict of {', '.join(INPUTS)}, as a Preprocessor returns it, not a "
             f"{type(inputs).__name__}"
         )
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
-        raise UserError(f"there is no {missing[0]}; a model takes {', '.join(INPUTS)}")
+        raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
     return {name: value if name == EMBEDDED else _whole(value) for name, value in inputs.items()}
 
 

@@ -32,7 +32,7 @@ def class_weights(
         for name in setting:
             if name not in labels:
                 raise UserError(
-                    f"data.class_weights has {name!r}, which is no label; there are "
+                    f"data.class_weights has {name!r}, which is not a label; the labels are "
                     f"{', '.join(labels)}"
                 )
         weights = np.array([setting.get(name, 1.0) for name in labels])

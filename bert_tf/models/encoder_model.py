@@ -52,7 +52,8 @@ class EncoderModel(Extensible, keras.Model):
         super().__init__(**kwargs)
         if uses_pooler and encoder.pooler is None:
             raise UserError(
-                f"a {type(self).__name__} reads the pooled output; give its encoder a pooler"
+                f"a {type(self).__name__} requires the pooled output; create its encoder with "
+                "with_pooler=True"
             )
         self.encoder = encoder
         self.head = head
@@ -94,8 +95,8 @@ class EncoderModel(Extensible, keras.Model):
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
         if found and accumulation_steps * _replicas() > 1:
             raise UserError(
-                f"a loss of reduction {found.pop()!r} cannot be shared by parts of a batch; leave "
-                "the reduction out"
+                f"a loss with reduction {found.pop()!r} cannot be computed over parts of a batch; "
+                "remove the reduction"
             )
         self.accumulation_steps = accumulation_steps
         for tower in self.encoder.towers().values():
@@ -147,8 +148,8 @@ class EncoderModel(Extensible, keras.Model):
         """
         if "input_signature" not in kwargs:
             raise UserError(
-                "a model of ids is exported with an input_signature; to serve strings, export a "
-                "checkpoint of it with bert-tf export"
+                "exporting a model that takes ids requires an input_signature; to serve strings, "
+                "export a checkpoint of it with bert-tf export"
             )
         super().export(*args, **kwargs)
 
@@ -320,8 +321,8 @@ class EncoderModel(Extensible, keras.Model):
             return self.part_loss(x, y, y_pred, sample_weight, sums)
         if (self.accumulation_steps if training else 1) * _replicas() > 1:
             raise UserError(
-                f"parts of a batch cannot share the compute_loss of {type(self).__name__}; "
-                "override part_loss instead"
+                f"the compute_loss of {type(self).__name__} cannot be computed over parts of a "
+                "batch; override part_loss instead"
             )
         return self.compute_loss(x, y, y_pred, sample_weight, training=training)
 

@@ -10,6 +10,6 @@ def check_weights_may_change() -> None:
     """Raises UserError if TensorFlow is set up for weights that never change."""
     if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
         raise UserError(
-            f"{FIXED_WEIGHTS} is set, which is for processes that only serve: training would go on "
-            "with the weights of its first step; start it without"
+            f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
+            "weights of its first step; unset it and start again"
         )

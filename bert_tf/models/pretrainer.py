@@ -106,8 +106,8 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
     config = encoder.config
     if config.bilstm or config.attention == "side_by_side":
         raise UserError(
-            "a BiLSTM, and encoders side by side, are made of what is pre-trained without; "
-            "leave out model.bilstm and pre-train each direction by itself"
+            "pre-training supports neither a BiLSTM nor side-by-side encoders; remove "
+            "model.bilstm, and pre-train each direction separately"
         )
     return MaskedLMHead(
         config.hidden_act,

@@ -72,8 +72,8 @@ class WeightedModel(EncoderModel):
         given = dict(zip(_COMPILE_ARGUMENTS, args, strict=False)) | kwargs
         if any(given.get(name) is not None for name in ("loss", "metrics", "weighted_metrics")):
             raise UserError(
-                f"a {type(self).__name__} has its loss and metrics built in; "
-                "give compile neither loss nor metrics"
+                f"a {type(self).__name__} has its loss and metrics built in; call compile without "
+                "a loss and metrics"
             )
         super().compile(*args, **kwargs)
 

@@ -38,7 +38,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             raise UserError(f"total_steps must be at least 1, not {total_steps}")
         if not 0 <= warmup_steps <= total_steps:
             raise UserError(
-                f"warmup_steps must be from 0 to total_steps, which is {total_steps}, not "
+                f"warmup_steps must be between 0 and total_steps ({total_steps}), not "
                 f"{warmup_steps}"
             )
         self.peak = peak

@@ -78,7 +78,10 @@ class Preprocessor:
         if len(segments) == 2:
             if not segments[0].shape.is_compatible_with(segments[1].shape):
                 first, second = (each.shape[0] for each in segments)
-                raise UserError(f"{first} first texts and {second} second ones are no pairs")
+                raise UserError(
+                    f"the numbers of first and second texts differ ({first} and {second}); give "
+                    "one second text for each first text"
+                )
             size = tf.size(segments[0])
             parts = [pieces[:size], pieces[size:]]
         return pack(parts, self.tokenizer, self.max_length, self.padding)
@@ -140,8 +143,8 @@ def _segments(texts: Any) -> Sequence:
         # Two pairs in a list would pass for two batches of two texts.
         if isinstance(texts[0], list | tuple):
             raise UserError(
-                f"a list of {type(texts[0]).__name__}s is no batch of texts; give a list of texts, "
-                "or for pairs (first_texts, second_texts)"
+                f"a list of {type(texts[0]).__name__}s is not a batch of texts; give a list of "
+                "texts or, for pairs, (first_texts, second_texts)"
             )
     if len(texts) not in (1, 2):
         raise UserError(f"each row has {len(texts)} texts; BERT takes one or two")
@@ -152,13 +155,15 @@ def _as_batch(texts: Any) -> tf.Tensor:
     try:
         texts = tf.convert_to_tensor(texts, tf.string)
     except (TypeError, ValueError) as error:
-        raise UserError(f"what is no batch of texts cannot be encoded ({error})") from None
+        raise UserError(
+            f"the input is not a batch of texts ({error}); give a list of texts"
+        ) from None
     if texts.shape.rank == 0:
         return texts[None]
     if texts.shape.rank not in (None, 1):
         raise UserError(
-            f"texts must be [batch], not of shape {texts.shape}; pairs are two batches, (first, "
-            "second)"
+            f"texts must have shape [batch], not {texts.shape}; give pairs as two batches, "
+            "(first, second)"
         )
     return tf.ensure_shape(texts, [None])
 

@@ -256,8 +256,8 @@ def coverage_report(vocabulary: LearnedVocabulary) -> str:
     ]
     if len(vocabulary.pieces) < vocabulary.size:
         lines.append(
-            f"{vocabulary.size:,} pieces were asked for: the text has no more pairs of pieces "
-            "that occur twice; give it more text, or choose fewer"
+            f"the vocabulary has fewer than {vocabulary.size:,} pieces, since no other pair of "
+            "pieces occurs twice in the text; give more text, or choose a smaller size"
         )
     return "\n".join(lines) + "\n"
 

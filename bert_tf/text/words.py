@@ -161,8 +161,8 @@ class WordPreprocessor:
         stride = max_length // 2 if stride is None else stride
         if max_length < 3 or stride < 1:
             raise UserError(
-                f"max_length is {max_length} and stride {stride}; "
-                "they must be at least 3 ([CLS] a [SEP]) and 1"
+                f"max_length is {max_length} and stride is {stride}; max_length must be at least "
+                "3 ([CLS] a [SEP]), and stride at least 1"
             )
         self.tokenizer = tokenizer
         self.max_length = max_length

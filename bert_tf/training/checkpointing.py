@@ -135,8 +135,8 @@ class Checkpoints:
         found, ours = native.read_description(folder), self._description
         if found.labels != ours.labels:
             raise UserError(
-                f"{folder} has the labels {listed(found.labels)}, but the training data "
-                f"{listed(ours.labels)}; put the data back as it was, or choose another --out"
+                f"{folder} has the labels {listed(found.labels)}, but the training data has "
+                f"{listed(ours.labels)}; restore the data, or choose another --out"
             )
         if found != ours:
             raise _of_another_model(folder)
@@ -146,8 +146,8 @@ class Checkpoints:
         for key, found in self._data.items():
             if state.get(key, found) != found:
                 raise UserError(
-                    f"the {_IN_WORDS[key]} are not those of step {state['step']}; put them back, "
-                    "or choose another --out"
+                    f"the {_IN_WORDS[key]} differ from those at step {state['step']}; restore "
+                    "them, or choose another --out"
                 )
 
     def _delete_others(self, step: int) -> None:

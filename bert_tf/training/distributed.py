@@ -97,8 +97,8 @@ class Cluster:
             if self.alone:
                 raise
             raise UserError(
-                "another worker is gone; start all of them again with the same command to go on "
-                "from the last checkpoint"
+                "another worker has stopped; start all workers again with the same command to "
+                "resume from the last checkpoint"
             ) from error
 
     def _text_of_chief(self, text: str) -> str:

@@ -270,8 +270,8 @@ def _restore(
     step = checkpoints.restore(model, evaluations)
     if cluster.from_chief(lambda: step) != step:
         raise UserError(
-            f"this worker finds another checkpoint in {checkpoints.folder} than the chief; all "
-            "workers need the same folder, on a file system that they share"
+            f"this worker and the chief find different checkpoints in {checkpoints.folder}; put "
+            "that folder on a file system that all workers share"
         )
     return step
 

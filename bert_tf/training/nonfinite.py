@@ -90,7 +90,7 @@ class NonFinite:
             # Otherwise the means would stay infinite.
             model.reset_metrics()
         if step == self._total and not _has_finite_weights(model):
-            raise Diverged(f"weights are not finite after step {step}, the last", _ADVICE)
+            raise Diverged(f"the weights are not finite after the last step, {step}", _ADVICE)
 
     def _leave_out(self, what: str, step: int, batches_from: Batches) -> None:
         """Warns that the optimizer has left an update out; raises Diverged where it has not."""
@@ -98,12 +98,12 @@ class NonFinite:
             batch = self._write_batch(step, batches_from)
             raise Diverged(f"{what} at step {step}{batch}", _ADVICE + self._other_way())
         self._in_a_row += 1
-        logger.warning(f"{what} at step {step}; its update is left out")
+        logger.warning(f"{what} at step {step}; its update is skipped")
 
     def _other_way(self) -> str:
         if self._skip:
             return f" ({_IN_A_ROW} updates in a row were not finite)"
-        return ", or set train.skip_nonfinite to true to leave such updates out"
+        return ", or set train.skip_nonfinite to true to skip such updates"
 
     def _write_batch(self, step: int, batches_from: Batches) -> str:
         """Writes the batch of this step, and says where."""
@@ -113,7 +113,7 @@ class NonFinite:
         (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
         with atomic_path(path) as new:
             np.savez(new, **_named(batch))
-        return f", whose batch is in {path}"
+        return f" (its batch is in {path})"
 
 
 def _has_finite_weights(model: keras.Model) -> bool:

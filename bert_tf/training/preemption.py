@@ -81,7 +81,7 @@ class Preemption:
                 # Others would take the end of this process for a failure.
                 self._cluster.wait()
             logger.info(
-                f"stopped by SIGTERM; step {step} is saved, start the same command again to go on"
+                f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"
             )
             raise Preempted(EXIT_CODE)
 

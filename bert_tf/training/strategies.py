@@ -113,7 +113,7 @@ def _multi_worker() -> tf.distribute.Strategy:
         known = False
     if not known:
         raise UserError(
-            "train.strategy multi_worker needs --workers HOST:PORT HOST:PORT --worker N, or the "
+            "train.strategy multi_worker requires --workers HOST:PORT HOST:PORT --worker N, or the "
             'environment variable TF_CONFIG, such as {"cluster": {"worker": ["host1:12345", '
             '"host2:12345"]}, "task": {"type": "worker", "index": 0}}'
         )
@@ -123,7 +123,9 @@ def _multi_worker() -> tf.distribute.Strategy:
         return tf.distribute.MultiWorkerMirroredStrategy()
     except (RuntimeError, ValueError, tf.errors.OpError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"the workers of TF_CONFIG do not come together: {reason}") from None
+        raise UserError(
+            f"the workers of TF_CONFIG cannot connect to each other: {reason}"
+        ) from None
 
 
 def _tpu(place: str | None) -> tf.distribute.Strategy:
@@ -134,5 +136,5 @@ def _tpu(place: str | None) -> tf.distribute.Strategy:
     except (ImportError, OSError, RuntimeError, ValueError, tf.errors.OpError) as error:
         # A name is looked up in the cloud's own directory, which needs a network.
         reason = str(error).splitlines()[0].split(". ")[0]
-        raise UserError(f"no TPU at {place or 'this machine'}: {reason}") from None
+        raise UserError(f"TPU not found: {place or 'this machine'} ({reason})") from None
     return tf.distribute.TPUStrategy(resolver)

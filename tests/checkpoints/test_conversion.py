@@ -90,24 +90,24 @@ def test_weights_that_the_source_lacks_are_not_made_up(tmp_path, capsys, to):
             "huggingface",
             "classifier",
             {"attention": "left_to_right"},
-            ["transformers will pool the first token, where a left-to-right model pools the last"],
+            ["transformers will pool the first token, but a left-to-right model pools the last"],
         ),
         (
             "huggingface",
             "encoder",
             {"attention": "right_to_left"},
-            ["transformers will compute with attention bidirectional, where the model has "
+            ["transformers will use attention bidirectional, but the model has "
              "right_to_left"],
         ),
         (
             "model_garden",
             "choice",
             {"hidden_act": "gelu", "layer_norm_eps": 1e-6},
-            ["Model Garden will compute with hidden_act gelu_new, where the model has gelu",
-             "Model Garden will compute with layer_norm_eps 1e-12, where the model has 1e-06",
-             "Model Garden has no place for choice"],
+            ["Model Garden will use hidden_act gelu_new, but the model has gelu",
+             "Model Garden will use layer_norm_eps 1e-12, but the model has 1e-06",
+             "Model Garden does not read choice"],
         ),
-        ("tf1", "feature_tagger", {}, ["google-research/bert has no place for feature_classifier, "
+        ("tf1", "feature_tagger", {}, ["google-research/bert does not read feature_classifier, "
                                        "lstm_0, lstm_1"]),
     ],
 )  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_casing_that_only_the_vocabulary_tells_is_written(tmp_path, piece):
 def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):
     conversion.convert(tiny.FIXTURES / "model_garden_tiny_encoder", tmp_path / "out", "tf1")
 
-    assert "has no vocabulary, and so" in capsys.readouterr().err
+    assert "has no vocabulary, so" in capsys.readouterr().err
     assert not (tmp_path / "out" / "vocab.txt").exists()
 
 
@@ -183,7 +183,7 @@ def test_the_command_converts(tmp_path, capsys):
     assert main(["convert", source, str(tmp_path / "out"), "--to", "huggingface"]) == 0
 
     assert capsys.readouterr().err == (
-        f"{source}: 33 weights read; 82 slots of the optimizer left out\n"
+        f"{source}: 33 weights read; 82 slot variables of the optimizer skipped\n"
     )
     assert reading.find(tmp_path / "out").description.model == "QuestionAnswerer"
 

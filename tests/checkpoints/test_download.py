@@ -132,7 +132,7 @@ def test_the_files_of_sentence_transformers_modules_are_fetched(
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        ("GatedRepoError", "requires an agreement first; accept it on the Hub, then"),
+        ("GatedRepoError", "is a gated repository; request access on its page on the"),
         ("RepositoryNotFoundError", "is not on the Hugging Face Hub; check its spelling"),
         ("RevisionNotFoundError", "is not on the Hugging Face Hub"),
         ("LocalEntryNotFoundError", "not in the cache, and the Hugging Face Hub cannot be reached"),

@@ -40,7 +40,7 @@ def test_every_head_is_read_and_computes_the_same(name):
 
     assert type(model).__name__ == HEADS[name]
     assert (report.new, report.ignored) == ((), ())
-    assert report.notes == (f"{SLOTS[name]} slots of the optimizer left out",)
+    assert report.notes == (f"{SLOTS[name]} slot variables of the optimizer skipped",)
     differences = tiny.encoder_differences(model, expected)
     for key, value in logits(model, expected).items():
         mask = expected["input_mask"] if value.shape[:2] == (2, 7) else np.ones(1)
@@ -86,7 +86,9 @@ def test_a_checkpoint_without_its_configuration_tells_which_to_copy(tmp_path):
     for file in folder_of("classifier").glob("bert_model.ckpt*"):
         shutil.copy(file, tmp_path)
 
-    with pytest.raises(UserError, match=r"has no bert_config.json next to it; copy the file of"):
+    with pytest.raises(
+        UserError, match=r"there is no bert_config.json next to .*; copy it there from"
+    ):
         reading.find(tmp_path)
 
 
@@ -122,7 +124,7 @@ def test_the_configuration_says_gelu_to_google_research_and_the_exact_form_to_us
     assert fields["hidden_act"] == "gelu"
     assert fields["bert_tf"] == {"encoder": {"hidden_act": "gelu"}}
     assert capsys.readouterr().err == (
-        "warning: google-research/bert will compute with hidden_act gelu_new, where the model has "
-        "gelu; only bert_tf reads that back\n"
+        "warning: google-research/bert will use hidden_act gelu_new, but the model has "
+        "gelu; only bert_tf restores that value\n"
     )
     assert reading.find(tmp_path / "out").encoder.hidden_act == "gelu"

@@ -264,7 +264,10 @@ def test_an_output_matrix_that_is_not_the_word_embeddings_is_warned_of(tmp_path)
     change_config(tmp_path, tie_word_embeddings=False)
 
     (note,) = tiny.load(tmp_path)[1].notes
-    assert note == "warning: its separate output matrix is not used, but the word embeddings are"
+    assert (
+        note
+        == "warning: its separate output matrix is ignored; the word embeddings are used instead"
+    )
 
 
 def test_a_head_for_several_labels_at_once_is_known_by_its_problem_type(tmp_path):
@@ -321,7 +324,9 @@ def test_labels_and_tokenizer_are_written(tmp_path):
 def test_another_architecture_is_refused_by_name(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
 
-    with pytest.raises(UserError, match="describes a roberta model, not a BERT one"):
+    with pytest.raises(
+        UserError, match="describes a roberta model, but bert_tf reads only BERT models"
+    ):
         reading.find(tmp_path)
 
 
@@ -330,7 +335,7 @@ def test_a_torch_file_without_torch_is_told_in_one_line(tmp_path, monkeypatch):
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
 
-    with pytest.raises(UserError, match="torch is not installed; install it, or give"):
+    with pytest.raises(UserError, match="torch is not installed; install torch, or convert"):
         reading.find(tmp_path)
 
 
@@ -359,6 +364,6 @@ def test_a_torch_file_that_would_run_code_is_refused_and_runs_none(tmp_path):
     shutil.copy(FOLDER / "BertModel" / "config.json", tmp_path)
     torch.save({"weight": Hostile()}, tmp_path / "pytorch_model.bin")
 
-    with pytest.raises(UserError, match="not a file of torch weights alone"):
+    with pytest.raises(UserError, match="not a file that contains only torch weights"):
         reading.find(tmp_path)
     assert not ran.exists()

@@ -109,7 +109,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
         ("dense", [node("Dense", "keras.layers", {"units": 4})], "dense layer 0 is {'module'"),
         ("dense", "x", "dense is 'x'; give a list"),
         ("pooling", node("Lambda", "keras.layers"), "'pooling' is not what it should be"),
-        ("pooling", ["mean"] * 10**5, "names; give each of them once"),
+        ("pooling", ["mean"] * 10**5, "names; give each name only once"),
         (
             "prompts",
             node("__lambda__", "builtins", {"value": "x"}),
@@ -117,7 +117,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
         ),
         ("prompts", {"query": {"class_name": "Lambda"}}, "the prompt 'query' is {'class_name'"),
         ("include_prompt", "no", "include_prompt is 'no', not what it should be"),
-        ("default_prompt", "x", "default prompt 'x' is not among the prompts"),
+        ("default_prompt", "x", "default prompt 'x' does not exist; the"),
     ],
 )
 def test_nested_settings_of_an_embedder_are_not_trusted(tmp_path, key, value, told):
@@ -284,7 +284,7 @@ def test_weights_are_not_trusted(entries, changed, change, told):
         ({CONFIG: b"[]"}, "its configuration is no model"),
         ({CONFIG: b"{"}, "is damaged"),
         ({VOCABULARY: None}, "is damaged"),
-        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* has no"),
+        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* lacks"),
         (
             {VOCABULARY: "\n".join((*tiny.PIECES[:-1], "!")).encode()},
             "is damaged .the vocabulary in the .keras file is not the one that it was saved with",

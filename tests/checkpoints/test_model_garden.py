@@ -24,8 +24,8 @@ HEADS = {
     "tokens": "TokenClassifier",
 }
 NOTES = {
-    "pretrainer": ("the pooler is that of the head",),
-    "classifier": ("84 variables of the optimizer left out",),
+    "pretrainer": ("the pooler of the head replaces that of the encoder",),
+    "classifier": ("84 variables of the optimizer skipped",),
 }
 HUB = tiny.FIXTURES / "tf_hub_tiny"
 
@@ -102,7 +102,7 @@ def test_a_saved_model_of_something_else_is_told_in_one_line(tmp_path):
     module.weight = tf.Variable([1.0])
     tf.saved_model.save(module, tmp_path)
 
-    with pytest.raises(UserError, match="holds no BERT encoder of Model Garden's names"):
+    with pytest.raises(UserError, match="contains no BERT encoder with the names of Model Garden"):
         reading.find(tmp_path)
 
 
@@ -113,7 +113,9 @@ def test_two_encoders_in_one_checkpoint_are_refused(tmp_path):
     both = tf.train.Checkpoint(question=tower(), answer=tower())
     both.write(str(tmp_path / "towers"))
 
-    with pytest.raises(UserError, match="holds word_embeddings/embeddings twice, as .*one encoder"):
+    with pytest.raises(
+        UserError, match="contains word_embeddings/embeddings twice, as .*single encoder"
+    ):
         reading.find(tmp_path)
 
 

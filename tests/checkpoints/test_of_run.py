@@ -52,7 +52,7 @@ def test_a_damaged_one_is_passed_over_with_a_warning(make_run, capsys, name):
     assert reading.find(run).folder.name == "step-00000001"
     told = capsys.readouterr().err
     assert told.startswith(f"warning: checkpoint {run}/checkpoints/step-00000002 is damaged (")
-    assert told.endswith("); using the one before\n")
+    assert told.endswith("); using the previous one\n")
 
 
 def test_what_only_training_reads_may_be_damaged(make_run, capsys):
@@ -83,7 +83,7 @@ def test_a_run_in_which_all_are_damaged_is_told(make_run, capsys):
         UserError, match="all checkpoints in .*checkpoints are damaged; start a new"
     ):
         reading.find(run)
-    assert capsys.readouterr().err.count("using the one before") == 2
+    assert capsys.readouterr().err.count("using the previous one") == 2
 
 
 def test_a_damaged_one_that_is_named_itself_is_refused(make_run):

@@ -59,7 +59,9 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_refused(tmp_path, 
     vocabulary = (tmp_path / "run" if of_run else ours) / "vocab.txt"
     vocabulary.write_text("\n".join((*tiny.PIECES[:5], *reversed(tiny.PIECES[5:]))))
 
-    with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
+    with pytest.raises(
+        UserError, match="vocabulary in .* is not the one that the model was trained with"
+    ):
         Tokenizer.from_checkpoint(tmp_path / "run" if of_run else ours)
     tiny.load(ours)
 
@@ -77,7 +79,7 @@ def test_a_path_that_no_file_can_have_is_told_in_one_line(tmp_path, place):
 
 def test_a_run_that_has_saved_nothing_yet_is_told(tmp_path):
     (tmp_path / "config.yaml").touch()
-    with pytest.raises(UserError, match="has no checkpoint yet; let its training save one first"):
+    with pytest.raises(UserError, match="has no checkpoint yet; wait until training has saved one"):
         reading.find(tmp_path)
 
     (tmp_path / "trials").mkdir()
@@ -138,9 +140,9 @@ def test_fewer_layers_may_be_taken_than_there_are(ours):
         (
             "classifier",
             {"vocab_size": 20},
-            r"weight embeddings.word_embeddings.weight of the checkpoint has shape \[14, 8\], the "
-            r"model's encoder/embeddings/word_embeddings \[20, 8\]; the vocabulary has 20 pieces, "
-            "the checkpoint's 14",
+            r"weight embeddings.word_embeddings.weight of the checkpoint has shape \[14, 8\], but "
+            r"encoder/embeddings/word_embeddings of the model has shape \[20, 8\]; the "
+            "vocabulary has 20 pieces, but that of the checkpoint has 14; use",
         ),
         (
             "classifier",
@@ -150,7 +152,7 @@ def test_fewer_layers_may_be_taken_than_there_are(ours):
         (
             "classifier",
             {"intermediate_size": 20},
-            r"intermediate/kernel \[8, 20\]; the sizes under `model` are not those",
+            r"/kernel of the model has shape \[8, 20\]; the sizes under `model` differ",
         ),
     ],
 )
@@ -222,7 +224,10 @@ def test_a_model_made_as_the_checkpoint_says_is_not_filled_with_a_head_of_anothe
     fields = json.loads(path.read_text())
     fields["head"]["num_classes"], fields["labels"] = 2, ["no", "yes"]
     path.write_text(json.dumps(fields))
-    with pytest.raises(UserError, match=r"\[8, 3\], .* \[8, 2\]; .* files are not of one model"):
+    with pytest.raises(
+        UserError,
+        match=r"\[8, 3\], .* \[8, 2\]; .* files of the checkpoint belong to different models",
+    ):
         tiny.load(tmp_path / "ours")
 
 

@@ -234,17 +234,29 @@ LIBRARY = "sentence_transformers.models."
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (retyped(2, LIBRARY + "LSTM"), "names the module sentence_transformers.models.LSTM, which"),
-        (retyped(2, "modeling.Dense"), r"names the module modeling.Dense, which bert_tf does not"),
+        (
+            retyped(2, LIBRARY + "LSTM"),
+            "lists the module sentence_transformers.models.LSTM; bert_tf",
+        ),
+        (retyped(2, "modeling.Dense"), r"lists the module modeling.Dense; bert_tf supports only"),
         (retyped(1, LIBRARY + "Dense"), r"lists Transformer, Dense, Dense, Dense, Normalize; bert"),
-        (lambda found: [found[0]], "lists Transformer; bert_tf reads Transformer, Pooling, Dense"),
+        (
+            lambda found: [found[0]],
+            "lists Transformer; bert_tf supports Transformer, Pooling, up to 16 Dense",
+        ),
         (lambda found: [*found[:3], found[4], found[3]], "lists .*, in this order"),
-        (lambda found: [*found[:2], *[found[2]] * 17], "lists 17 modules Dense; bert_tf reads at"),
+        (
+            lambda found: [*found[:2], *[found[2]] * 17],
+            "lists 17 Dense modules; bert_tf supports at",
+        ),
         (lambda found: [], "lists no module"),
         (lambda found: {}, "list of modules is not a JSON array"),
-        (lambda found: [3], "is damaged: 3 has no path and type of a module"),
-        (lambda found: [{"path": "", "type": 3}], "has no path and type of a module"),
-        (lambda found: [found[0], found[1] | {"path": "../x"}], "a folder outside its own: '../x'"),
+        (lambda found: [3], "is damaged: the entry 3 does not name a path and a type"),
+        (lambda found: [{"path": "", "type": 3}], "does not name a path and a type"),
+        (
+            lambda found: [found[0], found[1] | {"path": "../x"}],
+            "a folder outside the checkpoint: '../x'",
+        ),
         (lambda found: [found[0], found[1] | {"path": "9_Pooling"}], "pooling configuration"),
     ],
 )
@@ -258,30 +270,46 @@ def test_other_modules_are_refused_by_name(tmp_path, change, told):
 @pytest.mark.parametrize(
     ("file", "fields", "told"),
     [
-        (POOLING, {"pooling_mode": "median"}, "pooling_mode is 'median'; it must be of cls, max"),
+        (
+            POOLING,
+            {"pooling_mode": "median"},
+            "pooling_mode is 'median'; it must be one or more of cls, max",
+        ),
         (POOLING, {"pooling_mode": ["mean", 3]}, r"pooling_mode is \['mean', 3\]"),
         (POOLING, {"pooling_mode": []}, r"pooling is \[\]"),
         (POOLING, {"embedding_dimension": 9}, "embedding_dimension is 9, but the encoder's vec"),
         (POOLING, {"include_prompt": "no"}, "include_prompt must be true or false, not 'no'"),
         (DENSE, {"activation_function": "torch.nn.modules.activation.Hardshrink"}, "unknown acti"),
         (DENSE, {"activation_function": "os.Tanh"}, "unknown activation_function 'os.Tanh'; bert"),
-        (DENSE, {"in_features": 8}, "in_features is 8, but the vectors before it have 16 numbers"),
+        (DENSE, {"in_features": 8}, "in_features is 8, but the input vectors have 16 dimensions"),
         (DENSE, {"out_features": -1}, "out_features must be at least 1, not -1"),
-        (DENSE, {"out_features": 10**9}, "in_features is 5, but the vectors before it have 1000"),
-        (DENSE, {"use_residual": True}, "use_residual is true, which bert_tf does not have"),
+        (DENSE, {"out_features": 10**9}, "in_features is 5, but the input vectors have 1000"),
+        (DENSE, {"use_residual": True}, "use_residual is true, which bert_tf does not support"),
         (DENSE, {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddin"),
         ("4_Normalize/config.json", {"module_output_name": "x"}, "module_output_name is 'x'; bert"),
         ("3_Dense/config.json", {"out_features": 10**9}, "weight 3_Dense/linear.weight of .* has"),
         ("3_Dense/config.json", {"bias": True}, "lacks the weight 3_Dense/linear.bias"),
         (CONFIG, {"similarity_fn_name": "maxsim"}, "unknown similarity function 'maxsim'; choose"),
-        (CONFIG, {"default_prompt_name": "x"}, "default prompt 'x' is not among the prompts; the"),
+        (CONFIG, {"default_prompt_name": "x"}, "default prompt 'x' does not exist; the"),
         (CONFIG, {"prompts": ["query"]}, "prompts must be an object, not"),
-        (CONFIG, {"prompts": {"query": 3}}, "the prompt 'query' is 3; give a text"),
-        (CONFIG, {"prompts": {"similarity": ""}}, "a prompt is called 'similarity', as a signatu"),
-        (CONFIG, {"truncate_dim": 2}, "cuts vectors to 2 numbers, which bert_tf does not; remove"),
+        (CONFIG, {"prompts": {"query": 3}}, "the prompt 'query' is 3; its name and its text"),
+        (
+            CONFIG,
+            {"prompts": {"similarity": ""}},
+            "the name 'similarity' is reserved for a signature",
+        ),
+        (
+            CONFIG,
+            {"truncate_dim": 2},
+            "truncate_dim is 2, but bert_tf does not truncate vectors; remove",
+        ),
         (TRANSFORMER, {"max_seq_length": 0}, "max_seq_length is 0; it must be at least 1"),
         (TRANSFORMER, {"max_seq_length": "x"}, "max_seq_length must be a whole number, not 'x'"),
-        (TRANSFORMER, {"transformer_task": "fill-mask"}, "transformer_task is 'fill-mask', which"),
+        (
+            TRANSFORMER,
+            {"transformer_task": "fill-mask"},
+            "transformer_task is 'fill-mask'; bert_tf supports only",
+        ),
         (TRANSFORMER, {"processing_kwargs": {"text": {"max_length": 3}}}, "processing_kwargs is"),
     ],
 )
@@ -314,7 +342,9 @@ def test_a_damaged_file_is_one_sentence(tmp_path):
 
 
 def test_models_that_the_format_has_no_place_for_are_refused(tmp_path):
-    with pytest.raises(UserError, match="sentence_transformers holds a TextEmbedder, not a TextCl"):
+    with pytest.raises(
+        UserError, match="sentence_transformers can store only a TextEmbedder, not a TextCl"
+    ):
         conversion.save(tiny_models.make("classifier"), tmp_path / "out", "sentence_transformers")
     pooled = bert_tf.TextEmbedder(tiny_models.make("encoder"), None, pooling="pooled")
     with pytest.raises(UserError, match="no module for the pooling 'pooled'; choose another pool"):

@@ -411,21 +411,23 @@ def test_teachers_that_do_not_fit_are_refused():
             student.fit(*data, teacher=teacher, verbose=0, **options)
 
     refused(
-        "the teacher of a TextClassifier must be a TextClassifier, too", student, model("numbers")
+        "the teacher of a TextClassifier must also be a TextClassifier", student, model("numbers")
     )
-    refused("must be a TextClassifier, too, not a str", student, "runs/teacher")
+    refused("must also be a TextClassifier, not a str", student, "runs/teacher")
     refused("cannot be its own teacher", student, student)
     refused("no labels yet; train it", student, bert_tf.TextClassifier(encoder(), tokenizer()))
     named = bert_tf.TextClassifier(encoder(**DEEP), tokenizer(), ["good", "bad"])
-    refused("labels good, bad, but the teacher bad, good; both need the same", named, teacher)
+    refused(
+        "labels good, bad, but the teacher has bad, good; both must have the same", named, teacher
+    )
     unknown = bert_tf.TextClassifier(encoder(), other, ["bad", "good"])
-    refused("another vocabulary than the teacher, or another casing", unknown, teacher)
-    refused("the student has 2 layers, its teacher only 1", teacher, student)
-    refused(r"16 columns \(hidden_size\), its teacher only 8", student, narrow())
+    refused("differ in vocabulary or casing", unknown, teacher)
+    refused("the student has 2 layers, but its teacher has only 1", teacher, student)
+    refused(r"16 hidden units \(hidden_size\), but its teacher has only 8", student, narrow())
     short = model("classes", max_position_embeddings=16)
     refused("the student's max_length 32 is longer than the model's 16 positions", student, short)
     refused(
-        "compares head by head, but the student has 4 attention heads and the teacher 2",
+        "requires the same number of heads, but the student has 4 attention heads and",
         narrow(num_attention_heads=4),
         teacher,
         distillation={"attention": 1.0},
@@ -443,13 +445,18 @@ def test_teachers_that_do_not_fit_are_refused():
         distillation={"relations": 1.0, "relation_layer": 2},
     )
     two = model("classes", attention="side_by_side")
-    refused("one stack of blocks", two.student(1), two, distillation={"hidden": 1.0})
+    refused("a single stack of blocks", two.student(1), two, distillation={"hidden": 1.0})
     compiled = narrow()
     compiled.compile(optimizer="sgd")
-    refused("has no place for their projections", compiled, teacher, distillation={"hidden": 1.0})
+    refused("cannot train the projections", compiled, teacher, distillation={"hidden": 1.0})
     sparing = teacher.student(1)
     sparing.compile(optimizer="sgd", rematerialize=True)
-    refused("keep what rematerialize drops", sparing, teacher, distillation={"relations": 1.0})
+    refused(
+        "require the activations that rematerialize discards",
+        sparing,
+        teacher,
+        distillation={"relations": 1.0},
+    )
     ids = teacher.preprocessor()(tf.constant(TEXTS))
     refused("fit on ids requires targets, even with a teacher", student, teacher, ids)
     refused("sample_weight applies to", student, teacher, sample_weight=[1.0] * len(TEXTS))
@@ -458,7 +465,9 @@ def test_teachers_that_do_not_fit_are_refused():
     )
     vectors = model("vectors")
     small = bert_tf.TextEmbedder(narrow_encoder(), tokenizer())
-    refused("vectors of the student have 8 numbers, those of the teacher 16", small, vectors)
+    refused(
+        "vectors of the student have 8 dimensions, but those of the teacher have 16", small, vectors
+    )
     with pytest.raises(UserError, match="distillation requires a teacher; give teacher="):
         student.fit(TEXTS, LABELS, distillation={"soft": 1.0})
 

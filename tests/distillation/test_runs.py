@@ -155,7 +155,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(place, monkeypatch):
     monkeypatch.setattr(
         "bert_tf.runs.finetuning.load_model", lambda *_, **__: bert_tf.load(place / "other")
     )
-    with pytest.raises(UserError, match="the weights of the teacher are not those of step"):
+    with pytest.raises(UserError, match="the weights of the teacher differ from those at step"):
         runs.finetune(config, place / "cut")
 
 
@@ -210,10 +210,13 @@ def test_a_search_has_one_teacher(place):
             },
             "distillation.layers is for a student that starts from its teacher",
         ),
-        ({"model": "num_hidden_layers: 3"}, "a student of 3 layers cannot be made of a teacher"),
+        (
+            {"model": "num_hidden_layers: 3"},
+            "a student with 3 layers cannot be made from a teacher",
+        ),
         (
             {"train": ", rematerialize: true", "distillation": ", relations: 1.0"},
-            "keep what rematerialize drops",
+            "require the activations that rematerialize discards",
         ),
         ({"distillation": ", attention: 1.0, hard: -1"}, "distillation.hard must be greater than"),
         (
@@ -221,7 +224,7 @@ def test_a_search_has_one_teacher(place):
                 "model": SIZES.replace("16", "32"),
                 "more": "tokenizer: {vocab: vocab.txt}\n",
             },
-            r"the student has 32 columns \(hidden_size\), its teacher only 16",
+            r"the student has 32 hidden units \(hidden_size\), but its teacher has only 16",
         ),
     ],
 )
@@ -237,10 +240,12 @@ def test_teachers_of_other_tasks_or_labels_are_refused(place, tmp_path):
     (tmp_path / "train.tsv").write_text("text\tlabel\n" + "cat\t1\ndog\t2\n" * 8)
     (tmp_path / "dev.tsv").write_text("text\tlabel\ncat\t1\n")
     path.write_text(path.read_text().replace("path: .,", f"path: {tmp_path},"))
-    with pytest.raises(UserError, match="the teacher of a TextRegressor must be a TextRegressor"):
+    with pytest.raises(
+        UserError, match="the teacher of a TextRegressor must also be a TextRegressor"
+    ):
         runs.finetune(load_config(path), tmp_path / "run")
     path.write_text(path.read_text().replace("task: regression", "task: classification"))
-    with pytest.raises(UserError, match="labels 1, 2, but the teacher bad, good"):
+    with pytest.raises(UserError, match="labels 1, 2, but the teacher has bad, good"):
         runs.finetune(load_config(path), tmp_path / "run2")
     path.write_text(path.read_text().replace("teacher: teacher", "teacher: nowhere"))
     with pytest.raises(UserError, match="nowhere"):

@@ -114,12 +114,12 @@ def test_thresholds_that_were_found_on_dev_data_are_not_the_students():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((5,), "a student of 5 layers cannot be made of a teacher that has 4; choose from 1 to 4"),
-        ((0,), "a student of 0 layers cannot be made"),
+        ((5,), "a student with 5 layers cannot be made from a teacher with 4; choose 1 to 4"),
+        ((0,), "a student with 0 layers cannot be made"),
         ((2, "odd"), "unknown layers 'odd'; choose spread, first, last, or a list of numbers"),
         ((2, [0, 4]), "the teacher has no layer 4; its layers are 0 to 3"),
         ((None, [-1]), "the teacher has no layer -1"),
-        ((2, [0]), "the student has 2 layers, but 1 are chosen; give one for each"),
+        ((2, [0]), "a student with 2 layers requires 2 chosen layers of the teacher, not 1"),
     ],
 )
 def test_layers_that_are_not_there_are_refused(arguments, message):

@@ -355,7 +355,7 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 2
     assert "exists already; remove it or choose another" in capsys.readouterr().err
     assert command.main([str(tmp_path / "saved"), "--out", str(tmp_path / "again")]) == 2
-    said = f"{tmp_path / 'saved'} is a SavedModel that answers strings"
+    said = f"{tmp_path / 'saved'} is a SavedModel that takes strings"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "again").exists()
     assert main(["inspect", str(tmp_path / "saved"), "--out", str(tmp_path / "a.html")]) == 2
@@ -468,5 +468,7 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
     alone(step, classifier(encoder))
     (step / "vocab.txt").unlink()
     run.vocabulary.write_text("\n".join(reversed(tiny.VOCABULARY)))
-    with pytest.raises(UserError, match="vocabulary of .* is not the one that it was trained with"):
+    with pytest.raises(
+        UserError, match="vocabulary in .* is not the one that the model was trained with"
+    ):
         options(run.path, monkeypatch, kind=kind)

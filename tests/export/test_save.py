@@ -39,7 +39,9 @@ def test_a_task_has_no_more_tokens_than_the_model_has_positions(tokenizer, make)
 def test_the_model_has_every_piece_of_the_tokenizer(models, tmp_path, family):
     count = len(tiny.VOCABULARY)
     larger = Tokenizer([*tiny.VOCABULARY, "more"])
-    with pytest.raises(UserError, match=f"tokenizer has {count + 1} pieces, the model {count}; "):
+    with pytest.raises(
+        UserError, match=f"tokenizer has {count + 1} pieces, but the model has only {count}; "
+    ):
         encoder = Encoder(tiny.encoder_config(16))
         save(family, FAMILIES[family](encoder, larger), larger, tmp_path / "x")
     assert not list(tmp_path.iterdir())
@@ -51,7 +53,7 @@ def test_the_model_has_every_piece_of_the_tokenizer(models, tmp_path, family):
         (["a", "", "c"], "the label '' is not one line of text"),
         (["a", "b\nb", "c"], r"the label 'b\\nb' is not one line of text"),
         (["a", "b", "c\r"], r"the label 'c\\r' is not one line of text"),
-        (["a", "b", "a"], "the label 'a' is there 2 times; give each class its own"),
+        (["a", "b", "a"], "the label 'a' occurs 2 times; give each class its own label"),
     ],
 )
 @pytest.mark.parametrize("family", ["classification", "token_classification"])

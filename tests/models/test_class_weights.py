@@ -31,7 +31,7 @@ def test_proportions_are_as_given():
 
 
 def test_a_weight_for_no_label_is_refused():
-    with pytest.raises(UserError, match="class_weights has 'd', which is no label; .* a, b, c"):
+    with pytest.raises(UserError, match="class_weights has 'd', which is not a label; .* a, b, c"):
         class_weights({"d": 2.0}, LABELS, COUNTS)
 
 

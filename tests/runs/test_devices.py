@@ -223,9 +223,9 @@ def test_four_devices_train_as_one(four, kind, parts):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["train.strategy=multi_worker"], "needs --workers HOST:PORT HOST:PORT --worker N, or"),
-        (["train.strategy=tpu", "train.tpu=nowhere"], "no TPU at nowhere: "),
-        (["train.strategy=tpu"], "no TPU at this machine: "),
+        (["train.strategy=multi_worker"], "requires --workers HOST:PORT HOST:PORT --worker N, or"),
+        (["train.strategy=tpu", "train.tpu=nowhere"], "TPU not found: nowhere "),
+        (["train.strategy=tpu"], "TPU not found: this machine "),
         (["train.strategy=mirrored", "train.batch_size=7"], "7 cannot be divided among 2 devices"),
         (
             ["train.strategy=mirrored", "train.batch_size=6", IN_PARTS],

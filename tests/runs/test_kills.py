@@ -111,5 +111,5 @@ def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, nursery,
     last_line = nursery.log.read_text().splitlines()[-1]
     assert (
         last_line
-        == f"stopped by SIGTERM; step {step} is saved, start the same command again to go on"
+        == f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"
     )

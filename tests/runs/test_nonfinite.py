@@ -67,7 +67,7 @@ def test_the_step_is_named_and_its_batch_written(load, spoil_a_row, tmp_path):
     (written,) = run.glob("nonfinite-step-*.npz")
     step = int(written.stem.removeprefix("nonfinite-step-"))
     assert 1 <= step <= 4
-    assert f"the loss is nan at step {step}, whose batch is in {written}; lower" in str(told.value)
+    assert f"the loss is nan at step {step} (its batch is in {written}); lower" in str(told.value)
     assert "set train.skip_nonfinite to true" in str(told.value)
     batch = np.load(written)
     assert batch["input_word_ids"].shape[0] == batch["targets"].shape[0] == 8
@@ -82,7 +82,7 @@ def test_what_is_left_out_changes_nothing_and_the_run_goes_on(load, spoil_a_row,
     metrics = runs.finetune(load("train.skip_nonfinite=true"), run)
 
     told = capsys.readouterr().err
-    left_out = re.findall("^warning: .*; its update is left out$", told, re.MULTILINE)
+    left_out = re.findall("^warning: .*; its update is skipped$", told, re.MULTILINE)
     assert len(left_out) == 2  # once in each epoch
     assert np.isfinite(metrics["loss"])
     found = weights(run)
@@ -100,7 +100,7 @@ def test_a_gradient_that_is_no_number_ends_the_run_though_the_loss_is_one(
         return loss + keras.ops.sqrt(0.0 * loss)
 
     monkeypatch.setattr(EncoderModel, "part_loss", steep)
-    with pytest.raises(Diverged, match="the gradient is not finite at step 1, whose batch is in"):
+    with pytest.raises(Diverged, match="the gradient is not finite at step 1 .its batch is in"):
         runs.finetune(load(), tmp_path / "run")
 
 

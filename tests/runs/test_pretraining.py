@@ -210,7 +210,7 @@ def test_token_shards_that_have_changed_do_not_resume(tmp_path):
 
     add_a_document(tmp_path)
     pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
-    with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
+    with pytest.raises(UserError, match="training data differ from those at step 1; restore them"):
         runs.pretrain(shards, tmp_path / "run")
 
 
@@ -226,7 +226,7 @@ def test_tfrecords_that_have_changed_do_not_resume(load_pretraining, tmp_path):
     runs.pretrain(load_pretraining(*settings), tmp_path / "run")
     (file,) = records.glob("train-*")
     shutil.copy(file, records / "train-more.tfrecord")
-    with pytest.raises(UserError, match="training data are not those of step 1; put them back"):
+    with pytest.raises(UserError, match="training data differ from those at step 1; restore them"):
         runs.pretrain(load_pretraining(*settings), tmp_path / "run")
 
 

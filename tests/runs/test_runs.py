@@ -399,12 +399,12 @@ def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
 
     text = (tmp_path / "train.tsv").read_text()
     (tmp_path / "train.tsv").write_text(text.replace("cat", "fish", 1))
-    with pytest.raises(UserError, match="training data are not those of step 4; put them back"):
+    with pytest.raises(UserError, match="training data differ from those at step 4; restore them"):
         runs.finetune(config, tmp_path / "run")
     (tmp_path / "train.tsv").write_text(text)
     with open(tmp_path / "dev.tsv", "a") as file:
         file.write("cat sat\tgood\n")
-    with pytest.raises(UserError, match="the dev data are not those of step 4; put them back"):
+    with pytest.raises(UserError, match="the dev data differ from those at step 4; restore them"):
         runs.finetune(config, tmp_path / "run")
 
 
@@ -412,7 +412,9 @@ def test_another_vocabulary_than_the_one_trained_with_is_not_evaluated(tmp_path,
     run = shutil.copytree(finetuned[0], tmp_path / "run")
     pieces = (run / "vocab.txt").read_text().splitlines()
     (run / "vocab.txt").write_text("\n".join([*pieces[:-2], pieces[-1], pieces[-2]]) + "\n")
-    with pytest.raises(UserError, match="is not the one that it was trained with; put its own"):
+    with pytest.raises(
+        UserError, match="is not the one that the model was trained with; restore the original"
+    ):
         runs.evaluate(run)
 
 

@@ -134,17 +134,20 @@ def test_settings_and_inputs_that_cannot_be_are_refused(tokenizer):
 @pytest.mark.parametrize("pair", [("a", "b"), ["a", "b"], ["a"]])
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenizer, pair, rows):
-    with pytest.raises(UserError, match=r"a list of (tuple|list)s is no .* \(first_texts, second"):
+    with pytest.raises(UserError, match=r"a list of (tuple|list)s is not .* \(first_texts, second"):
         Preprocessor(tokenizer)([pair] * rows)
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ((["a"], ["b", "c"]), "1 first texts and 2 second ones are no pairs"),
-        (np.array([["a", "b"]]), r"texts must be \[batch\], not of shape \(1, 2\); pairs are two"),
-        (["a", None], "what is no batch of texts cannot be encoded"),
-        (tf.ragged.constant([["a"], ["b", "c"]]), "what is no batch of texts cannot be encoded"),
+        ((["a"], ["b", "c"]), "first and second texts differ \(1 and 2\)"),
+        (
+            np.array([["a", "b"]]),
+            r"texts must have shape \[batch\], not \(1, 2\); give pairs as two",
+        ),
+        (["a", None], "the input is not a batch of texts"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), "the input is not a batch of texts"),
     ],
 )
 def test_what_is_no_batch_of_texts_is_told(texts, message):

@@ -365,15 +365,18 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, capsys
         assert file.read_bytes() != content
 
     assert checkpoints.restore(training.model, evaluations) == 5
-    told = r"warning: checkpoint .*step-00000009 is damaged \(.*\); using the one before\n"
+    told = r"warning: checkpoint .*step-00000009 is damaged \(.*\); using the previous one\n"
     assert re.fullmatch(told, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"labels": ("no", "yes")}, "has the labels bad, good, but the training data no, yes; put"),
-        ({"labels": ("bad",)}, "has the labels bad, good, but the training data bad; put"),
+        (
+            {"labels": ("no", "yes")},
+            "has the labels bad, good, but the training data has no, yes; restore",
+        ),
+        ({"labels": ("bad",)}, "has the labels bad, good, but the training data has bad; restore"),
         ({"lower_case": True}, "is a checkpoint of another model"),
         ({"settings": {"pair": True, "max_length": 9}}, "is a checkpoint of another model"),
     ],
@@ -421,7 +424,7 @@ def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, fo
         assert checkpoints(found).restore(training.model, Evaluations(100)) == 5
         return
     moved = training.weights()
-    told = f"the {changed} data are not those of step 5; put them back, or choose another --out"
+    told = f"the {changed} data differ from those at step 5; restore them, or choose another --out"
     with pytest.raises(UserError, match=told):
         checkpoints(found).restore(training.model, Evaluations(100))
     assert not np.array_equal(moved[0], before[0])

@@ -249,7 +249,9 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
             logits = model(inputs)
             expected = weight * cross_entropy(labels, logits)
             np.testing.assert_allclose(model.loss(labels, logits), expected, rtol=1e-5)
-    with pytest.raises(UserError, match="class_weights has 'fwe', which is no label; .* few, many"):
+    with pytest.raises(
+        UserError, match="class_weights has 'fwe', which is not a label; .* few, many"
+    ):
         task_of(path, ["data.class_weights={fwe: 3}"]).training_rows()
 
 

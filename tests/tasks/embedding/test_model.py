@@ -120,7 +120,7 @@ def test_settings_given_replace_those_of_the_checkpoint(tmp_path, whole):
         "default_prompt": None,
     }
     said = refusal(load, tmp_path / "checkpoint", pooling="mean")
-    assert said.endswith("leave pooling and dense out, or give those of the checkpoint")
+    assert said.endswith("remove pooling and dense, or set them as in the checkpoint")
 
 
 def test_a_checkpoint_that_claims_other_dense_layers_than_it_has_is_refused(tmp_path, whole):
@@ -148,13 +148,17 @@ def test_one_token_is_enough_for_poolings_that_read_no_other(embedder):
 def test_mistakes_are_one_sentence(embedder):
     said = "unknown pooling 'median'; choose one of cls, max, mean, mean_sqrt_len, weighted_mean, "
     assert refusal(tiny.embedder, pooling="median").startswith(said)
-    assert refusal(tiny.embedder, pooling=[]).startswith("pooling is []; give one of cls, max")
-    assert refusal(tiny.embedder, pooling=3).startswith("pooling is 3; give one of cls, max")
-    assert "8 names; give each of them once" in refusal(tiny.embedder, pooling=["cls"] * 8)
+    assert refusal(tiny.embedder, pooling=[]).startswith(
+        "pooling is []; give one or more of cls, max"
+    )
+    assert refusal(tiny.embedder, pooling=3).startswith(
+        "pooling is 3; give one or more of cls, max"
+    )
+    assert "8 names; give each name only once" in refusal(tiny.embedder, pooling=["cls"] * 8)
     assert refusal(embedder.predict, ["a", 3]) == "text 1 is 3, not a string"
     assert refusal(embedder.predict, []) == "there are no texts; give at least one"
     assert refusal(embedder.similarity, [], TEXTS) == "there are no texts; give at least one"
-    said = "there is no prompt 'query'; there are none"
+    said = "there is no prompt 'query'; the model has no prompts"
     assert refusal(embedder.predict, TEXTS, prompt="query") == said
     ids = embedder.preprocessor()(TEXTS)
     said = "prompt is for strings, not for ids; leave it out"
@@ -166,12 +170,15 @@ def test_mistakes_are_one_sentence(embedder):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"dense": [{"units": 0}]}, "units of dense layer 0 is 0; give it as"),
-        ({"dense": [{"units": -1}]}, "units of dense layer 0 is -1; give it as"),
-        ({"dense": [{"units": 4, "bias": 1}]}, "bias of dense layer 0 is 1; give it as"),
-        ({"dense": [{"units": 4}, {}]}, "units of dense layer 1 is None; give it as"),
-        ({"dense": [{"units": 4, "x": 1}]}, "dense layer 0 is {'units': 4, 'x': 1}; give it as"),
-        ({"dense": [3]}, "dense layer 0 is 3; give it as"),
+        ({"dense": [{"units": 0}]}, "units of dense layer 0 is 0; give a layer such as"),
+        ({"dense": [{"units": -1}]}, "units of dense layer 0 is -1; give a layer such as"),
+        ({"dense": [{"units": 4, "bias": 1}]}, "bias of dense layer 0 is 1; give a layer such as"),
+        ({"dense": [{"units": 4}, {}]}, "units of dense layer 1 is None; give a layer such as"),
+        (
+            {"dense": [{"units": 4, "x": 1}]},
+            "dense layer 0 is {'units': 4, 'x': 1}; give a layer such as",
+        ),
+        ({"dense": [3]}, "dense layer 0 is 3; give a layer such as"),
         ({"dense": 3}, "dense is 3; give a list of at most 16 layers"),
         ({"dense": [{"units": 4}] * 17}, "dense is [{'units': 4}, "),
         (
@@ -180,17 +187,20 @@ def test_mistakes_are_one_sentence(embedder):
         ),
         (
             {"prompts": ["query"]},
-            'prompts is [\'query\']; give texts by names, {"query": "query: "}',
+            'prompts is [\'query\']; give a dict of names and texts, such as {"query": "query: "}',
         ),
-        ({"prompts": {"query": 3}}, "the prompt 'query' is 3; give a text, and a name that is not"),
-        ({"prompts": {"": "x"}}, "the prompt '' is 'x'; give a text, and a name that is not empty"),
+        (
+            {"prompts": {"query": 3}},
+            "the prompt 'query' is 3; its name and its text must be strings",
+        ),
+        ({"prompts": {"": "x"}}, "the prompt '' is 'x'; its name and its text must be strings"),
         (
             {"prompts": {"serving_default": "x"}},
-            "a prompt is called 'serving_default', as a signature; give it another name",
+            "the name 'serving_default' is reserved for a signature; give the prompt another name",
         ),
         (
             {"prompts": {"a": ""}, "default_prompt": "b"},
-            "the default prompt 'b' is not among the prompts; there are a",
+            "the default prompt 'b' does not exist; the prompts are a",
         ),
         ({"similarity_function": "maxsim"}, "unknown similarity function 'maxsim'; choose one of"),
     ],
