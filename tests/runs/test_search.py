@@ -291,7 +291,9 @@ def test_checkpoints_of_trials_that_are_not_the_best_may_be_removed(tmp_path, en
     assert search(run, Trials(encoder, {}), "accuracy")["accuracy"] == 0.7
 
     shutil.rmtree(run.checkpoints)
-    with pytest.raises(UserError, match=r"rate=0.2,seed=2 is the best trial and has no checkpoint"):
+    with pytest.raises(
+        UserError, match=r"rate=0.2,seed=2 is the best trial, but its checkpoint is missing"
+    ):
         search(run, Trials(encoder, {}), "accuracy")
     shutil.rmtree(run.trials / "learning_rate=0.2,seed=2")
     search(run, Trials(encoder, ACCURACY), "accuracy")

@@ -41,7 +41,7 @@ def test_no_texts(classifier):
 
 
 def test_a_label_that_training_did_not_have(classifier):
-    expected = "the data, row 1: label 'ugly' is unknown; there are bad, good"
+    expected = "the data, row 1: label 'ugly' is unknown; the labels are bad, good"
     labels = ["bad", "ugly"]
     assert refusal(classifier.evaluate, TEXTS[:2], labels) == expected
     assert refusal(classifier.fit, TEXTS[:2], labels) == expected
@@ -51,7 +51,7 @@ def test_a_label_that_training_did_not_have(classifier):
 
 def test_one_class_only():
     assert refusal(tiny.classifier().fit, TEXTS, ["good"] * 24) == (
-        "the data: only one label, 'good'; a classifier needs two or more"
+        "the data: only one label, 'good'; a classifier requires two or more"
     )
 
 
@@ -65,7 +65,7 @@ def test_labels_missing(make):
     [
         (["bad", None], "label 1 is missing"),
         (["bad", float("nan")], "label 1 is missing"),
-        ([True, False], "label 0 is the boolean True; give the name of a class, or 0 and 1"),
+        ([True, False], "label 0 is the boolean True; give class names, or 0 and 1"),
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
         (["bad", 1], "label 0 is a string and label 1 a number; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
@@ -213,7 +213,7 @@ def test_datasets_that_do_not_fit(classifier):
     assert "x is an endless dataset; give the number of steps" in refusal(
         classifier.evaluate, endless
     )
-    assert "a dataset holds its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
+    assert "a dataset contains its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
 
 
 def test_a_label_in_a_dataset_that_is_unknown():
@@ -221,7 +221,7 @@ def test_a_label_in_a_dataset_that_is_unknown():
     rows = tf.data.Dataset.from_tensor_slices((TEXTS[:2], labels)).batch(2)
     model = tiny.classifier(labels=["bad", "good"])
     assert refusal(model.fit, rows, verbose=0) == (
-        "in the dataset, the label 'ugly' is unknown; there are bad, good"
+        "in the dataset, the label 'ugly' is unknown; the labels are bad, good"
     )
 
 

@@ -74,7 +74,7 @@ def test_a_family_is_registered_once():
 def test_models_of_two_families_have_different_names():
     own = {"config": None, "task": "", "metrics": (), "model": "elsewhere:TextClassifier"}
     said = refusal(bert_tf.register, TaskFamily(**PARTS | own))
-    assert said.startswith("the model of the task 'tiny' is called TextClassifier, as that of")
+    assert said.startswith("the model of the task 'tiny' is called TextClassifier, like that of")
 
 
 def test_only_families_are_registered():
@@ -91,7 +91,7 @@ def test_a_part_that_is_missing_is_named(part):
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("name", "Tiny task", "is 'Tiny task'; it must be small letters, digits and underscores"),
+        ("name", "Tiny task", "is 'Tiny task'; use only lowercase letters, digits and underscores"),
         ("model", dict, "the model of the task family 'tiny' does not extend TaskModel"),
         ("model", "no place", "is 'no place'; it must be a class, or \"module:Name\""),
         ("pictures", dict, "the pictures of the task family 'tiny' does not extend Pictures"),

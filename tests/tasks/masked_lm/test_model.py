@@ -118,7 +118,7 @@ def test_mistakes_are_one_sentence(tmp_path):
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
     model.export(tmp_path / "saved")
     assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
-    said = "a MaskedLM learns from texts alone; leave out y"
+    said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
     assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"
     assert refusal(model.fit, []) == "there are no rows; give at least one"

@@ -128,7 +128,7 @@ def test_the_labelled_diagnostic_set_is_for_models_of_mnli(tmp_path):
 def test_mrpc_from_either_distribution(tmp_path):
     pairs = ["1\t1\t2\ta\tb", "0\t3\t4\tc\td", "1\t5\t6\te\tf"]
     write(tmp_path / "msr_paraphrase_train.txt", "\ufeff" + MRPC, pairs)
-    with pytest.raises(UserError, match="put dev_ids.tsv, GLUE's list of the latter, next to it"):
+    with pytest.raises(UserError, match="put dev_ids.tsv, the list of the dev pairs, next to it"):
         read_glue(tmp_path / "train.tsv", "mrpc")
     write(tmp_path / "dev_ids.tsv", None, ["3\t4"])
     (train,) = find_files(tmp_path, "mrpc", "train").values()
