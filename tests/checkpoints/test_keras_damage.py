@@ -305,9 +305,9 @@ def test_weights_are_not_trusted(entries, changed, change, told):
             {VOCABULARY: "\n".join((*tiny.PIECES[:-1], "!")).encode()},
             "is damaged .the vocabulary in the .keras file is not the one that it was saved with",
         ),
-        ({"assets/../../../x": b""}, "'assets/../../../x' is no file of a model"),
-        ({"/tmp/x": b""}, "'/tmp/x' is no file of a model"),
-        ({"model.weights.npz": b""}, "'model.weights.npz' is no file of a model"),
+        ({"assets/../../../x": b""}, "'assets/../../../x' does not belong to a model"),
+        ({"/tmp/x": b""}, "'/tmp/x' does not belong to a model"),
+        ({"model.weights.npz": b""}, "'model.weights.npz' does not belong to a model"),
         ({"assets/x": bytes(2**25)}, "its configuration or its vocabulary is too long"),
     ],
 )

@@ -152,8 +152,8 @@ def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
     _, *rows = rows_of([damaged.path, bare.path, cola], tmp_path)
     assert [row[0] for row in rows if not row[0].startswith("paper")] == ["my_cola"]
     told = capsys.readouterr().err
-    assert re.search(f"damaged is left out: .*{message}", told)
-    assert re.search("bare is left out: .*bare has no checkpoint", told)
+    assert re.search(f"damaged is skipped: .*{message}", told)
+    assert re.search("bare is skipped: .*bare has no checkpoint", told)
 
 
 def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, recwarn):
@@ -379,7 +379,7 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
     )
     report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
     told = capsys.readouterr().err
-    assert "demo is left out" in told and "without config.yaml" in told
+    assert "demo is skipped" in told and "it has no config.yaml" in told
     assert "run is left out" in told and "without metrics.json" in told
     assert "1 runs, 1 tables" in told
 

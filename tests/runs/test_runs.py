@@ -368,7 +368,7 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
 
 
 def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
-    told = "a different train.seed .0 there, 1 now.; choose another --out, or restore the old value to res"
+    told = "a different train.seed .0 there, 1 now.; choose another --out, or restore the old"
     with pytest.raises(UserError, match=told):
         runs.pretrain(load_pretraining("train.seed=1"), pretrained)
 

@@ -104,7 +104,9 @@ class QuestionPictures(Pictures):
         vectors = self._vectors(data)
         return [
             *sections.by_label(vectors, titles, grades, _GRADES, marks, _NOTE),
-            sections.calibration(sure, right, "answers, by their share of the n best,"),
+            sections.calibration(
+                sure, right, "answers, whose probability is their share of the n best,"
+            ),
         ]
 
     def _asked(self, question: str, context: str) -> _Asked:

@@ -123,8 +123,8 @@ class QuestionAnswering(Task):
         lost = [each for each in questions if each.answers and not each.answer_bytes()]
         if lost:
             logger.warning(
-                f"{path}: {len(lost)} of {len(questions)} questions are skipped, because no "
-                f"answer is at its offset; the first is {lost[0].id}"
+                f"{path}: questions skipped because no answer is at its offset: {len(lost)} of "
+                f"{len(questions)}, the first {lost[0].id}"
             )
         if len(lost) == len(questions):
             raise UserError(

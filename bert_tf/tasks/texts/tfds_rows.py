@@ -84,7 +84,7 @@ def read_tfds(
         has_labels = bool(labelled)
         if has_labels and len(labelled) < len(kept):
             left_out = len(kept) - len(labelled)
-            logger.warning(f"{source}: {left_out} rows are skipped, because they have no label")
+            logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
             kept = labelled
     labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
     return LabelledTexts(

@@ -215,7 +215,7 @@ def test_triples_of_triples(tmp_path):
         (
             "triples",
             ["a\tb"],
-            "line 1: 2 fields; a triple has 3, and the file has no header: query, positive, negative",
+            "line 1: 2 fields; a triple has 3, and the file has no header: query, positive, neg",
         ),
         ("sts-b", ["a\tb"], "line 1: 2 fields; the STS benchmark has genre"),
     ],

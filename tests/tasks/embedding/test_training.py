@@ -276,8 +276,8 @@ def test_what_cannot_be_learned_is_refused():
     )
     assert refusal(model.fit, pairs, loss=bert_tf.CoSENT()) == said
     said = (
-        "vector 0 of the teacher has the shape [3], but the vectors of this model have 16 dimensions; "
-        "choose a teacher of that width"
+        "vector 0 of the teacher has the shape [3], but the vectors of this model have 16 "
+        "dimensions; choose a teacher of that width"
     )
     assert refusal(model.fit, ANCHORS, np.zeros([6, 3])) == said
     said = "all texts of the data have the same label; give texts with at least two labels"

@@ -69,7 +69,7 @@ def test_minus_one_is_no_label(monkeypatch, capsys):
     rows = read_tfds("x", "train", ("text",), "label")
     assert (rows.labels, rows.columns) == (["yes", "no"], (["é0", "é2"],))
     told = capsys.readouterr().err
-    assert told == "warning: TFDS x, split train: 1 rows are skipped, because they have no label\n"
+    assert told == "warning: TFDS x, split train: rows skipped because they have no label: 1\n"
     # Of a score it is a number, except in GLUE.
     rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
     assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]

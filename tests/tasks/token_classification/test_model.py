@@ -219,7 +219,7 @@ def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
     [
         ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
         ("train", "the O\n", [], "all tags are O; tag some entities"),
-        ("dev", "the\ncat\n", [], "line 1: 'the' is no tag"),
+        ("dev", "the\ncat\n", [], "line 1: 'the' is not a tag"),
         (
             "train",
             "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",
