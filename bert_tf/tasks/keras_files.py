@@ -107,7 +107,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
     ...     def __init__(self, max_length: int | None, dropout: float | None): ...
     >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
     >>> wrong_argument(Model, {"max_length": "128"})
-    "max_length is '128', not what it should be"
+    "max_length has the unexpected value '128'"
 
     Args:
         cls: the class.

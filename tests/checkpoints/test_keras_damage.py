@@ -108,7 +108,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
         ("dense", [{"units": 10**9}], "its sizes require more than the"),
         ("dense", [node("Dense", "keras.layers", {"units": 4})], "dense layer 0 is {'module'"),
         ("dense", "x", "dense is 'x'; give a list"),
-        ("pooling", node("Lambda", "keras.layers"), "'pooling' is not what it should be"),
+        ("pooling", node("Lambda", "keras.layers"), "'pooling' has an unexpected value"),
         ("pooling", ["mean"] * 10**5, "names; give each of them once"),
         (
             "prompts",
@@ -116,7 +116,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
             "the prompt 'registered_name' is None",
         ),
         ("prompts", {"query": {"class_name": "Lambda"}}, "the prompt 'query' is {'class_name'"),
-        ("include_prompt", "no", "include_prompt is 'no', not what it should be"),
+        ("include_prompt", "no", "include_prompt has the unexpected value 'no'"),
         ("default_prompt", "x", "default prompt 'x' is not among the prompts"),
     ],
 )
@@ -158,28 +158,28 @@ def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):
         (("config", "labels"), ["a", "b"], "is damaged"),
         (("config", "labels"), [1, 2, 3], "labels is not a list of texts"),
         (("config", "labels"), {"a": 1}, "labels is not a list of texts"),
-        (("config", "pair"), "yes", "pair is 'yes', not what it should be"),
-        (("config", "max_length"), 2.5, "max_length is 2.5, not what it should be"),
+        (("config", "pair"), "yes", "pair has the unexpected value 'yes'"),
+        (("config", "max_length"), 2.5, "max_length has the unexpected value 2.5"),
         (("config", "max_length"), 10**9, "max_length 1000000000 is longer than the model's 7"),
-        (("config", "dropout"), [[[]]], "'dropout' is not what it should be"),
+        (("config", "dropout"), [[[]]], "'dropout' has an unexpected value"),
         (("config", "dropout"), 2.5, "a dropout rate must be in .0, 1., not 2.5"),
         (("config", "dtype"), "int8", "'int8' is not a dtype"),
         (("config", "dtype"), node("Policy", "os"), "names 'Policy' of 'os', which is not part"),
-        (("config", "format"), "x", "format is 'x', not what it should be"),
+        (("config", "format"), "x", "format has the unexpected value 'x'"),
         (("config", "lstm_units"), 10**9, "is damaged"),
         (("config", "frozen"), ["encoder/layer_7"], "is damaged"),
         (("config", "vocabulary"), None, "is damaged .it holds no vocabulary."),
-        (("config", "vocabulary"), "0" * 64, "is not the one that it was saved with"),
+        (("config", "vocabulary"), "0" * 64, "is not the one that was saved"),
         (("config", "encoder"), None, "its configuration does not describe a model"),
         (("config", "encoder", "config", "config"), [], "has no encoder sizes"),
-        (("config", "activity_regularizer"), node("L2", "keras"), "is not what it should be"),
+        (("config", "activity_regularizer"), node("L2", "keras"), "has an unexpected value"),
         (("config",), None, "its configuration does not describe a model"),
         (
             ("registered_name",),
             "keras>Dense",
             "does not hold a bert_tf model; load it with keras.sav",
         ),
-        (("registered_name",), "bert_tf>AdamW", "names 'TextClassifier' of .* is no part of a m"),
+        (("registered_name",), "bert_tf>AdamW", "names 'TextClassifier' of .* is not part of a b"),
         (("class_name",), "__lambda__", "contains code .'__lambda__'., which bert_tf never runs"),
         (("class_name",), "Encoder", "names 'Encoder' of .* is not part of a bert_tf model"),
         (("config", "encoder"), node("system", "os"), "names 'system' of 'os', which is not part"),
@@ -206,7 +206,7 @@ def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):
         (
             (*COMPILED, "loss"),
             node("Mean", "keras.metrics", {}, build_config={"input_shape": [10**9]}),
-            "'Mean' is not what it should be",
+            "'Mean' is an unexpected class",
         ),
         (
             (*COMPILED, "metrics"),
@@ -300,10 +300,10 @@ def test_weights_are_not_trusted(entries, changed, change, told):
         ({CONFIG: b"[]"}, "its configuration does not describe a model"),
         ({CONFIG: b"{"}, "is damaged"),
         ({VOCABULARY: None}, "is damaged"),
-        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* has no"),
+        ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* lacks"),
         (
             {VOCABULARY: "\n".join((*tiny.PIECES[:-1], "!")).encode()},
-            "is damaged .the vocabulary in the .keras file is not the one that it was saved with",
+            "is damaged .the vocabulary in the .keras file is not the one that was saved",
         ),
         ({"assets/../../../x": b""}, "'assets/../../../x' does not belong to a model"),
         ({"/tmp/x": b""}, "'/tmp/x' does not belong to a model"),
@@ -316,7 +316,9 @@ def test_the_archive_is_not_trusted(changed, change, told):
 
 
 def test_what_unpacks_to_too_much_is_refused(changed):
-    refused(changed({"assets/x": bytes(2**20)}, zipfile.ZIP_DEFLATED), "assets/x unpacks to too mu")
+    refused(
+        changed({"assets/x": bytes(2**20)}, zipfile.ZIP_DEFLATED), "assets/x is too large when unp"
+    )
 
 
 def test_a_changed_byte_of_a_weight_is_noticed(changed, entries):

@@ -114,4 +114,4 @@ def test_calibration_draws_the_bins_that_are_filled():
     picture = charts.reliability(found)
     assert picture.count("<rect") == 4
     assert "<title>2 predictions: mean probability 95.0%, accuracy 50.0%</title>" in picture
-    assert "of 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note
+    assert "from 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note

@@ -263,7 +263,7 @@ def test_data_in_the_place_of_the_papers_are_told_from_them(tmp_path):
     assert rows[0][:3] == ["paper, BERT-base on SQuAD v1.1 (dev)", "88.5", "80.8"]
     assert [row[0] for row in rows[-2:]] == ["mine", "mine, ensemble"]
     text = (tmp_path / "page.html").read_text()
-    assert "<h2>Question answering: articles, in the place of SQuAD v1.1 (table 2)</h2>" in text
+    assert "<h2>Question answering: articles, in place of SQuAD v1.1 (table 2)</h2>" in text
     assert "its table 2, measured on SQuAD v1.1, not on our data." in text
 
 
@@ -380,7 +380,7 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
     report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
     told = capsys.readouterr().err
     assert "demo is skipped" in told and "it has no config.yaml" in told
-    assert "run is left out" in told and "without metrics.json" in told
+    assert "run is skipped" in told and "without metrics.json" in told
     assert "1 runs, 1 tables" in told
 
 

@@ -67,7 +67,7 @@ def test_labels_missing(make):
         (["bad", float("nan")], "label 1 is missing"),
         ([True, False], "label 0 is the boolean True; give class names, or 0 and 1"),
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
-        (["bad", 1], "label 0 is a string and label 1 a number; give labels of one kind"),
+        (["bad", 1], "label 0 is a string, but label 1 is a number; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
     ],
 )
@@ -77,7 +77,7 @@ def test_what_is_no_label(classifier, labels, expected):
 
 def test_numbers_to_predict_that_are_none():
     assert (
-        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two', not a number"
+        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two'; give a number"
     )
     assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True, not a number"
     infinite = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, np.inf])
@@ -141,7 +141,7 @@ def test_answers_missing():
     found = refusal(tiny.answerer(unanswerable=False).fit, ["cat"], ["the mat"], [None])
     assert found.startswith("answer 0 is missing, but the model always answers")
     rows = [{"question": "cat", "context": "the mat"}, {"question": "cat"}]
-    assert refusal(tiny.answerer().predict, rows) == "row 1 has no context; there are question"
+    assert refusal(tiny.answerer().predict, rows) == "row 1 has no context; the keys are question"
 
 
 def test_words_and_tags_of_different_number():
@@ -161,7 +161,7 @@ def test_words_that_are_none():
     assert refusal(tiny.tagger().fit, [["the"], []], [["O"], []]) == (
         "words 1 is empty; remove texts without words"
     )
-    assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O', not a list of tags"
+    assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O'; give a list of tags"
     assert "all tags are O" in refusal(tiny.tagger().fit, [["the"]], [["O"]])
     found = refusal(tiny.tagger(labels=["O", "B-x", "I-x"]).fit, [["the"]], [["B-y"]])
     assert found.startswith("the data, row 1, word 1: entities of type 'y' are not in the training")
@@ -172,9 +172,7 @@ def test_choices_that_are_none():
     assert refusal(model.fit, (["cat"], [["sat", "ran"]]), [2]) == (
         "label 0 is 2; it must be the number of one of the 2 choices, counted from 0"
     )
-    assert refusal(model.predict, ["cat"], [["sat"]]) == (
-        "choices 0 has 1; there must be two or more"
-    )
+    assert refusal(model.predict, ["cat"], [["sat"]]) == ("choices 0 has 1; give two or more")
     assert refusal(model.predict, ["cat"], [["sat", " "]]) == "choices 0: choice 1 is empty"
     assert refusal(model.predict, ["cat"], ["sat"]) == "choices 0 is 'sat', not a list of strings"
 
@@ -192,7 +190,7 @@ def test_weights(classifier):
     )
     assert "finite number" in refusal(classifier.fit, TEXTS, LABELS, sample_weight=[np.nan] * 24)
     assert refusal(classifier.fit, TEXTS, LABELS, class_weight={"ugly": 1}) == (
-        "class_weight has 'ugly', which is no label; there are bad, good"
+        "class_weight has 'ugly', which is not a label; the labels are bad, good"
     )
     found = refusal(tiny.answerer().fit, ["c"], ["mat"], [None], class_weight={0: 1.0})
     assert found == "class_weight is for classes, which a QuestionAnswerer has not"
@@ -246,6 +244,6 @@ def test_settings_that_do_not_fit(tmp_path):
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
-            "a TextClassifier has no setting 'lenght'; it has pair, max_length, dropout, "
+            "a TextClassifier has no setting 'lenght'; the settings are pair, max_length, dropout, "
             "multi_label"
         )

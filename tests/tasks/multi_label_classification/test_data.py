@@ -81,15 +81,20 @@ def test_texts_without_labels_are_predicted_only(tmp_path, name, settings, text)
 @pytest.mark.parametrize(
     ("name", "settings", "text", "said"),
     [
-        ("x.jsonl", {}, '{"text": "a", "label": "late"}\n', "line 1: label is no list of labels"),
+        (
+            "x.jsonl",
+            {},
+            '{"text": "a", "label": "late"}\n',
+            "line 1: label is not a list of labels",
+        ),
         ("x.jsonl", {}, '{"text": "a", "label": [null]}\n', "expected a text or a number, got nul"),
-        ("x.jsonl", {}, '{"text": "a", "label": ["b", "b"]}\n', "the label 'b' is there twice"),
+        ("x.jsonl", {}, '{"text": "a", "label": ["b", "b"]}\n', "the label 'b' occurs twice"),
         ("x.tsv", {}, "text\tlabel\na\tb,,c\n", "line 2: one of the labels is empty; remove it"),
         (
             "x.csv",
             {"label_columns": ("cold",)},
             "text,cold\na,\n",
-            "line 2: '' in the column cold; write 0 or 1",
+            "line 2: the column cold contains ''; write 0 or 1",
         ),
         ("x.csv", {"label_columns": ("cold", "late")}, "text,cold\na,1\n", "no column 'late'"),
     ],

@@ -115,7 +115,7 @@ def test_mistakes_are_one_sentence(trained, tmp_path):
     make = tiny.multi_labeller
     said = "the threshold for 'bird' has no label; the labels are cat, dog, swims"
     assert refusal(make, labels=trained.labels, thresholds={"bird": 0.5}) == said
-    said = "there are 2 thresholds for 3 labels"
+    said = "there are 2 thresholds, but 3 labels; give one for each"
     assert refusal(make, labels=trained.labels, thresholds=[0.5, 0.5]) == said
     said = "the threshold for 'cat' is 2; it must be from 0 to 1"
     assert refusal(make, labels=trained.labels, thresholds={"cat": 2}) == said

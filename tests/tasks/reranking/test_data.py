@@ -98,7 +98,7 @@ LINES = {
     "some relevances": (
         "tsv",
         ["query\tpassage\trelevance", "a\tb\t1", "a\tc\t"],
-        "line 3: no relevance, unlike earlier rows",
+        "line 3: no relevance, unlike earlier rows; give relevances to all rows or none",
     ),
     "an empty query": (
         "tsv",
@@ -119,9 +119,9 @@ LINES = {
     "no key": (
         "jsonl",
         [{"query": "a", "text": "b"}],
-        "line 1: no 'passage', 'passages' or 'positive'; there are 'query', 'text'",
+        "line 1: no 'passage', 'passages' or 'positive'; the keys are 'query', 'text'",
     ),
-    "no query": ("jsonl", [{"passage": "a"}], "line 1: no 'query'; there are 'passage'"),
+    "no query": ("jsonl", [{"passage": "a"}], "line 1: no 'query'; the keys are 'passage'"),
     "other numbers": (
         "jsonl",
         [{"query": "a", "passages": ["b", "c"], "relevances": [1]}],
