@@ -256,7 +256,7 @@ def test_a_text_in_the_place_of_the_run_is_told_in_one_line(capsys):
 def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     checkpoint = reviews / "checkpoints" / "step-00000001"
     assert main(["inspect", str(checkpoint), "--text", "a"]) == 2
-    assert "name the page, as in --out page.html" in capsys.readouterr().err
+    assert "name the page with --out, as in --out page.html" in capsys.readouterr().err
     assert main(["inspect", str(checkpoint), "--out", str(tmp_path / "page.html")]) == 2
     assert "has no dev data to show; give texts with --text" in capsys.readouterr().err
     model, pairs = bert_tf.load(reviews), tmp_path / "pairs.keras"

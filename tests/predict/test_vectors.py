@@ -188,14 +188,18 @@ def test_a_prompt_is_a_signature(tmp_path, capsys):
     assert np.load(tmp_path / "plain.npy").tolist() == [[3], [1]]
     assert np.load(tmp_path / "query.npy").tolist() == [[30], [10]]
     assert main([*command, str(tmp_path / "other.npy"), "--prompt", "passage"]) == 2
-    assert "has no signature 'passage'; it has" in capsys.readouterr().err
+    assert "has no signature 'passage'; the signatures are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("inputs", "output", "message"),
     [
         (["text"], "score", "gives score, which are not vectors; give an embedder"),
-        (["text_a", "text_b"], "embedding", "takes text_a, text_b; give an embedder"),
+        (
+            ["text_a", "text_b"],
+            "embedding",
+            "takes text_a, text_b, not single texts; give an embedder",
+        ),
     ],
 )
 def test_a_model_of_another_task_gives_no_vectors(tmp_path, capsys, inputs, output, message):

@@ -380,7 +380,7 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
     report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
     told = capsys.readouterr().err
     assert "demo is skipped" in told and "it has no config.yaml" in told
-    assert "run is skipped" in told and "without metrics.json" in told
+    assert "run is skipped" in told and "it has no metrics.json" in told
     assert "1 runs, 1 tables" in told
 
 

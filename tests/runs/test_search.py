@@ -230,7 +230,7 @@ def test_a_trial_that_diverges_is_warned_of_and_has_a_line_without_metrics(
         search(run, Trials(encoder, ACCURACY | {(0.1, 1): diverged()}), "accuracy")
 
     told = capsys.readouterr().err
-    assert "warning: trial learning_rate=0.1,seed=1 is left out: the loss is nan\n" in told
+    assert "warning: trial learning_rate=0.1,seed=1 is skipped: the loss is nan\n" in told
     assert "another --out" not in told
     assert table(run.path / "search.tsv")[:3] == [
         ["learning_rate", "seed", "accuracy", "loss"],

@@ -79,7 +79,7 @@ def test_numbers_to_predict_that_are_none():
     assert (
         refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two'; give a number"
     )
-    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True, not a number"
+    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True; give a number"
     infinite = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, np.inf])
     assert infinite == "the data, row 1: label 'inf' is not a finite number"
 
@@ -193,7 +193,7 @@ def test_weights(classifier):
         "class_weight has 'ugly', which is not a label; the labels are bad, good"
     )
     found = refusal(tiny.answerer().fit, ["c"], ["mat"], [None], class_weight={0: 1.0})
-    assert found == "class_weight is for classes, which a QuestionAnswerer has not"
+    assert found == "class_weight is for classes, but a QuestionAnswerer has none; remove it"
     assert "weight all rows equally" in refusal(
         classifier.evaluate, TEXTS, LABELS, sample_weight=[1.0] * 24
     )

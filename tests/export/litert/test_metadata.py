@@ -215,7 +215,7 @@ def test_too_many_entries_are_refused(model, path):
     [
         (lambda files: {**files, "notes": b"\xff"}, zipfile.ZIP_STORED, "codec can't decode"),
         (lambda files: files, zipfile.ZIP_DEFLATED, "its files are compressed"),
-        (lambda files: {**files, "sha256": b""}, zipfile.ZIP_STORED, "it holds a file twice"),
+        (lambda files: {**files, "sha256": b""}, zipfile.ZIP_STORED, "it contains a file twice"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")

@@ -27,9 +27,12 @@ def file(tmp_path_factory):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"precision": "bfloat16"}, "unknown precision 'bfloat16' of a LiteRT file; choose one of"),
-        ({"lengths": [4]}, "length 4 is not from 5 to the max_length of the model, 32"),
-        ({"lengths": [16, 64]}, "length 64 is not from 5"),
+        (
+            {"precision": "bfloat16"},
+            "unknown precision 'bfloat16' for a LiteRT file; choose one of",
+        ),
+        ({"lengths": [4]}, "length is 4; it must be from 5 to the max_length of the model, 32"),
+        ({"lengths": [16, 64]}, "length is 64; it must be from 5"),
         ({"calibration": ["cat"]}, "calibration is for precision int8"),
         ({"calibration": [], "precision": "int8"}, "the calibration has no texts"),
         ({"calibration": ["cat", 5], "precision": "int8"}, "text 1 is 5"),

@@ -284,7 +284,7 @@ def test_what_cannot_be_learned_is_refused():
     assert refusal(model.fit, ANCHORS, ["a"] * 6) == said
     said = "each label of the data has only one text; give at least two texts per label"
     assert refusal(model.fit, ANCHORS, POSITIVES).startswith(said)
-    said = "rows of 3 texts have no targets"
+    said = "rows of 3 texts take no targets"
     assert refusal(model.fit, (*pairs, NEGATIVES), [1] * 6).startswith(said)
     assert "has no weights" in refusal(model.fit, pairs, sample_weight=[1] * 6)
     assert "class_weight is for classes" in refusal(model.fit, pairs, class_weight={0: 1})
