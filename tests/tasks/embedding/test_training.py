@@ -286,7 +286,7 @@ def test_what_cannot_be_learned_is_refused():
     assert refusal(model.fit, ANCHORS, POSITIVES).startswith(said)
     said = "rows of 3 texts take no targets"
     assert refusal(model.fit, (*pairs, NEGATIVES), [1] * 6).startswith(said)
-    assert "has no weights" in refusal(model.fit, pairs, sample_weight=[1] * 6)
+    assert "cannot weight them" in refusal(model.fit, pairs, sample_weight=[1] * 6)
     assert "class_weight is for classes" in refusal(model.fit, pairs, class_weight={0: 1})
     assert "dims contain 32, but the vectors have only 16" in refusal(
         model.fit, pairs, loss=bert_tf.Matryoshka(MultipleNegativesRanking(), [32])
