@@ -126,6 +126,6 @@ def test_mistakes_are_one_sentence(tmp_path):
         "top_k is 999; it must be from 1"
     )
     assert refusal(tiny.filler, top_k=0).startswith("top_k is 0; it must be from 1")
-    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; [CLS] [MASK] [SEP]")
+    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; it must be 3 or more")
     endless = tf.data.Dataset.from_tensor_slices(TEXTS).batch(8).repeat()
     assert refusal(model.fit, endless) == "the dataset is endless; give steps_per_epoch"
