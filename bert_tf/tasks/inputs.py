@@ -371,7 +371,7 @@ def check_class_names(names: Sequence[str]) -> None:
     >>> check_class_names(["good", "bad", "good"])
     Traceback (most recent call last):
         ...
-    bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own
+    bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own label
     """
     for name in names:
         if name.splitlines() != [name]:
