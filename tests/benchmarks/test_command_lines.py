@@ -78,7 +78,7 @@ def test_quality_needs_weights_and_data(told, tmp_path):
         given += [f"--{name}", tmp_path]
     assert f"--checkpoint {tmp_path} holds no *.safetensors" in told("quality", *given)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    assert f"run folder not found: {tmp_path / 'CoLA'} with data" in told("quality", *given)
+    assert f"there is no folder {tmp_path / 'CoLA'} with data" in told("quality", *given)
 
 
 def test_every_benchmark_is_in_the_table():
