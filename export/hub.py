@@ -174,8 +174,8 @@ class HubEncoder(Service):
         self.config = self._encoder.config
         if self._encoder.pooler is None:
             raise UserError(
-                "the encoder has no pooler, whose output TF Hub's encoders give; make it with one, "
-                "or export the kind embedding"
+                "TF Hub encoders return the output of a pooler, but this encoder has no pooler; "
+                "create it with one, or export with the kind embedding"
             )
 
     def facts(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _SHOWN = 8
 # See docs/how_to/serving.md.
 _FASTEST = (
     f"`{FIXED_WEIGHTS}=1` in the environment of a process that only serves, 2 inter-op threads, "
-    "and half as many intra-op threads as there are processors"
+    "and one intra-op thread for every two processors"
 )
 
 
@@ -128,8 +128,8 @@ def _markdown(card: Mapping[str, Any]) -> str:
         for kind in ("inputs", "outputs"):
             entries = (f"`{key}` {_described(value)}" for key, value in signature[kind].items())
             lines += [f"- {kind}: {', '.join(entries)}"]
-        shown = f"of each axis the first {_SHOWN} entries are shown"
-        lines += ["", f"This request was answered when the model was exported ({shown}):", ""]
+        shown = f"the first {_SHOWN} entries of each axis are shown"
+        lines += ["", f"An example request, and the response of the model at export ({shown}):", ""]
         example = signature["example"]
         lines += [*_fenced(example["inputs"]), "", *_fenced(example["outputs"])]
     return "\n".join(lines) + "\n"

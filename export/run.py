@@ -97,7 +97,7 @@ def export_run(
         folder = _export_hub(checkpoint, path, out, max_length, form, version)
         ending = "" if version is None else str(version)
         parts = " and ".join(str(folder / name / ending) for name in ("preprocessor", "encoder"))
-        logger.info(f"{parts}: for hub.load")
+        logger.info(f"{parts}: load them with hub.load")
         return folder
     if kind == "task":
         model = _fine_tuned(checkpoint, path, labels, settings)
@@ -107,11 +107,11 @@ def export_run(
         rows = None if calibration is None else rows_of_file(model, calibration)
         file = save_lite(model, out, LiteForm(form.precision or "float32", lengths, inputs, rows))
         size = file.stat().st_size / 1e6
-        logger.info(f"{file}: {size:.1f} MB; ask it with bert-tf predict")
+        logger.info(f"{file}: {size:.1f} MB; use it with bert-tf predict")
         return file
     folder = save_task(model, out, form, version)
     card = folder / "assets.extra" / "model_card.md"
-    logger.info(f"{folder}: ask it with bert-tf predict; {card} describes its inputs and outputs")
+    logger.info(f"{folder}: use it with bert-tf predict; {card} describes its inputs and outputs")
     return folder
 
 
@@ -178,19 +178,19 @@ def _say_assumed(
             if name in model.setting_names and name not in settings:
                 said.append(f"{name} false (--{name})")
         if said:
-            logger.info(f"{path} does not say how its inputs are made; assumed: {', '.join(said)}")
+            logger.info(f"{path} does not describe its inputs; assumed: {', '.join(said)}")
     if getattr(model, "unanswerable", False) and model.null_threshold is None:
         run, last = run_of(checkpoint.folder), model.origin.metrics is not None
         if run is None:
-            why = "has none"
+            why = "belongs to no run"
             instead = f"to set one, export bert_tf.load({str(path)!r}, null_threshold=…) in Python"
         elif (run / METRICS_FILE).is_file() and not last:
-            why = "is not the checkpoint that its run ends with"
+            why = "is not the last checkpoint of its run"
             instead = "set data.null_threshold, or export the run"
         else:
             why, instead = "is not finished", "set data.null_threshold, or finish the run"
         logger.warning(
-            f"{path} {why}, so its best null_threshold is not known and 0.0 is taken; {instead}"
+            f"{path} {why}, so its best null_threshold is unknown and 0.0 is used; {instead}"
         )
 
 
@@ -265,6 +265,6 @@ def _check_pooler(
     """Warns of a pooler that the model of a checkpoint was trained without."""
     if not getattr(model, "uses_pooler", True):
         logger.warning(
-            f"{path}: this {checkpoint.description.model} was trained without the pooler, which is "
-            f"as it was at the start, perhaps random; {instead}"
+            f"{path}: this {checkpoint.description.model} was trained without the pooler, so the "
+            f"pooler still has its initial weights, perhaps random ones; {instead}"
         )

@@ -98,12 +98,14 @@ def save_hub(
     form = form or Form()
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, Encoder):
-        raise UserError(f"there is no encoder in a {type(model).__name__}; give a model of bert_tf")
+        raise UserError(f"a {type(model).__name__} has no encoder; give a bert_tf model")
     # Otherwise texts would become ids or rows that the model has no embeddings for.
     encoder.config.check_vocabulary(tokenizer.vocab_size)
     encoder.config.check_length("max_length", max_length or 0)
     if form.freeze:
-        raise UserError("--freeze is not for --kind hub, whose encoder is there to be trained")
+        raise UserError(
+            "--freeze is not for --kind hub, whose encoder must stay trainable; remove it"
+        )
     if not hasattr(model, "masked_lm"):
         model = encoder
     pair = hub.pair(in_precision(model, form.precision), tokenizer, max_length)
@@ -122,7 +124,7 @@ def save(
         UserError: a version that is no number from 1, or a folder that exists or cannot be written.
     """
     if version is not None and version < 1:
-        raise UserError(f"version {version} is not a number from 1")
+        raise UserError(f"version is {version}; it must be a whole number, 1 or more")
     folder = Path(out)
     for name in services:
         # Path.exists raises an error for a name that is too long; writing there explains it.
@@ -130,7 +132,8 @@ def save(
             raise UserError(f"{place} exists already; remove it or choose another folder")
         if os.path.exists(whole := _place(folder, name, None) / "saved_model.pb"):
             raise UserError(
-                f"{whole.parent} is an export without versions; choose another folder for them"
+                f"{whole.parent} is an export without versions; choose another folder for exports "
+                "with versions"
             )
     # Neither folder of a pair appears before both are written.
     with contextlib.ExitStack() as stack:

@@ -181,7 +181,7 @@ class _Constants(keras.StatelessScope):
         size = sum(array.nbytes for array in arrays.values())
         if size > _MOST_BYTES:
             raise UserError(
-                f"weights of {size / 1e9:.1f} GB are too many to freeze, a graph holds 2 GB; "
+                f"the weights have {size / 1e9:.1f} GB, but a frozen graph holds at most 2 GB; "
                 "freeze in bfloat16, or do not freeze"
             )
         self.variables: list[tf.Variable] = []

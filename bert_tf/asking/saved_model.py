@@ -57,13 +57,15 @@ class SavedModel:
         """See `bert_tf.asking.Answers`."""
         if signature not in self._loaded.signatures:
             known = ", ".join(self._loaded.signatures)
-            raise UserError(f"{self.path} has no signature {signature!r}; it has {known}")
+            raise UserError(
+                f"{self.path} has no signature {signature!r}; the signatures are {known}"
+            )
         specs = self._loaded.signatures[signature].structured_input_signature[1]
         for name, spec in specs.items():
             if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
                 raise UserError(
                     f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
-                    "predict asks models that take strings"
+                    "predict requires a model that takes strings"
                 )
         return {name: specs[name].shape.rank for name in sorted(specs)}
 
@@ -96,8 +98,8 @@ def register_ops() -> None:
     libraries = sorted(folder.glob("*.so"))
     if not libraries:
         raise ImportError(
-            f"{folder} holds no libraries of operations; install a version of tensorflow-text that "
-            "bert_tf's requirements allow"
+            f"{folder} contains no libraries of operations; install a version of tensorflow-text "
+            "that bert_tf supports"
         )
     for library in libraries:
         tf.load_op_library(str(library))
@@ -113,5 +115,5 @@ def _find(path: str) -> str:
     if (Path(path) / _FILE).is_file():
         return path
     newest = max(_versions(Path(path)), key=lambda version: int(version.name))
-    logger.info(f"{path}: asking version {newest.name}, the newest")
+    logger.info(f"{path}: using version {newest.name}, the newest")
     return str(newest)

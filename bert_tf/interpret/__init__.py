@@ -54,7 +54,7 @@ def inspect(
     check_rows(rows, pictures.accepted, subject.path)
     if subject.task is None and not rows:
         options = " and ".join(map(option, pictures.accepted[0]))
-        raise UserError(f"{path} has no dev data to show; give {options}, or --input")
+        raise UserError(f"{path} has no dev data to show; give texts with {options} or --input")
     looks: list[Look] = []
     with Progress("looking at texts", len(rows), unit="texts") as progress:
         for row in rows:
@@ -87,7 +87,8 @@ def _place(subject: Subject, out: str | os.PathLike | None) -> Path:
     if out is None:
         if subject.run is None:
             raise UserError(
-                f"{subject.path} is no run folder; name the page, as in --out page.html"
+                f"{subject.path} is not a run folder; name the page with --out, as in --out "
+                "page.html"
             )
         return subject.run.path / _PAGE
     if Path(out).suffix != ".html":
@@ -109,7 +110,7 @@ def _dev(pictures: Pictures, rows: int, marks: Sequence[Mark]) -> tuple[str, lis
     try:
         sections = pictures.dev(rows, marks)
     except UserError as error:
-        return f"Left out, since the dev data cannot be read: {error}", []
+        return f"This part is missing, because the dev data cannot be read: {error}", []
     return f"At most {rows} rows of {subject.dev_path()}.", sections
 
 

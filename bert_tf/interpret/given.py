@@ -20,7 +20,7 @@ def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None
     counts = {name: len(values) for name, values in given.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{count} of {option(name)}" for name, count in counts.items())
-        raise UserError(f"texts belong together one by one, but there are {found}")
+        raise UserError(f"each option must be given as often as the others, but there are {found}")
     rows = zip(*given.values(), strict=True)
     return [_readable(dict(zip(given, row, strict=True))) for row in rows]
 

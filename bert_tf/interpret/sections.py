@@ -118,7 +118,7 @@ def projection(
     placed = [(mark.name, plane.places(mark.vector[None])[0]) for mark in marks]
     shown = [shortened(each) for each in titles]
     picture = charts.scatter(plane.places(vectors), shown, colours, axes, placed, legend)
-    rings = " Rings are of the texts above." if marks else ""
+    rings = " Rings mark the texts above." if marks else ""
     return [Section("Embeddings", picture, f"{note}{rings}")]
 
 
@@ -151,17 +151,17 @@ def confusions(
 ) -> Section:
     """The table of int [predictions] by int [predictions]."""
     picture = charts.confusion_table(*Confusions.of(names, given, predicted))
-    return Section("Confusions", picture, f"{note} Shades are shares of a row.")
+    return Section("Confusions", picture, f"{note} The shade shows the share of the row.")
 
 
 def calibration(confidence: np.ndarray, right: np.ndarray, what: str) -> Section:
     """The reliability diagram of float32 [predictions] and bool [predictions]."""
     found = Calibration.of(confidence, right)
     note = (
-        f"Expected calibration error {figures(found.error)}, of {len(right)} {what} in "
-        f"{len(found.counts)} bins (Guo et al. 2017). Blue is the share that is right. A dot "
-        "shows that share over the mean probability: on the dashed line the model is right as "
-        "often as it is sure. Grey shows how many predictions there are, relative to the fullest "
-        "bin."
+        f"Expected calibration error {figures(found.error)}, from {len(right)} {what} in "
+        f"{len(found.counts)} bins (Guo et al. 2017). Blue bars show the accuracy of each bin. "
+        "Dots show accuracy against mean predicted probability; a perfectly calibrated model "
+        "lies on the dashed line. Grey bars show the number of predictions, relative to the "
+        "fullest bin."
     )
     return Section("Calibration", charts.reliability(found), note)

@@ -107,7 +107,7 @@ class Subject:
     @property
     def _task_of_run(self) -> Task:
         if self.task is None:
-            raise UserError(f"{self.path} is not a run of a task and has no dev data")
+            raise UserError(f"{self.path} is not a fine-tuning run, so it has no dev data")
         return self.task
 
     def seen(

@@ -120,12 +120,12 @@ function show(figure) {
   function update() {
     large.draw(layer, head, pointed);
     const where = `layer ${maps.layers[layer]}, head ${head + 1}`;
-    large.canvas.setAttribute("aria-label", `attention of ${where}`);
+    large.canvas.setAttribute("aria-label", `attention in ${where}`);
     const of = ([from, to]) => {
       const share = (100 * maps.at(layer, head, from, to)).toFixed(1);
-      return `${maps.tokens[from]} takes ${share} % from ${maps.tokens[to]}`;
+      return `${maps.tokens[from]} pays ${share} % of its attention to ${maps.tokens[to]}`;
     };
-    text.textContent = pointed ? of(pointed) : "point at a square to read it";
+    text.textContent = pointed ? of(pointed) : "point at a square to see its value";
   }
 
   layerChoice.addEventListener("change", () => choose(Number(layerChoice.value), head));

@@ -52,7 +52,7 @@ def run(
         if list(ranks.values()) != [1]:
             raise UserError(
                 f"{path}: signature {signature} takes {' and '.join(ranks)}; give them as JSON "
-                "lines by --input"
+                "lines with --input"
             )
         lines = len(texts)
         (name,) = ranks

@@ -73,7 +73,7 @@ def read_blocks(path: str, ranks: Mapping[str, int]) -> Iterator[Block]:
     """
     if path.endswith((".csv", ".tsv")):
         raise UserError(
-            f"{path} is a table; give its texts one in a line, or JSON lines with "
+            f"{path} is a table; give a file with one text per line, or JSON lines with "
             f"{' and '.join(ranks)}"
         )
     with _opened(path) as handle:

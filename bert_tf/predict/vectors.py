@@ -65,7 +65,9 @@ def embed(
     model, identity = _open(path, max_length)
     signature = "serving_default" if prompt is None else prompt
     if model.ranks(signature) != _RANKS:
-        raise UserError(f"{path} takes {', '.join(model.ranks(signature))}; give an embedder")
+        raise UserError(
+            f"{path} takes {', '.join(model.ranks(signature))}, not single texts; give an embedder"
+        )
     work = {
         "bert_tf": bert_tf.__version__,
         "texts": checksum(input_file),
@@ -78,7 +80,7 @@ def embed(
         Progress("embedding", count, start=file.done, unit="texts") as progress,
     ):
         if file.done:
-            logger.info(f"{out}: going on behind the first {file.done:,} of {count:,} texts")
+            logger.info(f"{out}: resuming after the first {file.done:,} of {count:,} texts")
         for rows in _rest(input_file, file.done):
             vectors = _vectors(model, path, signature, rows, batch_size, file.done, progress)
             vectors = vectors.astype(dtype)
@@ -137,7 +139,7 @@ def _vectors(
     for chosen, outputs in batches(model, signature, rows, batch_size, verbose=0):
         if _OUTPUT not in outputs:
             raise UserError(
-                f"{path} gives {', '.join(outputs)}, which are no vectors; give an embedder"
+                f"{path} gives {', '.join(outputs)}, which are not vectors; give an embedder"
             )
         if not vectors.size:
             vectors = np.zeros((len(rows), outputs[_OUTPUT].shape[1]), np.float32)

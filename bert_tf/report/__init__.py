@@ -83,20 +83,22 @@ def _read(
     for run in runs:
         # Path.exists raises an error for a name that is too long.
         if not os.path.exists(run):
-            raise UserError(f"there is no folder {run}")
+            raise UserError(f"run folder not found: {run}")
         files = (CONFIG_FILE, METRICS_FILE)
         missing = [name for name in files if not os.path.isfile(Path(run, name))]
         if missing:
             logger.warning(
-                f"{run} is left out: it is not the folder of a finished run, without {missing[0]}"
+                f"{run} is skipped: it is not the folder of a finished run; it has no {missing[0]}"
             )
             continue
         try:
             facts[run] = RunFacts.read(run, stand_ins.get(run))
         except UserError as error:
-            logger.warning(f"{run} is left out: {error}")
+            logger.warning(f"{run} is skipped: {error}")
     if not facts:
-        raise UserError("none of the folders is that of a finished run")
+        raise UserError(
+            "none of the folders holds a finished run; give the folders of finished runs"
+        )
     return facts
 
 
@@ -123,5 +125,6 @@ def _intro() -> list[str]:
     today = datetime.date.today().isoformat()
     return [
         f"Written on {today} by bert-tf report: {versions}; {here}.",
-        "Shares are in percent, on dev data; of several seeds, mean ± standard deviation.",
+        "Metrics are percentages, measured on dev data; for several seeds, mean ± standard "
+        "deviation.",
     ]

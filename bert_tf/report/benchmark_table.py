@@ -60,8 +60,8 @@ def benchmark_section(facts: Sequence[RunFacts]) -> Section:
             rows.append(Row((f"{each.name}, ensemble", *together, *settings)))
     below = []
     if benchmark.source:
-        other = f", on {benchmark.stands_for}: other data than ours" if elsewhere else ""
-        below.append(f"The paper's figures are those of its {benchmark.source}{other}.")
+        other = f", measured on {benchmark.stands_for}, not on our data" if elsewhere else ""
+        below.append(f"The paper's figures come from its {benchmark.source}{other}.")
     below += training_parts(facts) + _language_models(facts)
     drawn = [
         metric
@@ -83,7 +83,8 @@ def _language_models(facts: Sequence[RunFacts]) -> list[str]:
     if not one_way:
         return []
     return [
-        "masked_lm_accuracy and perplexity of a masked language model are those of the masked "
-        "tokens, seen from both sides; of one that reads in one direction they are those of every "
-        f"token, seen from one side, and not to be compared with them: {', '.join(one_way)}."
+        "A masked language model predicts the masked tokens from both sides; a model that reads "
+        "in one direction predicts every token from one side. Their masked_lm_accuracy and "
+        "perplexity are therefore not comparable. Models that read in one direction: "
+        f"{', '.join(one_way)}."
     ]

@@ -56,7 +56,8 @@ def glue_sections(facts: Sequence[RunFacts]) -> list[Section]:
     for name, known in zip(_names(list(starts)), starts.values(), strict=True):
         values = {heading: each.value(_COLUMNS[heading][1]) for heading, each in known.items()}
         rows.append(Row((f"{name} (dev)", *_cells(values))))
-    note = "MRPC and QQP: F1; STS-B: Spearman's, CoLA: Matthews' correlation; else accuracy."
+    note = "F1 for MRPC and QQP, Spearman correlation for STS-B, Matthews correlation for CoLA, "
+    "accuracy for the others."
     # MNLI's runs are shown twice.
     shown = {id(each): each for known in starts.values() for each in known.values()}
     parts = training_parts(list(shown.values()))

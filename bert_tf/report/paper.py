@@ -46,7 +46,7 @@ class Benchmark(NamedTuple):
     @property
     def heading(self) -> str:
         """Its title, and of a stand-in what it stands for."""
-        in_place = f", in the place of {self.stands_for} ({self.source})"
+        in_place = f", in place of {self.stands_for} ({self.source})"
         return self.title + (in_place if self.stands_for else "")
 
 

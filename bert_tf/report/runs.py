@@ -74,7 +74,9 @@ class RunFacts:
         run = RunFolder.open(path)
         metrics = run.read_metrics()
         if metrics is None:
-            raise UserError(f"{path} has no metrics.json yet; let the run finish, or leave it out")
+            raise UserError(
+                f"{path} has no metrics.json yet; let the run finish, or remove it from the command"
+            )
         config = run.trained_with
         benchmark = benchmark_of(config, stands_for)
         logs = _logs(run)
@@ -150,7 +152,7 @@ def training_parts(facts: Sequence[RunFacts]) -> list[str]:
         if each.train_rows is not None:
             parts.setdefault((each.benchmark.title, each.train_rows), []).append(each.name)
     return [
-        f"{title}: trained on the first {rows:,} rows only, not on all: {', '.join(names)}."
+        f"{title}: these were trained on the first {rows:,} rows only: {', '.join(names)}."
         for (title, rows), names in parts.items()
     ]
 

@@ -100,8 +100,8 @@ def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
     for line, fields in read_tsv(path):
         if len(fields) != len(_TRIPLE):
             raise UserError(
-                f"{path}, line {line}: {len(fields)} fields; a triple has 3, without a header: "
-                f"{', '.join(_TRIPLE)}"
+                f"{path}, line {line}: {len(fields)} fields; a triple has 3, and the file has no "
+                f"header: {', '.join(_TRIPLE)}"
             )
         yield line, fields
 

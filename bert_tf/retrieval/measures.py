@@ -60,7 +60,7 @@ def retrieval_metrics(
 def _ranks(query: str, scores: Mapping[str, float]) -> dict[str, float]:
     """Scores without ties, which rank the passages in the same order."""
     if any(math.isnan(score) for score in scores.values()):
-        raise UserError(f"a passage found for query {query!r} has the score NaN; give numbers")
+        raise UserError(f"the score of a passage for query {query!r} is NaN; give numbers")
     # Code points sort as their UTF-8 does.
     best_first = sorted(scores, key=lambda passage: (scores[passage], passage), reverse=True)
     return {passage: -float(rank) for rank, passage in enumerate(best_first)}

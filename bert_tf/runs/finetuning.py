@@ -51,8 +51,8 @@ def finetune(config: FinetuningRun, out: str | os.PathLike) -> dict[str, float]:
     cluster = assemble(config.train)
     if config.search and not cluster.alone:
         raise UserError(
-            f"train.{next(iter(config.search))} is a list, which several workers cannot search "
-            "together; search on one machine, or take one value"
+            f"train.{next(iter(config.search))} is a list, but several workers cannot search "
+            "together; search on one machine, or set one value"
         )
     for trial in config.trials():
         check_batches(cluster.strategy, trial.train)
@@ -289,8 +289,8 @@ def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRu
     if largest > rows:
         (path,) = task.files("train").values()
         raise UserError(
-            f"train.batch_size {largest} is larger than the data: {path} gives {rows} rows or "
-            "windows to train on; lower it"
+            f"train.batch_size {largest} is larger than the data: {path} has {rows} training rows "
+            "or windows; lower it"
         )
 
 
@@ -304,4 +304,4 @@ def _predict_tests(run: RunFolder[FinetuningRun], data: _Data) -> None:
         found = model.infer(rows)
         task.write_predictions(model, found, rows, run.predictions, f"test{ending}")
     seconds = time.monotonic() - start
-    logger.info(f"{run.path}: test predictions written in another {seconds:.1f} s")
+    logger.info(f"{run.path}: test predictions written in {seconds:.1f} s")

@@ -50,7 +50,7 @@ def pretrain(config: PretrainingRun, out: str | os.PathLike) -> Metrics:
     """
     if config.search:
         raise UserError(
-            f"train.{next(iter(config.search))} is a list; pre-training takes one value"
+            f"train.{next(iter(config.search))} is a list; pre-training requires one value"
         )
     cluster = assemble(config.train)
     with cluster.losses_explained(), RunFolder.shared(out, config, cluster) as run:
@@ -196,7 +196,7 @@ def _dev_batches(
     """
     dev = data.dev_dataset(_DEV_STEPS, part, parts)
     if dev is None:
-        logger.info("no text is held out; the training's next batches are evaluated instead")
+        logger.info("no text is held out; evaluation uses the next training batches instead")
         dev = data.dataset(steps, part, parts).take(_DEV_STEPS)
     return dev.repeat()
 

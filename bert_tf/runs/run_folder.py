@@ -102,8 +102,8 @@ class RunFolder(Generic[Config]):
             run.config = with_casing_of(before, config)
             if changed := tell_difference(before, run.config):
                 raise UserError(
-                    f"{path} holds a run with another {changed}; choose another --out, "
-                    "or set it as before to resume"
+                    f"{path} holds a run with a different {changed}; choose another --out, or "
+                    "restore the old value to resume"
                 )
             if before.search != config.search or has_moved(before, run.config):
                 write_text(path / CONFIG_FILE, run.config.to_yaml())
@@ -163,14 +163,17 @@ class RunFolder(Generic[Config]):
             theirs = RunFolder.open(path).config
         except UserError:
             raise UserError(
-                f"{path} is not the chief's; all workers need the same folder, on a file system "
-                "that they share"
+                f"{path} is not the chief's folder; all workers need the same folder, on a shared "
+                "file system"
             ) from None
         run = RunFolder(Path(path), config)
         settled, _ = settle(config, lambda _: run.initial)
         changed = difference(theirs, settled)
         if changed or not isinstance(theirs, type(config)):
-            raise UserError(f"the chief has another {', '.join(changed)} than this worker")
+            raise UserError(
+                f"this worker and the chief have a different {', '.join(changed)}; give all "
+                "workers the same"
+            )
         run.config = theirs
         return run
 
@@ -188,7 +191,7 @@ class RunFolder(Generic[Config]):
         with locked(lock) as held:
             if held is False:
                 raise UserError(
-                    f"another process is working on {path}; let it finish, or choose another --out"
+                    f"another process is writing to {path}; let it finish, or choose another --out"
                 )
             yield
 
@@ -230,8 +233,8 @@ class RunFolder(Generic[Config]):
         numbers = metrics.values() if isinstance(metrics, dict) else [None]
         if not all(type(number) in (int, float) for number in numbers):
             raise UserError(
-                f"{path} does not hold the metrics of a run; remove it, and give the command that "
-                "made the run again"
+                f"{path} does not hold the metrics of a run; remove it, and repeat the command "
+                "that made the run"
             )
         return metrics
 

@@ -42,7 +42,7 @@ def evaluate(path: str | os.PathLike, data: str | os.PathLike | None = None) -> 
         if metrics:
             run.write_metrics(metrics, of=name)
     elif run.read_metrics() is None:
-        logger.info(f"{path}, not finished yet: {in_words(metrics)}")
+        logger.info(f"{path}, not finished: {in_words(metrics)}")
     else:
         run.finish(metrics)
     return metrics

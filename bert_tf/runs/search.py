@@ -75,8 +75,8 @@ def check_sources(run: RunFolder[FinetuningRun], sources: Mapping[str, str]) -> 
         # Older versions recorded fewer sources.
         if before.get(name, found) != found:
             raise UserError(
-                f"the {name} changed since the first trials of {run.path}; put back what was "
-                "there, or choose another --out"
+                f"the {name} changed since the first trials of {run.path}; restore the old state, "
+                "or choose another --out"
             )
 
 
@@ -135,8 +135,8 @@ def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
         places.remove(run.checkpoints)
     elif not of_run.step_folders(trial / run.checkpoints.name):
         raise UserError(
-            f"{trial} is the best trial and has no checkpoint any more; put it back, or remove the "
-            "folder, so that it is trained again"
+            f"{trial} is the best trial, but its checkpoint is missing; restore it, or remove the "
+            "folder to train it again"
         )
     for kept in places:
         with atomic_path(kept) as new:
@@ -174,7 +174,7 @@ def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, fl
             noted = {_FOUND: found, _SKIPS: run.config.train.skip_nonfinite}
             write_text(run.path / DIVERGED_FILE, json.dumps(noted, indent=2) + "\n")
     if metrics is None:
-        logger.warning(f"trial {run.path.name} is left out: {found}")
+        logger.warning(f"trial {run.path.name} is skipped: {found}")
         return {}
     checkpoints = of_run.step_folders(run.checkpoints)
     # Whoever needs room may have removed them all: only those of the best trial are needed.

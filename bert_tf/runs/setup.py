@@ -162,8 +162,8 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
         )
     if hashed not in (None, vocabulary_hash(own)):
         raise UserError(
-            f"the vocabulary is not the one {checkpoint.folder} was trained with, though it is as "
-            "long; set tokenizer.vocab to the checkpoint's own vocabulary"
+            f"the vocabulary has the size of that of the checkpoint {checkpoint.folder}, but "
+            "other pieces; set tokenizer.vocab to the checkpoint's own vocabulary"
         )
     if known.lower_case not in (None, tokenizer.lower_case):
         raise UserError(

@@ -86,7 +86,9 @@ def shrink(
     """
     teacher = RunFolder.open(path)
     if not isinstance(teacher.config, FinetuningRun) or teacher.read_metrics() is None:
-        raise UserError(f"{path} is no finished fine-tuning; give one that bert-tf finetune made")
+        raise UserError(
+            f"{path} is not a finished fine-tuning run; give a run folder of bert-tf finetune"
+        )
     if precision not in LITE_PRECISIONS:
         known = ", ".join(LITE_PRECISIONS)
         raise UserError(f"unknown precision {precision!r}; choose one of {known}")
@@ -175,7 +177,7 @@ def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:
     """Writes the table, its numbers and the picture, and logs the table."""
     first = stages[0]
     lines = [
-        f"| stage | parameters | MB | ms a row | {metric} | of the teacher's |",
+        f"| stage | parameters | MB | ms per row | {metric} | % of the teacher |",
         "|---|---|---|---|---|---|",
     ]
     for each in stages:
@@ -186,8 +188,8 @@ def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:
         )
     table = "\n".join(lines)
     machine = (
-        f"{processor()}, {cores()} cores; one row of the dev data at a time. A SavedModel "
-        "tokenizes strings, a LiteRT file is given ids."
+        f"{processor()}, {cores()} cores; one row of the dev data at a time. The SavedModel takes "
+        "strings and tokenizes them; the LiteRT file takes ids."
     )
     write_text(folder / REPORT, f"# {folder.name}\n\n{table}\n\n{machine}\n\n![]({PICTURE})\n")
     results = {
@@ -200,8 +202,8 @@ def _report(folder: Path, stages: Sequence[Stage], metric: str) -> None:
     try:
         _draw(folder / PICTURE, stages, metric)
     except UserError as error:  # matplotlib is an extra
-        logger.warning(f"{folder / PICTURE} is not drawn: {error}")
-    logger.info(f"{table}\n{folder / REPORT} has the table, {folder / FILE} is the model")
+        logger.warning(f"{folder / PICTURE} was not drawn: {error}")
+    logger.info(f"{table}\ntable: {folder / REPORT}; model: {folder / FILE}")
 
 
 def _draw(path: Path, stages: Sequence[Stage], metric: str) -> None:

@@ -71,8 +71,8 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
             pieces = checkpoint.read_vocabulary()
             if pieces is None:
                 raise UserError(
-                    f"{config.source} holds no vocabulary; set tokenizer.vocab to the one "
-                    "it was trained with"
+                    f"{config.source} has no vocabulary; set tokenizer.vocab to the file that it "
+                    "was trained with"
                 )
             vocabulary = file_text(pieces)
     if lower_case is None:

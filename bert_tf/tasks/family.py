@@ -73,8 +73,8 @@ class TaskFamily:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise UserError(
-                f"the name of a task family is {self.name!r}; it must be small letters, digits and "
-                "underscores"
+                f"the name of a task family is {self.name!r}; use only lowercase letters, digits "
+                "and underscores"
             )
         missing = [part for part in ("title", "model", "pictures") if not getattr(self, part)]
         if any(getattr(self, part) for part in _OF_RUNS):

@@ -141,8 +141,8 @@ class StringTraining(TaskInterface):
         if isinstance(x, tf.data.Dataset):
             if y is not None or sample_weight is not None or validation_split:
                 raise UserError(
-                    "a dataset holds its targets and weights itself; leave out y, sample_weight "
-                    "and validation_split"
+                    "a dataset contains its targets and weights; remove y, sample_weight and "
+                    "validation_split"
                 )
             self._learn_from_dataset(x, steps_per_epoch)
             if class_weight is not None and len(x.element_spec) > 2:
@@ -220,11 +220,11 @@ class StringTraining(TaskInterface):
         for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
             if value is not None:
                 raise UserError(
-                    f"{name} applies to the loss of labels, but there are no labels; remove it"
+                    f"{name} applies to the loss on labels, but there are no labels; remove it"
                 )
         if isinstance(validation_data, Given) and validation_data.targets is None:
             raise UserError(
-                "validation_split would take rows without labels, which cannot be evaluated; "
+                "validation_split would select rows without labels, which cannot be evaluated; "
                 "give validation_data"
             )
 
@@ -306,7 +306,7 @@ class StringTraining(TaskInterface):
                 f"{' and '.join(self.input_names)}"
             )
         if self.has_targets is False and y is not None:
-            raise UserError(f"a {type(self).__name__} learns from texts alone; leave out y")
+            raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
         targets = None if y is None else inputs.as_list(y, "labels")
         inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
         return Given(columns, targets, inputs.weights_of(sample_weight, columns))
@@ -340,13 +340,15 @@ class StringTraining(TaskInterface):
         if class_weight is None:
             return None
         if not self.has_labels:
-            raise UserError(f"class_weight is for classes, which a {type(self).__name__} has not")
+            raise UserError(
+                f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
+            )
         numbers, weights = {name: i for i, name in enumerate(self.labels)}, {}
         for key, weight in class_weight.items():
             number = numbers.get(str(key), key)
             if not isinstance(number, int | np.integer) or not 0 <= number < len(self.labels):
                 raise UserError(
-                    f"class_weight has {key!r}, which is no label; there are "
+                    f"class_weight has {key!r}, which is not a label; the labels are "
                     f"{', '.join(self.labels)}"
                 )
             weights[int(number)] = float(weight)
@@ -411,8 +413,8 @@ class StringTraining(TaskInterface):
             raise UserError("the dataset is endless; give steps_per_epoch")
         if self.has_labels and not self.labels:
             raise UserError(
-                "the classes of a dataset are not known in advance; give labels= when you create "
-                "the model, as in from_checkpoint(…, labels=['bad', 'good'])"
+                "the classes of a dataset are unknown before training; give labels= when you "
+                "create the model, as in from_checkpoint(…, labels=['bad', 'good'])"
             )
 
     def class_of(self, names: tf.Tensor) -> tf.Tensor:
@@ -424,7 +426,7 @@ class StringTraining(TaskInterface):
             [
                 "in the dataset, the label '",
                 tf.concat([unknown, [""]], axis=0)[0],
-                f"' is unknown; there are {', '.join(self.labels)}",
+                f"' is unknown; the labels are {', '.join(self.labels)}",
             ]
         )
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
@@ -446,7 +448,7 @@ class StringTraining(TaskInterface):
         """The error message for a model that has no head yet."""
         return UserError(
             f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
-            "checkpoint with its head"
+            "checkpoint with a head"
         )
 
 

@@ -196,7 +196,7 @@ def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
     if isinstance(x, Mapping):
         missing = [name for name in names if name not in x]
         if missing:
-            raise UserError(f"there is no {missing[0]}; the model takes {' and '.join(names)}")
+            raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(names)}")
         columns = tuple(x[name] for name in names)
     elif isinstance(x, tuple):
         columns = x
@@ -349,9 +349,7 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
         if value is None or isinstance(value, float) and value != value:
             raise UserError(f"{name} {row} is missing")
         if isinstance(value, bool | np.bool_):
-            raise UserError(
-                f"{name} {row} is the boolean {value}; give the name of a class, or 0 and 1"
-            )
+            raise UserError(f"{name} {row} is the boolean {value}; give class names, or 0 and 1")
         if not isinstance(value, str | int | np.integer):
             raise UserError(
                 f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "
@@ -361,8 +359,8 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
         texts.append(str(value))
     if len(kinds) > 1:
         raise UserError(
-            f"{name} {kinds[str]} is a string and {name} {kinds[int]} a number; give labels of one "
-            "kind"
+            f"{name} {kinds[str]} is a string, but {name} {kinds[int]} is a number; give labels "
+            "of one kind"
         )
     return texts, int in kinds
 
@@ -380,7 +378,7 @@ def check_class_names(names: Sequence[str]) -> None:
     for name in names:
         if name.splitlines() != [name]:
             raise UserError(
-                f"the label {name!r} is not one line of text; give such a name to each class"
+                f"the label {name!r} is not one line of text; give each class a name of one line"
             )
     name, times = collections.Counter(names).most_common(1)[0]
     if times > 1:

@@ -162,7 +162,7 @@ class TaskInterface(EncoderModel):
         """
         del network
         raise UserError(
-            f"LiteRT lacks the operations with which a {type(self).__name__} reads strings; "
+            f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
             "export a file that takes ids"
         )
 
@@ -195,7 +195,9 @@ class TaskInterface(EncoderModel):
         Raises:
             UserError: the family does not define it.
         """
-        raise UserError(f"a {type(self).__name__} cannot be distilled: it does not define matched")
+        raise UserError(
+            f"a {type(self).__name__} cannot be distilled: its class does not define matched"
+        )
 
     def with_any_targets(self, rows: Any) -> Any:
         """Rows with targets that `examples` takes, where these have none; they do not count."""

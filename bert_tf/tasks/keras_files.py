@@ -108,7 +108,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
     ...     def __init__(self, max_length: int | None, dropout: float | None): ...
     >>> wrong_argument(Model, {"max_length": 128, "dropout": 0})
     >>> wrong_argument(Model, {"max_length": "128"})
-    "max_length is '128', not what it should be"
+    "max_length has the unexpected value '128'"
 
     Args:
         cls: the class.
@@ -120,7 +120,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
         is_one = type(value) in kinds or type(value) is int and float in kinds
         if {*kinds} <= _PLAIN and not is_one:
-            return f"{name} is {repr(value)[:_SHOWN]}, not what it should be"
+            return f"{name} has the unexpected value {repr(value)[:_SHOWN]}"
     return None
 
 
@@ -132,11 +132,13 @@ def _checked(path: Path) -> dict[str, Any]:
         contents = {each.filename: archive.read(each) for each in archive.infolist()}
     config = json.loads(contents[_CONFIG])
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
-        raise _Damage("its configuration is no model")
+        raise _Damage("its configuration does not describe a model")
     name, fields = config.get("registered_name"), config["config"]
     is_ours = isinstance(name, str) and name.startswith(_PACKAGE)
     if not is_ours and _class_of(config) is None:
-        raise UserError(f"{path} holds no model of bert_tf; load it with keras.saving.load_model")
+        raise UserError(
+            f"{path} does not hold a bert_tf model; load it with keras.saving.load_model"
+        )
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
         # Its other fields may be unknown here.
@@ -162,17 +164,20 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
     names = [entry.filename for entry in entries]
     missing = [name for name in (_CONFIG, _WEIGHTS) if name not in names]
     if missing:
-        raise UserError(f"{path} is not a .keras file of a model: it has no {missing[0]}")
+        raise UserError(
+            f"{path} is not the .keras file of a model: it has no {missing[0]}; give a file that "
+            "model.save wrote"
+        )
     for name in names:
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
-            raise _Damage(f"{name[:_SHOWN]!r} is no file of a model")
+            raise _Damage(f"{name[:_SHOWN]!r} does not belong to a model")
     if len({*names}) < len(names):
-        raise _Damage("it holds a file twice")
+        raise _Damage("it contains a file twice")
     if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > _LONGEST:
         raise _Damage("its configuration or its vocabulary is too long")
     for entry in entries:
         if entry.file_size > max(entry.compress_size, 1) * _MOST_EXPANSION:
-            raise _Damage(f"{entry.filename} unpacks to too much")
+            raise _Damage(f"{entry.filename} is too large when unpacked")
 
 
 def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -193,7 +198,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
         UserError: it is something else, or a part of it is.
     """
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
-        raise _Damage("its configuration is no model")
+        raise _Damage("its configuration does not describe a model")
     cls = _class_of(node)
     # Keras takes some names of classes for something else, whatever the registered name is.
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
@@ -205,7 +210,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             _check_policy(path, value)
         elif key in ("labels", "frozen"):
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-                raise _Damage(f"{key} is no list of texts")
+                raise _Damage(f"{key} is not a list of texts")
         elif key in _CHECKED_LATER:
             continue
         elif (
@@ -213,9 +218,9 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             or isinstance(value, list)
             and not all(isinstance(each, str | int | float) for each in value)
         ):
-            raise _Damage(f"{key[:_SHOWN]!r} is not what it should be")
+            raise _Damage(f"{key[:_SHOWN]!r} has an unexpected value")
     if issubclass(cls, Encoder) and not isinstance(node["config"].get("config"), dict):
-        raise _Damage("it has no sizes of an encoder")
+        raise _Damage("it has no encoder sizes")
     own: dict[str, Any] = {"trainable": bool, "name": str}
     if registry.family_of(cls.__name__) is not None:
         own |= {"vocabulary": str | None, "lower_case": bool, "format": int}
@@ -245,7 +250,7 @@ def _check_policy(path: Path, value: Any) -> None:
         inner = value.get("config")
         name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
     if name not in _POLICIES:
-        raise _Damage(f"{repr(name)[:_SHOWN]} is no dtype")
+        raise _Damage(f"{repr(name)[:_SHOWN]} is not a dtype")
 
 
 def _check_compiled(path: Path, config: Any) -> None:
@@ -255,7 +260,7 @@ def _check_compiled(path: Path, config: Any) -> None:
     metrics = [each for each in parts if each.get("module") == "keras.metrics"]
     numbers = sum(_largest(each.get("config")) ** 2 for each in metrics)
     if len(parts) > _MOST_PARTS or numbers > _MOST_OF_METRICS:
-        raise _Damage("it was compiled with too much")
+        raise _Damage("its compile settings are too many")
     for node in parts:
         _check_patterns(node)
         if "class_name" not in node and "registered_name" not in node:
@@ -286,7 +291,7 @@ def _check_compiled(path: Path, config: Any) -> None:
 def _check_plain(node: Mapping[str, Any]) -> None:
     """Raises an error if Keras is to build or compile a part of its own accord."""
     if node.get("build_config") or node.get("compile_config"):
-        raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is not what it should be")
+        raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is an unexpected class")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
@@ -294,7 +299,9 @@ def _check_patterns(node: Mapping[str, Any]) -> None:
     for key in ("exclude_from_weight_decay", "rate_factors"):
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
-                raise _Damage(f"{key} has {pattern[:_SHOWN]!r}, which may take very long")
+                raise _Damage(
+                    f"{key} has the pattern {pattern[:_SHOWN]!r}, which may take very long to match"
+                )
 
 
 def _largest(value: Any) -> int:
@@ -310,11 +317,13 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
     """The error message for a part that does not belong to a model."""
     shown = repr(node.get("class_name"))[:_SHOWN]
     if node.get("class_name") in ("__lambda__", "Lambda"):
-        return UserError(f"{path} holds code ({shown}), which is not run; do not load it")
+        return UserError(
+            f"{path} contains code ({shown}), which bert_tf never runs; do not load it"
+        )
     return UserError(
-        f"{path} names {shown} of {repr(node.get('module'))[:_SHOWN]}, which is no part of a model "
-        "of bert_tf; do not load it, unless it is your own and you register its class with "
-        "keras.saving.register_keras_serializable"
+        f"{path} names {shown} of {repr(node.get('module'))[:_SHOWN]}, which is not part of a "
+        "bert_tf model; do not load the file, unless it is your own and you register the class "
+        "with keras.saving.register_keras_serializable"
     )
 
 
@@ -334,9 +343,9 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
     else:
         units = fields.get("lstm_units", 0)
         if type(units) is not int or units < 1:
-            raise _Damage(f"lstm_units is {repr(units)[:_SHOWN]}, not what it should be")
+            raise _Damage(f"lstm_units has the unexpected value {repr(units)[:_SHOWN]}")
         least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
     dense = dense_shapes(width, fields.get("pooling", "mean"), fields.get("dense", ()))
     least += sum(map(math.prod, dense.values()))
     if least > held or layers * _WEIGHTS_OF_LAYER > len(sizes):
-        raise _Damage(f"its sizes need more than the {held} weights that it holds")
+        raise _Damage(f"its sizes require more than the {held} weights in it")

@@ -95,7 +95,7 @@ def lite_task(path: str | os.PathLike) -> LiteTask:
     )
     family = family_at(checkpoint)
     if family is None:
-        raise UserError(f"{path} is of an unknown model {file.description.model!r}; update bert_tf")
+        raise UserError(f"{path} holds an unknown model {file.description.model!r}; update bert_tf")
     # A model without weights makes inputs of strings, and answers of what the file computes.
     with keras.StatelessScope(initialize_variables=False):
         model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
@@ -132,14 +132,14 @@ def load_model(
         kind = checkpoint.description.model
         article = "an" if kind[0] in "AEIOU" else "a"
         raise UserError(
-            f"{path} has no head of a task (it is a checkpoint of {article} {kind}); load it as "
-            "the start of a training, for example with TextClassifier.from_checkpoint"
+            f"{path} has no task head (it is a checkpoint of {article} {kind}); start training "
+            "from it, for example with TextClassifier.from_checkpoint"
         )
     classes = checkpoint.description.head.get("num_classes")
     if labels is not None and classes is not None and len(labels) != classes:
         raise UserError(
-            f"{len(labels)} labels for {path}, a model of {classes} classes; give one for each "
-            "class, in the order of the logits, or none"
+            f"{path} has {classes} classes, but {len(labels)} labels were given; give one for "
+            "each class, in the order of the logits, or none"
         )
     cls, tokenizer = family.model_class(), Tokenizer.from_checkpoint(checkpoint)
     options = {"dtype": dtype, "layout": layout}
@@ -263,11 +263,11 @@ def check_head(
     """Raises UserError if the checkpoint lacks a weight on which an answer depends."""
     others = tuple(name for name in report.new if not name.startswith(_POOLER))
     if others:
-        raise UserError(f"{path} lacks the weights {listed(others)}; give a whole checkpoint")
+        raise UserError(f"{path} lacks the weights {listed(others)}; give a complete checkpoint")
     if lacks_pooler(report) and (model.uses_pooler if uses_pooler is None else uses_pooler):
         raise UserError(
-            f"{path} has no pooler, whose output the head of a {type(model).__name__} reads; give "
-            "a whole checkpoint"
+            f"{path} has no pooler, but the head of a {type(model).__name__} reads its output; "
+            "give a complete checkpoint"
         )
 
 
@@ -279,8 +279,8 @@ def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
     model = checkpoint.description.model
     if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
         raise UserError(
-            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf, "
-            "or of a package that is not installed; Encoder.from_checkpoint reads its encoder alone"
+            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf, or "
+            "of a package that is not installed; Encoder.from_checkpoint loads the encoder alone"
         )
 
 
@@ -303,7 +303,7 @@ def built(
     for name in settings:
         if name not in arguments:
             raise UserError(
-                f"a {cls.__name__} has no setting {name!r}; it has {', '.join(arguments)}"
+                f"a {cls.__name__} has no setting {name!r}; the settings are {', '.join(arguments)}"
             )
     known: dict[str, Any] = {}
     # A classifier of one label may also be opened as one of several.
@@ -314,7 +314,7 @@ def built(
             labels = description.labels or range(classes)
     named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
     if labels is not None and not cls.has_labels:
-        raise UserError(f"labels are for classes, which a {cls.__name__} has not; leave them out")
+        raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")
     encoder = encoder_for(description.encoder, **encoder_options)
     # The constructors of subclasses take other arguments than `TaskModel`'s.
     make: Callable[..., Model] = cls

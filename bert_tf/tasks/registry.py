@@ -52,7 +52,7 @@ def register(family: TaskFamily) -> None:
         raise UserError(f"the task {family.name!r} is registered already; choose another name")
     if family.class_name in (each.class_name for each in others):
         raise UserError(
-            f"the model of the task {family.name!r} is called {family.class_name}, as that of "
+            f"the model of the task {family.name!r} is called {family.class_name}, like that of "
             "another task; choose another name"
         )
     _registered[family.name] = family
@@ -110,4 +110,4 @@ def _read_entry_points() -> None:
                 register(family)
         # Whatever the code of another package may raise.
         except Exception as error:
-            logger.warning(f"the task {entry.name} of the package {package} is left out: {error}")
+            logger.warning(f"the task {entry.name} of the package {package} is skipped: {error}")

@@ -19,8 +19,8 @@ def check_no_pair(path: str | os.PathLike) -> None:
     """Raises UserError if there is an export for TF Hub at `path`, which gives no answers."""
     if all(os.path.isdir(Path(path) / name) for name in _PAIR):
         raise UserError(
-            f"{path} is a preprocessor and an encoder for TF Hub, which cannot predict; load each "
-            "with hub.load, or export another kind"
+            f"{path} holds a preprocessor and an encoder for TF Hub, which cannot predict; load "
+            "each with hub.load, or export another kind"
         )
 
 

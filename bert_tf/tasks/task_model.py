@@ -298,7 +298,8 @@ class TaskModel(StringTraining):
         vocabulary = read_beside(Path(folder))
         if vocabulary is None or vocabulary_hash(vocabulary) != known:
             raise UserError(
-                "the vocabulary in the .keras file is not the one that it was saved with"
+                "the vocabulary in the .keras file is not the one that was saved; copy the file "
+                "again"
             )
         self._set_tokenizer(Tokenizer(vocabulary, lower_case))
 
@@ -404,7 +405,8 @@ class TaskModel(StringTraining):
             return
         if input_signature is None:
             raise UserError(
-                f"format {format!r} holds a model of ids; give the input_signature of its inputs"
+                f"format {format!r} exports a model that takes ids; give the input_signature of "
+                "its inputs"
             )
         super().export(
             filepath, format=format, verbose=verbose, input_signature=input_signature, **kwargs
@@ -440,7 +442,7 @@ class TaskModel(StringTraining):
         x = columns or x
         if inputs.is_for_keras(x):
             if options:
-                raise UserError(f"{', '.join(options)} is for strings, not for ids; leave it out")
+                raise UserError(f"{', '.join(options)} is for strings, not for ids; remove it")
             return super().predict(x, batch_size, verbose, steps, callbacks)
         if isinstance(x, tf.data.Dataset):
             x, _ = inputs.from_dataset(x, steps, "x")
@@ -462,7 +464,7 @@ class TaskModel(StringTraining):
         given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(specs)): inputs})
         missing = [name for name in specs if name not in given]
         if missing:
-            raise UserError(f"there is no {missing[0]}; the model takes {' and '.join(specs)}")
+            raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(specs)}")
         tensors = {name: tf.convert_to_tensor(given[name], tf.string) for name in specs}
         return self._function("serving_default")(tensors)
 
@@ -488,7 +490,7 @@ class TaskModel(StringTraining):
         known = self.signatures()
         found = known | self.inner_signatures()
         if name not in found:
-            raise UserError(f"there is no signature {name!r}; there are {', '.join(known)}")
+            raise UserError(f"no signature {name!r}; the signatures are {', '.join(known)}")
         return found[name]
 
     def _function(self, name: str) -> Callable[[Tensors], Tensors]:

@@ -14,7 +14,7 @@ from bert_tf.export.litert.conversion import Row, without_padding
 from bert_tf.predict.rows import read_blocks
 
 _NOTHING = (
-    "the calibration has no texts; give some hundreds of those that the model will be asked about"
+    "the calibration has no texts; give a few hundred texts like those that the model will read"
 )
 
 

@@ -18,8 +18,8 @@ from bert_tf.io.vocabulary import file_text
 SUFFIX = ".tflite"
 # What people read of an input or an output.
 _DESCRIPTIONS = {
-    "ids": "ids of the word pieces, padded with that of [PAD]",
-    "mask": "1 at word pieces, 0 at padding",
+    "ids": "ids of the word pieces, padded with the id of [PAD]",
+    "mask": "1 for word pieces, 0 for padding",
     "segment_ids": "0 for the first text, 1 for the second",
     "probabilities": "probabilities of the labels",
 }
@@ -79,7 +79,7 @@ class LiteFile:
         names = form.inputs if isinstance(form, StringsForm) else ("ids", "mask", "segment_ids")
         about = f"exported by bert_tf {bert_tf.__version__}"
         if isinstance(form, StringsForm):
-            about += "; its tokenizer needs the operations of TensorFlow Text"
+            about += "; its tokenizer requires the operations of TensorFlow Text"
         content = metadata.with_metadata(
             network,
             settings,
@@ -104,7 +104,7 @@ class LiteFile:
         text = opened.files.get(VOCABULARY_FILE, "")
         vocabulary = tuple(text.removesuffix("\n").split("\n"))
         if vocabulary_hash(vocabulary) != description.vocabulary:
-            raise UserError(f"{path} is damaged (its vocabulary is another); export it again")
+            raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
         lengths = tuple(fields["lengths"])
         return cls(
             opened.content,
@@ -146,5 +146,5 @@ def _checked(settings: Mapping[str, Any], path: str | os.PathLike) -> Mapping[st
     if not wrong and not (lengths and all(type(each) is int and each > 0 for each in lengths)):
         wrong = ["lengths"]
     if wrong:
-        raise UserError(f"{path} is damaged ({wrong[0]} is not what it should be); export it again")
+        raise UserError(f"{path} is damaged ({wrong[0]} is not as expected); export it again")
     return settings

@@ -25,8 +25,8 @@ stored (float32, float16, int8) makes no difference. The embedder normalizes on 
 from bert_tf.export.litert.tables import Table
 
 DIFFERENCES = (
-    "MediaPipe lower-cases only ASCII and keeps accents, so texts with accents or other letters "
-    "may get other ids than in bert_tf"
+    "MediaPipe lowercases only ASCII letters and keeps accents, so texts with other letters or "
+    "accents may get different ids than in bert_tf"
 )
 """A warning for those who export for MediaPipe."""
 
@@ -50,9 +50,9 @@ def obstacle(model: bytes, lower_case: bool) -> str | None:
     """
     subgraphs = Table.root(model).tables(_SUBGRAPHS)
     if not lower_case:
-        return "MediaPipe lower-cases every text, and the vocabulary is cased"
+        return "MediaPipe lowercases every text, but the vocabulary is cased"
     if len(subgraphs) != 1:
-        return f"MediaPipe takes one length and one subgraph, and the model has {len(subgraphs)}"
+        return f"MediaPipe takes one length and one subgraph, but the model has {len(subgraphs)}"
     tensors = subgraphs[0].tables(_TENSORS)
     inputs = [tensors[each] for each in subgraphs[0].words(_INPUTS)]
     outputs = [tensors[each] for each in subgraphs[0].words(_OUTPUTS)]
@@ -60,7 +60,9 @@ def obstacle(model: bytes, lower_case: bool) -> str | None:
     if len(inputs) != len(INPUTS) or any(each.byte(_TYPE) != _INT32 for each in inputs):
         return "MediaPipe takes three inputs of int32: the ids, the mask and the segment ids"
     if any(len(each) != 2 or each[0] != 1 or each != shapes[0] for each in shapes):
-        return f"MediaPipe takes three inputs of one shape [1, length], and these have {shapes}"
+        return (
+            f"MediaPipe takes three inputs of the same shape [1, length], but these have {shapes}"
+        )
     if any(each.byte(_TYPE) not in (_FLOAT32, _UINT8) for each in outputs):
         return "MediaPipe takes outputs of float32 or uint8"
     return None

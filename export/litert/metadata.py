@@ -168,14 +168,14 @@ def read(path: str | os.PathLike) -> Opened:
     """
     content = read_bytes(path)
     if content[4:8] != _MODEL_IDENTIFIER:
-        raise UserError(f"{path} is no .tflite file, or it is damaged; export or copy it again")
+        raise UserError(f"{path} is not a .tflite file, or it is damaged; export or copy it again")
     # zipfile, json and flatbuffers have no common class of errors for damaged files.
     try:
         settings = _settings(content)
         if settings is None:
             raise UserError(
-                f"{path} holds no model of bert_tf; "
-                "write one with bert-tf export SRC --out MODEL.tflite --format litert"
+                f"{path} does not hold a bert_tf model; write one with bert-tf export SRC --out "
+                "MODEL.tflite --format litert"
             )
         written = settings.pop("format", None)
         if type(written) is not int:
@@ -283,7 +283,7 @@ def _settings(content: bytes) -> dict[str, Any] | None:
     model = Table.root(content)
     entries = model.tables(_METADATA)
     if len(entries) > _MOST_ENTRIES:
-        raise ValueError("it has too many entries of metadata")
+        raise ValueError("it has too many metadata entries")
     for entry in entries:
         if entry.content(_NAME) == _OURS.encode():
             text = model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA)
@@ -291,7 +291,7 @@ def _settings(content: bytes) -> dict[str, Any] | None:
                 raise ValueError("its settings are too long")
             settings = json.loads(text)
             if not isinstance(settings, dict):
-                raise ValueError("its settings are no JSON object")
+                raise ValueError("its settings are not a JSON object")
             return settings
     return None
 
@@ -308,10 +308,10 @@ def _files(content: bytes) -> dict[str, str]:
             raise ValueError("its files are compressed")
         # Members that overlap would take many times the file's size.
         if sum(each.file_size for each in members) > len(content):
-            raise ValueError("its files are larger than the whole")
+            raise ValueError("the files in it are larger than the whole")
         files = {each.filename: archive.read(each).decode() for each in members}
         if len(files) < len(members):
-            raise ValueError("it holds a file twice")
+            raise ValueError("it contains a file twice")
         digest = archive.getinfo(_DIGEST_FILE)
     with memoryview(content)[: digest.header_offset] as before:
         if files.pop(_DIGEST_FILE) != hashlib.sha256(before).hexdigest():

@@ -43,20 +43,23 @@ class LiteForm:
         """
         if self.precision not in LITE_PRECISIONS:
             raise UserError(
-                f"unknown precision {self.precision!r} of a LiteRT file; choose one of "
+                f"unknown precision {self.precision!r} for a LiteRT file; choose one of "
                 f"{', '.join(LITE_PRECISIONS)}"
             )
         if self.calibration is not None and self.precision != "int8":
-            raise UserError("calibration is for precision int8; leave it out, or choose int8")
+            raise UserError("calibration is for precision int8; remove it, or choose int8")
         lengths = sorted(set(self.lengths or [model.max_length]))
         for length in lengths:
             if not _LEAST <= length <= model.max_length:
                 raise UserError(
-                    f"length {length} is not from {_LEAST} to the max_length of the model, "
-                    f"{model.max_length}"
+                    f"length is {length}; it must be from {_LEAST} to the max_length of the "
+                    f"model, {model.max_length}"
                 )
         if self.inputs == "strings" and (self.calibration is not None or len(lengths) > 1):
-            raise UserError("a file that takes strings has one length, and takes no calibration")
+            raise UserError(
+                "a file that takes strings has one fixed length and no calibration; remove "
+                "lengths and calibration"
+            )
         if self.calibration is not None and len(lengths) > 1:
             raise UserError(
                 f"a calibration is for one length; give one of {', '.join(map(str, lengths))}"
@@ -71,7 +74,7 @@ class LiteForm:
         if not fitting:
             raise UserError(
                 f"no text of the calibration fits into {length} tokens; give shorter texts, or a "
-                "greater length"
+                "larger length"
             )
         return fitting
 
@@ -88,7 +91,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     """
     path = Path(out)
     if path.suffix != SUFFIX:
-        raise UserError(f"{path} is no name of a LiteRT file; let it end in {SUFFIX}")
+        raise UserError(f"the name of a LiteRT file must end in {SUFFIX}, unlike {path}")
     if os.path.exists(path):
         raise UserError(f"{path} exists already; remove it or choose another file")
     form = form.checked(model)

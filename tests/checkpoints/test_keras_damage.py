@@ -105,10 +105,10 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("dense", [{"units": 10**9}], "its sizes need more than the"),
+        ("dense", [{"units": 10**9}], "its sizes require more than the"),
         ("dense", [node("Dense", "keras.layers", {"units": 4})], "dense layer 0 is {'module'"),
         ("dense", "x", "dense is 'x'; give a list"),
-        ("pooling", node("Lambda", "keras.layers"), "'pooling' is not what it should be"),
+        ("pooling", node("Lambda", "keras.layers"), "'pooling' has an unexpected value"),
         ("pooling", ["mean"] * 10**5, "names; give each name only once"),
         (
             "prompts",
@@ -116,7 +116,7 @@ def test_models_without_a_task_are_read_too(tmp_path, make):
             "the prompt 'registered_name' is None",
         ),
         ("prompts", {"query": {"class_name": "Lambda"}}, "the prompt 'query' is {'class_name'"),
-        ("include_prompt", "no", "include_prompt is 'no', not what it should be"),
+        ("include_prompt", "no", "include_prompt has the unexpected value 'no'"),
         ("default_prompt", "x", "default prompt 'x' does not exist; the"),
     ],
 )
@@ -147,57 +147,73 @@ def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):
 @pytest.mark.parametrize(
     ("places", "value", "told"),
     [
-        ((*SIZES, "hidden_size"), 10**9, "is damaged .its sizes need more than the 1[0-9]{3} w"),
-        ((*SIZES, "num_hidden_layers"), 10**9, "its sizes need more"),
-        ((*SIZES, "num_hidden_layers"), 3, "its sizes need more"),
-        ((*SIZES, "vocab_size"), 10**12, "its sizes need more"),
+        ((*SIZES, "hidden_size"), 10**9, "is damaged .its sizes require more than the 1[0-9]{3} w"),
+        ((*SIZES, "num_hidden_layers"), 10**9, "its sizes require more"),
+        ((*SIZES, "num_hidden_layers"), 3, "its sizes require more"),
+        ((*SIZES, "vocab_size"), 10**12, "its sizes require more"),
         ((*SIZES, "vocab_size"), -1, "vocab_size must be at least 1, not -1"),
         ((*SIZES, "vocab_size"), "x", "vocab_size must be a whole number, not 'x'"),
         ((*SIZES, "attention"), "both", "attention"),
-        (("config", "labels"), [str(each) for each in range(10**5)], "its sizes need more"),
+        (("config", "labels"), [str(each) for each in range(10**5)], "its sizes require more"),
         (("config", "labels"), ["a", "b"], "is damaged"),
-        (("config", "labels"), [1, 2, 3], "labels is no list of texts"),
-        (("config", "labels"), {"a": 1}, "labels is no list of texts"),
-        (("config", "pair"), "yes", "pair is 'yes', not what it should be"),
-        (("config", "max_length"), 2.5, "max_length is 2.5, not what it should be"),
+        (("config", "labels"), [1, 2, 3], "labels is not a list of texts"),
+        (("config", "labels"), {"a": 1}, "labels is not a list of texts"),
+        (("config", "pair"), "yes", "pair has the unexpected value 'yes'"),
+        (("config", "max_length"), 2.5, "max_length has the unexpected value 2.5"),
         (("config", "max_length"), 10**9, "max_length 1000000000 is longer than the model's 7"),
-        (("config", "dropout"), [[[]]], "'dropout' is not what it should be"),
+        (("config", "dropout"), [[[]]], "'dropout' has an unexpected value"),
         (("config", "dropout"), 2.5, "a dropout rate must be in .0, 1., not 2.5"),
-        (("config", "dtype"), "int8", "'int8' is no dtype"),
-        (("config", "dtype"), node("Policy", "os"), "names 'Policy' of 'os', which is no part"),
-        (("config", "format"), "x", "format is 'x', not what it should be"),
+        (("config", "dtype"), "int8", "'int8' is not a dtype"),
+        (("config", "dtype"), node("Policy", "os"), "names 'Policy' of 'os', which is not part"),
+        (("config", "format"), "x", "format has the unexpected value 'x'"),
         (("config", "lstm_units"), 10**9, "is damaged"),
         (("config", "frozen"), ["encoder/layer_7"], "is damaged"),
         (("config", "vocabulary"), None, "is damaged .it holds no vocabulary."),
-        (("config", "vocabulary"), "0" * 64, "is not the one that it was saved with"),
-        (("config", "encoder"), None, "its configuration is no model"),
-        (("config", "encoder", "config", "config"), [], "has no sizes of an encoder"),
-        (("config", "activity_regularizer"), node("L2", "keras"), "is not what it should be"),
-        (("config",), None, "its configuration is no model"),
-        (("registered_name",), "keras>Dense", "holds no model of bert_tf; load it with keras.sav"),
-        (("registered_name",), "bert_tf>AdamW", "names 'TextClassifier' of .* is no part of a m"),
-        (("class_name",), "__lambda__", "holds code .'__lambda__'., which is not run"),
-        (("class_name",), "Encoder", "names 'Encoder' of .* is no part of a model"),
-        (("config", "encoder"), node("system", "os"), "names 'system' of 'os', which is no part"),
-        ((*COMPILED, "loss"), node("system", "os"), "names 'system' of 'os', which is no part"),
+        (("config", "vocabulary"), "0" * 64, "is not the one that was saved"),
+        (("config", "encoder"), None, "its configuration does not describe a model"),
+        (("config", "encoder", "config", "config"), [], "has no encoder sizes"),
+        (("config", "activity_regularizer"), node("L2", "keras"), "has an unexpected value"),
+        (("config",), None, "its configuration does not describe a model"),
+        (
+            ("registered_name",),
+            "keras>Dense",
+            "does not hold a bert_tf model; load it with keras.sav",
+        ),
+        (("registered_name",), "bert_tf>AdamW", "names 'TextClassifier' of .* is not part of a b"),
+        (("class_name",), "__lambda__", "contains code .'__lambda__'., which bert_tf never runs"),
+        (("class_name",), "Encoder", "names 'Encoder' of .* is not part of a bert_tf model"),
+        (("config", "encoder"), node("system", "os"), "names 'system' of 'os', which is not part"),
+        ((*COMPILED, "loss"), node("system", "os"), "names 'system' of 'os', which is not part"),
         ((*COMPILED, "loss"), node("function", "os", "system"), "names 'function' of 'os'"),
         ((*COMPILED, "loss"), node("eval", "builtins"), "names 'eval' of 'builtins'"),
         ((*COMPILED, "loss"), node("Popen", "subprocess"), "names 'Popen' of 'subprocess'"),
-        ((*COMPILED, "loss"), node("__lambda__", "builtins", {"value": "4w"}), "holds code"),
-        ((*COMPILED, "metrics"), [node("Lambda", "keras.layers")], "holds code .'Lambda'., which"),
-        ((*COMPILED, "loss"), node("StringLookup", "keras.layers"), "which is no part of a model"),
-        ((*COMPILED, "loss"), node("Encoder", "x", {}, "bert_tf>Encoder"), "is no part of a model"),
+        ((*COMPILED, "loss"), node("__lambda__", "builtins", {"value": "4w"}), "contains code"),
+        (
+            (*COMPILED, "metrics"),
+            [node("Lambda", "keras.layers")],
+            "contains code .'Lambda'., which",
+        ),
+        (
+            (*COMPILED, "loss"),
+            node("StringLookup", "keras.layers"),
+            "which is not part of a bert_tf model",
+        ),
+        (
+            (*COMPILED, "loss"),
+            node("Encoder", "x", {}, "bert_tf>Encoder"),
+            "is not part of a bert_tf model",
+        ),
         (
             (*COMPILED, "loss"),
             node("Mean", "keras.metrics", {}, build_config={"input_shape": [10**9]}),
-            "'Mean' is not what it should be",
+            "'Mean' is an unexpected class",
         ),
         (
             (*COMPILED, "metrics"),
             [node("MeanIoU", "keras.metrics", {"num_classes": 10**6})],
-            "was compiled with too much",
+            "its compile settings are too many",
         ),
-        ((*COMPILED, "metrics"), [{}] * 2000, "was compiled with too much"),
+        ((*COMPILED, "metrics"), [{}] * 2000, "its compile settings are too many"),
         (
             (*COMPILED, "optimizer"),
             node("AdamW", "x", {"exclude_from_weight_decay": [r"(\w+)+!"]}, "bert_tf>AdamW"),
@@ -256,13 +272,13 @@ def nested(file):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (link, "a weight is in another place"),
+        (link, "a weight is in the wrong place"),
         (cycle, "a weight is in two places"),
-        (data_elsewhere, "a weight is in another place"),
+        (data_elsewhere, "a weight is in the wrong place"),
         (bomb, "its weights are larger than the file"),
         (not_stored, "its weights are larger than the file"),
-        (virtual, "a weight is in another place"),
-        (texts, "a weight is no number"),
+        (virtual, "a weight is in the wrong place"),
+        (texts, "a weight is not a number"),
         (another_shape, "is damaged"),
         (nested, "its weights are nested too deeply"),
     ],
@@ -278,20 +294,20 @@ def test_weights_are_not_trusted(entries, changed, change, told):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({CONFIG: None}, "is not a .keras file of a model: it has no config.json"),
+        ({CONFIG: None}, "is not the .keras file of a model: it has no config.json"),
         ({WEIGHTS: None}, "it has no model.weights.h5"),
         ({WEIGHTS: b"HDF"}, "is damaged"),
-        ({CONFIG: b"[]"}, "its configuration is no model"),
+        ({CONFIG: b"[]"}, "its configuration does not describe a model"),
         ({CONFIG: b"{"}, "is damaged"),
         ({VOCABULARY: None}, "is damaged"),
         ({VOCABULARY: b"[UNK]\n"}, "is damaged .vocabulary .* lacks"),
         (
             {VOCABULARY: "\n".join((*tiny.PIECES[:-1], "!")).encode()},
-            "is damaged .the vocabulary in the .keras file is not the one that it was saved with",
+            "is damaged .the vocabulary in the .keras file is not the one that was saved",
         ),
-        ({"assets/../../../x": b""}, "'assets/../../../x' is no file of a model"),
-        ({"/tmp/x": b""}, "'/tmp/x' is no file of a model"),
-        ({"model.weights.npz": b""}, "'model.weights.npz' is no file of a model"),
+        ({"assets/../../../x": b""}, "'assets/../../../x' does not belong to a model"),
+        ({"/tmp/x": b""}, "'/tmp/x' does not belong to a model"),
+        ({"model.weights.npz": b""}, "'model.weights.npz' does not belong to a model"),
         ({"assets/x": bytes(2**25)}, "its configuration or its vocabulary is too long"),
     ],
 )
@@ -300,7 +316,9 @@ def test_the_archive_is_not_trusted(changed, change, told):
 
 
 def test_what_unpacks_to_too_much_is_refused(changed):
-    refused(changed({"assets/x": bytes(2**20)}, zipfile.ZIP_DEFLATED), "assets/x unpacks to too mu")
+    refused(
+        changed({"assets/x": bytes(2**20)}, zipfile.ZIP_DEFLATED), "assets/x is too large when unp"
+    )
 
 
 def test_a_changed_byte_of_a_weight_is_noticed(changed, entries):
@@ -336,8 +354,8 @@ def test_wide_heads_on_features_are_as_large_as_they_say(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras") as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     for units, told in (
-        (10**6, "its sizes need more"),
-        (0, "lstm_units is 0"),
+        (10**6, "its sizes require more"),
+        (0, "lstm_units has the unexpected value 0"),
         ("x", "lstm_un"),
     ):
         fields = json.loads(entries[CONFIG])

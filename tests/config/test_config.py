@@ -250,12 +250,12 @@ def test_keys_of_pre_training_that_do_not_go_together_are_told(load, settings, t
         (
             "question_answering",
             ["data.null_threshold=0"],
-            "data.null_threshold is for data.unanswerable true; set that, or remove data.null",
+            "data.null_threshold requires data.unanswerable: true; set that, or remove data.null",
         ),
         (
             "token_classification",
             ["model.lstm_units=8"],
-            "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, or",
+            "model.lstm_units requires model.features; set model.features, or",
         ),
         (
             "token_classification",

@@ -461,7 +461,7 @@ def test_teachers_that_do_not_fit_are_refused():
     refused("fit on ids requires targets, even with a teacher", student, teacher, ids)
     refused("sample_weight applies to", student, teacher, sample_weight=[1.0] * len(TEXTS))
     refused(
-        "validation_split would take rows without labels", student, teacher, validation_split=0.5
+        "validation_split would select rows without labels", student, teacher, validation_split=0.5
     )
     vectors = model("vectors")
     small = bert_tf.TextEmbedder(narrow_encoder(), tokenizer())

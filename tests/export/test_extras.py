@@ -125,5 +125,5 @@ def test_a_version_is_a_folder_of_its_own(models, tmp_path):
     whole = save_task(models("nsp"), tmp_path / "whole")
     with pytest.raises(UserError, match="whole is an export without versions; choose another"):
         save_task(models("nsp"), whole, version=2)
-    with pytest.raises(UserError, match="version 0 is not a number from 1"):
+    with pytest.raises(UserError, match="version is 0; it must be a whole number"):
         save_task(models("nsp"), out, version=0)

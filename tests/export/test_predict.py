@@ -161,13 +161,13 @@ def test_of_several_versions_the_newest_is_asked_as_a_server_does(exported, tmp_
     assert main(["predict", str(tmp_path), "the cat"]) == 0
     told = capsys.readouterr()
     assert "label" in answered(told.out)[0]
-    assert f"{tmp_path}: asking version 10, the newest" in told.err
+    assert f"{tmp_path}: using version 10, the newest" in told.err
 
 
 @pytest.mark.slow
 def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
     with pytest.raises(
-        UserError, match="is a preprocessor and an encoder for TF Hub, .* load each"
+        UserError, match="holds a preprocessor and an encoder for TF Hub, .* load each"
     ):
         predict.run(str(exported("hub")), ["text"], None, None)
 
@@ -176,7 +176,7 @@ def test_of_a_pair_for_tf_hub_it_is_told_how_to_use_it(exported):
 def test_models_that_take_no_texts_are_told(exported, capsys):
     with pytest.raises(UserError, match="takes choices and context; give them as JSON lines"):
         predict.run(str(exported("multiple_choice")), ["text"], None, None)
-    with pytest.raises(UserError, match="as int32; predict asks models that take strings"):
+    with pytest.raises(UserError, match="as int32; predict requires a model that takes strings"):
         predict.run(str(exported("hub") / "encoder"), ["text"], None, None)
 
 

@@ -183,7 +183,7 @@ def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
     run = start(path, model)
     first = run.checkpoints / "step-00000001"
     assert options(first, monkeypatch)["rules"].null_threshold == 0
-    said = f"{first} is not finished, so its best null_threshold is not known and 0.0 is taken"
+    said = f"{first} is not finished, so its best null_threshold is unknown and 0.0 is used"
     assert said in capsys.readouterr().err
 
     last = run.checkpoints / "step-00000002"
@@ -196,7 +196,7 @@ def test_of_an_earlier_checkpoint_of_a_run_there_are_no_metrics(
     assert (of_first["origin"].source, of_first["origin"].metrics) == (str(first), None)
     assert of_first["origin"].configuration == of_last["origin"].configuration
     news = capsys.readouterr().err
-    assert f"{first} is not the checkpoint that its run ends with, so its best null_thr" in news
+    assert f"{first} is not the last checkpoint of its run, so its best null_thr" in news
     assert "finish" not in news
 
 
@@ -224,7 +224,7 @@ def test_what_a_checkpoint_does_not_say_of_its_inputs_is_reported(
     found = options(alone(tmp_path, make(encoder), settings={}), monkeypatch, **given)
     assert found.items() >= given.items()
     news = capsys.readouterr().err
-    assert f"{tmp_path} does not say how its inputs are made; assumed: {assumed}\n" in news
+    assert f"{tmp_path} does not describe its inputs; assumed: {assumed}\n" in news
     assert len(news.splitlines()) == 2
 
 
@@ -234,7 +234,7 @@ def test_what_is_given_of_a_bare_checkpoint_is_served(tmp_path, encoder, monkeyp
     assert (found["unanswerable"], found["max_length"]) == (True, 80)
     news = capsys.readouterr().err
     assert "assumed" not in news
-    assert "its best null_threshold is not known and 0.0 is taken; to set one, export" in news
+    assert "its best null_threshold is unknown and 0.0 is used; to set one, export" in news
 
 
 def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monkeypatch):
@@ -242,11 +242,15 @@ def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monke
     assert options(folder, monkeypatch)["labels"] == ("0", "1")
     found = options(folder, monkeypatch, labels=["bad", "good"])
     assert found["labels"] == ("bad", "good")
-    with pytest.raises(UserError, match="3 labels for .*, a model of 2 classes; give one for each"):
+    with pytest.raises(
+        UserError, match="has 2 classes, but 3 labels were given; give one for each"
+    ):
         options(folder, monkeypatch, labels=["bad", "good", "so-so"])
     (tmp_path / "tags").mkdir()
     folder = alone(tmp_path / "tags", tagger(encoder))
-    with pytest.raises(UserError, match="2 labels for .*, a model of 3 classes; give one for each"):
+    with pytest.raises(
+        UserError, match="has 3 classes, but 2 labels were given; give one for each"
+    ):
         options(folder, monkeypatch, labels=["O", "B-A"])
 
 
@@ -266,7 +270,7 @@ def test_labels_and_settings_of_tasks_are_for_tasks(tmp_path, encoder, monkeypat
 )
 def test_labels_are_for_classes(tmp_path, encoder, monkeypatch, make):
     model = make(encoder)
-    said = f"labels are for classes, which a {type(model).__name__} has not; leave them out"
+    said = f"labels are for classes, which a {type(model).__name__} has none; remove them"
     with pytest.raises(UserError, match=said):
         options(alone(tmp_path, model), monkeypatch, labels=["a"])
 
@@ -345,7 +349,7 @@ def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, c
     else:
         assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 0
         said = capsys.readouterr().err
-    assert f"{tmp_path / 'saved'}: ask it with bert-tf predict" in said
+    assert f"{tmp_path / 'saved'}: use it with bert-tf predict" in said
     assert ("assumed: max_length 32" in said) == (write is as_theirs)
 
     served = bert_tf.load(tmp_path / "saved").predict(texts, verbose=0)
@@ -402,7 +406,7 @@ def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
     model = make(encoder)
     folder = without_pooler(tmp_path, model)
     reader = "NextSentence" if kind == "nsp" else type(model).__name__
-    told = f"has no pooler, whose output the head of a {reader} reads; give a whole"
+    told = f"has no pooler, but the head of a {reader} reads its output; give a complete"
     with pytest.raises(UserError, match=told):
         options(folder, monkeypatch, kind=kind)
 

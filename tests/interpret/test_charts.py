@@ -79,7 +79,7 @@ def test_every_text_of_the_page_is_text():
     )
     assert "img" not in Tags(page).tags
     assert page.count("</script>") == 2
-    assert "together +0.250; the outputs differ by +0.250." in page
+    assert "the sum is +0.250; the outputs differ by +0.250." in page
 
 
 def test_the_greatest_probability_is_bold():
@@ -113,5 +113,5 @@ def test_calibration_draws_the_bins_that_are_filled():
     found = Calibration.of(np.array([0.95, 0.95, 0.35]), np.array([True, False, True]))
     picture = charts.reliability(found)
     assert picture.count("<rect") == 4
-    assert "<title>2 predictions: 95.0% sure, 50.0% right</title>" in picture
-    assert "of 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note
+    assert "<title>2 predictions: mean probability 95.0%, accuracy 50.0%</title>" in picture
+    assert "from 3 texts" in sections.calibration(np.ones(3), np.ones(3, bool), "texts").note

@@ -121,7 +121,7 @@ def test_only_the_pages_own_script_may_run(inspected):
 def test_importances_add_up_on_the_page(inspected):
     _, _, page = inspected
     number = r"([+−]\d+\.\d+)"
-    sums = re.findall(rf"together {number}; the outputs differ by {number}\.", page)
+    sums = re.findall(rf"the sum is {number}; the outputs differ by {number}\.", page)
     assert sums
     for pair in sums:
         total, change = (float(each.replace("−", "-")) for each in pair)
@@ -158,7 +158,9 @@ def test_without_its_dev_data_the_page_says_why(reviews):
     moved = dev.rename(reviews.parent / "moved.tsv")
     page = inspect(reviews, [{"text": "the cat"}]).read_text()
     moved.rename(dev)
-    assert re.search(r"Left out, since the dev data cannot be read: .*not found: .*dev\.tsv", page)
+    assert re.search(
+        r"This part is missing, because the dev data cannot be read: .*not found: .*dev\.tsv", page
+    )
     assert 'class="attention"' in page
 
 
@@ -254,13 +256,13 @@ def test_a_text_in_the_place_of_the_run_is_told_in_one_line(capsys):
 def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     checkpoint = reviews / "checkpoints" / "step-00000001"
     assert main(["inspect", str(checkpoint), "--text", "a"]) == 2
-    assert "name the page, as in --out page.html" in capsys.readouterr().err
+    assert "name the page with --out, as in --out page.html" in capsys.readouterr().err
     assert main(["inspect", str(checkpoint), "--out", str(tmp_path / "page.html")]) == 2
-    assert "has no dev data to show; give --text" in capsys.readouterr().err
+    assert "has no dev data to show; give texts with --text" in capsys.readouterr().err
     model, pairs = bert_tf.load(reviews), tmp_path / "pairs.keras"
     bert_tf.TextClassifier(model.encoder, model.tokenizer, ["a", "b"], pair=True).save(pairs)
     assert main(["inspect", str(pairs), "--out", str(tmp_path / "page.html")]) == 2
-    assert "no dev data to show; give --text-a and --text-b" in capsys.readouterr().err
+    assert "no dev data to show; give texts with --text-a and --text-b" in capsys.readouterr().err
 
 
 def test_tags_that_are_no_entities_are_shown_too(reviews, tmp_path):

@@ -133,7 +133,7 @@ def test_the_tagger_reads_padding_as_if_it_were_not_there():
 
 def test_features_that_need_more_layers_are_refused():
     shallow = EncoderConfig(**CONFIG.to_dict() | {"num_hidden_layers": 2})
-    with pytest.raises(UserError, match="need 4 layers; the encoder has 2"):
+    with pytest.raises(UserError, match="require 4 layers, but the encoder has 2"):
         TokenClassifier(Encoder(shallow), None, range(3), features="sum_last_four")
 
 

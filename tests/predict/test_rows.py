@@ -38,7 +38,12 @@ def test_json_lines_are_found_by_name_or_by_the_first_line(tmp_path, name, mark)
     ("name", "content", "ranks", "message"),
     [
         ("a.txt", b"", TEXT, "input is empty: .*a.txt"),
-        ("a.csv", b"text\na\n", TEXT, "a.csv is a table; give its texts one in a line, or JSON"),
+        (
+            "a.csv",
+            b"text\na\n",
+            TEXT,
+            "a.csv is a table; give a file with one text per line, or JSON",
+        ),
         ("a.jsonl", "\ufeff".encode(), TEXT, "input is empty: .*a.jsonl"),
         ("a.txt", b"one\ntwo \xff\n", TEXT, r"a.txt, line 2, byte 4 \(0xff\) is not UTF-8"),
         ("a.txt", "one".encode("utf-16"), TEXT, r"a.txt, line 1, byte 0 \(0xff\) is not UTF-8"),

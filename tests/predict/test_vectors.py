@@ -108,7 +108,7 @@ def test_embedding_goes_on_where_it_stopped(model, texts, tmp_path, monkeypatch,
     assert main(["embed", model, texts, "--out", str(out)]) == 0
     assert embedded == [10, 4]
     assert out.read_bytes() == whole.read_bytes()
-    assert "going on behind the first 10 of 24 texts" in capsys.readouterr().err
+    assert "resuming after the first 10 of 24 texts" in capsys.readouterr().err
     assert names(tmp_path) == ["texts.txt", "vectors.npy", "whole.npy"]
 
 
@@ -188,14 +188,18 @@ def test_a_prompt_is_a_signature(tmp_path, capsys):
     assert np.load(tmp_path / "plain.npy").tolist() == [[3], [1]]
     assert np.load(tmp_path / "query.npy").tolist() == [[30], [10]]
     assert main([*command, str(tmp_path / "other.npy"), "--prompt", "passage"]) == 2
-    assert "has no signature 'passage'; it has" in capsys.readouterr().err
+    assert "has no signature 'passage'; the signatures are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("inputs", "output", "message"),
     [
-        (["text"], "score", "gives score, which are no vectors; give an embedder"),
-        (["text_a", "text_b"], "embedding", "takes text_a, text_b; give an embedder"),
+        (["text"], "score", "gives score, which are not vectors; give an embedder"),
+        (
+            ["text_a", "text_b"],
+            "embedding",
+            "takes text_a, text_b, not single texts; give an embedder",
+        ),
     ],
 )
 def test_a_model_of_another_task_gives_no_vectors(tmp_path, capsys, inputs, output, message):

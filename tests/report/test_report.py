@@ -152,8 +152,8 @@ def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
     _, *rows = rows_of([damaged.path, bare.path, cola], tmp_path)
     assert [row[0] for row in rows if not row[0].startswith("paper")] == ["my_cola"]
     told = capsys.readouterr().err
-    assert re.search(f"damaged is left out: .*{message}", told)
-    assert re.search("bare is left out: .*bare has no checkpoint", told)
+    assert re.search(f"damaged is skipped: .*{message}", told)
+    assert re.search("bare is skipped: .*bare has no checkpoint", told)
 
 
 def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, recwarn):
@@ -221,7 +221,7 @@ def test_runs_on_a_part_of_the_training_data_say_so(tmp_path):
         run = finished(tmp_path / train.replace(": ", "_"), loaded, {"accuracy": 0.9})
         *_, row = rows_of([run.path], tmp_path)
         lengths.append(row[4])
-        note = f"GLUE: SST-2: trained on the first 10,000 rows only, not on all: {run.path.name}."
+        note = f"GLUE: SST-2: these were trained on the first 10,000 rows only: {run.path.name}."
         assert note in (tmp_path / "page.html").read_text()
     assert lengths == [
         "1 epoch of 10,000 rows",
@@ -241,7 +241,7 @@ def test_pre_trainings_in_one_direction_are_told_from_masked_language_models(tmp
         run.write_metrics({"masked_lm_accuracy": 0.2, "perplexity": 9.0})
         runs.append(run.path)
     rows_of(runs, tmp_path)
-    told = "not to be compared with them: left_to_right."
+    told = "Models that read in one direction: left_to_right."
     assert told in (tmp_path / "page.html").read_text()
     rows_of(runs[:1], tmp_path)
     assert "not to be compared" not in (tmp_path / "page.html").read_text()
@@ -263,8 +263,8 @@ def test_data_in_the_place_of_the_papers_are_told_from_them(tmp_path):
     assert rows[0][:3] == ["paper, BERT-base on SQuAD v1.1 (dev)", "88.5", "80.8"]
     assert [row[0] for row in rows[-2:]] == ["mine", "mine, ensemble"]
     text = (tmp_path / "page.html").read_text()
-    assert "<h2>Question answering: articles, in the place of SQuAD v1.1 (table 2)</h2>" in text
-    assert "its table 2, on SQuAD v1.1: other data than ours." in text
+    assert "<h2>Question answering: articles, in place of SQuAD v1.1 (table 2)</h2>" in text
+    assert "its table 2, measured on SQuAD v1.1, not on our data." in text
 
 
 def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
@@ -289,7 +289,7 @@ def test_the_tasks_of_glue_stand_side_by_side_with_their_average(tmp_path):
     values = ["80.0", "70.0", "90.0", "60.0", "60.0", "50.0", "85.0", "90.0", "60.0"]
     assert ours == ["random (dev)", *values, "71.7"]
     glue = (tmp_path / "page.html").read_text().partition("<h2>GLUE: ")[0]
-    assert "GLUE: SST-2: trained on the first 10,000 rows only, not on all: sst2." in glue
+    assert "GLUE: SST-2: these were trained on the first 10,000 rows only: sst2." in glue
     *_, ours = rows_of(runs[:2], tmp_path)[:5]
     assert ours == ["random (dev)", "80.0", "70.0", *[""] * 4, "85.0", "", "", ""]
     assert "GLUE (table 1)" in (tmp_path / "page.html").read_text()
@@ -364,11 +364,11 @@ def test_a_page_named_like_the_folder_of_the_runs_deletes_nothing(cola, tmp_path
 def test_what_cannot_be_reported_is_told_in_one_line(cola, tmp_path, capsys):
     assert main(["report", str(cola), "--out", str(tmp_path / "page.pdf")]) == 2
     assert "must end in .md or .html" in capsys.readouterr().err
-    with pytest.raises(UserError, match="there is no folder .*missing"):
+    with pytest.raises(UserError, match="run folder not found: .*missing"):
         report([cola, tmp_path / "missing"], tmp_path / "page.md")
-    with pytest.raises(UserError, match="there is no folder x+$"):
+    with pytest.raises(UserError, match="run folder not found: x+$"):
         report(["x" * 300], tmp_path / "page.md")
-    with pytest.raises(UserError, match="none of the folders is that of a finished run"):
+    with pytest.raises(UserError, match="none of the folders holds a finished run"):
         report([tmp_path], tmp_path / "page.md")
 
 
@@ -379,8 +379,8 @@ def test_what_is_no_finished_run_is_left_out_with_a_warning(cola, tmp_path, caps
     )
     report([tmp_path / "demo", unfinished.path, cola], tmp_path / "page.md")
     told = capsys.readouterr().err
-    assert "demo is left out" in told and "without config.yaml" in told
-    assert "run is left out" in told and "without metrics.json" in told
+    assert "demo is skipped" in told and "it has no config.yaml" in told
+    assert "run is skipped" in told and "it has no metrics.json" in told
     assert "1 runs, 1 tables" in told
 
 

@@ -80,7 +80,7 @@ def test_nothing_found_at_all():
 def test_mistakes():
     with pytest.raises(UserError, match="no query has a judged passage"):
         retrieval_metrics({"q": {"a": 1.0}}, {})
-    with pytest.raises(UserError, match="found for query 'q' has the score NaN"):
+    with pytest.raises(UserError, match="passage for query 'q' is NaN"):
         retrieval_metrics({"q": {"a": math.nan}}, {"q": {"a": 1}})
 
 

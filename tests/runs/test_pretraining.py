@@ -246,7 +246,7 @@ def test_lengths_that_the_model_has_no_positions_for_are_told(prepared, setting,
     ("setting", "message"),
     [
         ("train.long_length=24", "long_length 24 is not longer than train.max_length 24"),
-        ("train.seed=[1,2]", "train.seed is a list; pre-training takes one value"),
+        ("train.seed=[1,2]", "train.seed is a list; pre-training requires one value"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(prepared, setting, message):

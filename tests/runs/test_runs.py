@@ -83,7 +83,7 @@ def test_an_interrupted_run_can_be_evaluated_and_stays_unfinished(tmp_path, monk
         runs.finetune(config, run)
     metrics = runs.evaluate(run)
 
-    assert f"{run}, not finished yet: accuracy {metrics['accuracy']:.4g}" in capsys.readouterr().err
+    assert f"{run}, not finished: accuracy {metrics['accuracy']:.4g}" in capsys.readouterr().err
     assert (run / "predictions" / "dev.tsv").exists()
     assert not (run / "metrics.json").exists()
 
@@ -368,7 +368,7 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
 
 
 def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
-    told = "another train.seed .0 there, 1 now.; choose another --out, or set it as before to res"
+    told = "a different train.seed .0 there, 1 now.; choose another --out, or restore the old"
     with pytest.raises(UserError, match=told):
         runs.pretrain(load_pretraining("train.seed=1"), pretrained)
 

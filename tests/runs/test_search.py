@@ -230,7 +230,7 @@ def test_a_trial_that_diverges_is_warned_of_and_has_a_line_without_metrics(
         search(run, Trials(encoder, ACCURACY | {(0.1, 1): diverged()}), "accuracy")
 
     told = capsys.readouterr().err
-    assert "warning: trial learning_rate=0.1,seed=1 is left out: the loss is nan\n" in told
+    assert "warning: trial learning_rate=0.1,seed=1 is skipped: the loss is nan\n" in told
     assert "another --out" not in told
     assert table(run.path / "search.tsv")[:3] == [
         ["learning_rate", "seed", "accuracy", "loss"],
@@ -291,7 +291,9 @@ def test_checkpoints_of_trials_that_are_not_the_best_may_be_removed(tmp_path, en
     assert search(run, Trials(encoder, {}), "accuracy")["accuracy"] == 0.7
 
     shutil.rmtree(run.checkpoints)
-    with pytest.raises(UserError, match=r"rate=0.2,seed=2 is the best trial and has no checkpoint"):
+    with pytest.raises(
+        UserError, match=r"rate=0.2,seed=2 is the best trial, but its checkpoint is missing"
+    ):
         search(run, Trials(encoder, {}), "accuracy")
     shutil.rmtree(run.trials / "learning_rate=0.2,seed=2")
     search(run, Trials(encoder, ACCURACY), "accuracy")

@@ -89,7 +89,7 @@ def test_only_a_finished_fine_tuning_is_shrunk(tmp_path):
     with pytest.raises(UserError):
         shrink(tmp_path, tmp_path / "small", 1)
     runs.pretrain(load_config(tiny.write_pretraining(tmp_path)), tmp_path / "pretrained")
-    with pytest.raises(UserError, match="is no finished fine-tuning"):
+    with pytest.raises(UserError, match="is not a finished fine-tuning run"):
         shrink(tmp_path / "pretrained", tmp_path / "small", 1)
 
 

@@ -41,7 +41,7 @@ def test_no_texts(classifier):
 
 
 def test_a_label_that_training_did_not_have(classifier):
-    expected = "the data, row 1: label 'ugly' is unknown; there are bad, good"
+    expected = "the data, row 1: label 'ugly' is unknown; the labels are bad, good"
     labels = ["bad", "ugly"]
     assert refusal(classifier.evaluate, TEXTS[:2], labels) == expected
     assert refusal(classifier.fit, TEXTS[:2], labels) == expected
@@ -51,7 +51,7 @@ def test_a_label_that_training_did_not_have(classifier):
 
 def test_one_class_only():
     assert refusal(tiny.classifier().fit, TEXTS, ["good"] * 24) == (
-        "the data: only one label, 'good'; a classifier needs two or more"
+        "the data: only one label, 'good'; a classifier requires two or more"
     )
 
 
@@ -65,9 +65,9 @@ def test_labels_missing(make):
     [
         (["bad", None], "label 1 is missing"),
         (["bad", float("nan")], "label 1 is missing"),
-        ([True, False], "label 0 is the boolean True; give the name of a class, or 0 and 1"),
+        ([True, False], "label 0 is the boolean True; give class names, or 0 and 1"),
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
-        (["bad", 1], "label 0 is a string and label 1 a number; give labels of one kind"),
+        (["bad", 1], "label 0 is a string, but label 1 is a number; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
     ],
 )
@@ -77,9 +77,9 @@ def test_what_is_no_label(classifier, labels, expected):
 
 def test_numbers_to_predict_that_are_none():
     assert (
-        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two', not a number"
+        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two'; give a number"
     )
-    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True, not a number"
+    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True; give a number"
     infinite = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, np.inf])
     assert infinite == "the data, row 1: label 'inf' is not a finite number"
 
@@ -141,7 +141,7 @@ def test_answers_missing():
     found = refusal(tiny.answerer(unanswerable=False).fit, ["cat"], ["the mat"], [None])
     assert found.startswith("answer 0 is missing, but the model always answers")
     rows = [{"question": "cat", "context": "the mat"}, {"question": "cat"}]
-    assert refusal(tiny.answerer().predict, rows) == "row 1 has no context; there are question"
+    assert refusal(tiny.answerer().predict, rows) == "row 1 has no context; the keys are question"
 
 
 def test_words_and_tags_of_different_number():
@@ -161,7 +161,7 @@ def test_words_that_are_none():
     assert refusal(tiny.tagger().fit, [["the"], []], [["O"], []]) == (
         "words 1 is empty; remove texts without words"
     )
-    assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O', not a list of tags"
+    assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O'; give a list of tags"
     assert "all tags are O" in refusal(tiny.tagger().fit, [["the"]], [["O"]])
     found = refusal(tiny.tagger(labels=["O", "B-x", "I-x"]).fit, [["the"]], [["B-y"]])
     assert found.startswith("the data, row 1, word 1: entities of type 'y' are not in the training")
@@ -172,9 +172,7 @@ def test_choices_that_are_none():
     assert refusal(model.fit, (["cat"], [["sat", "ran"]]), [2]) == (
         "label 0 is 2; it must be the number of one of the 2 choices, counted from 0"
     )
-    assert refusal(model.predict, ["cat"], [["sat"]]) == (
-        "choices 0 has 1; there must be two or more"
-    )
+    assert refusal(model.predict, ["cat"], [["sat"]]) == ("choices 0 has 1; give two or more")
     assert refusal(model.predict, ["cat"], [["sat", " "]]) == "choices 0: choice 1 is empty"
     assert refusal(model.predict, ["cat"], ["sat"]) == "choices 0 is 'sat', not a list of strings"
 
@@ -192,10 +190,10 @@ def test_weights(classifier):
     )
     assert "finite number" in refusal(classifier.fit, TEXTS, LABELS, sample_weight=[np.nan] * 24)
     assert refusal(classifier.fit, TEXTS, LABELS, class_weight={"ugly": 1}) == (
-        "class_weight has 'ugly', which is no label; there are bad, good"
+        "class_weight has 'ugly', which is not a label; the labels are bad, good"
     )
     found = refusal(tiny.answerer().fit, ["c"], ["mat"], [None], class_weight={0: 1.0})
-    assert found == "class_weight is for classes, which a QuestionAnswerer has not"
+    assert found == "class_weight is for classes, but a QuestionAnswerer has none; remove it"
     assert "weight all rows equally" in refusal(
         classifier.evaluate, TEXTS, LABELS, sample_weight=[1.0] * 24
     )
@@ -213,7 +211,7 @@ def test_datasets_that_do_not_fit(classifier):
     assert "x is an endless dataset; give the number of steps" in refusal(
         classifier.evaluate, endless
     )
-    assert "a dataset holds its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
+    assert "a dataset contains its targets" in refusal(classifier.fit, rows.batch(8), LABELS)
 
 
 def test_a_label_in_a_dataset_that_is_unknown():
@@ -221,7 +219,7 @@ def test_a_label_in_a_dataset_that_is_unknown():
     rows = tf.data.Dataset.from_tensor_slices((TEXTS[:2], labels)).batch(2)
     model = tiny.classifier(labels=["bad", "good"])
     assert refusal(model.fit, rows, verbose=0) == (
-        "in the dataset, the label 'ugly' is unknown; there are bad, good"
+        "in the dataset, the label 'ugly' is unknown; the labels are bad, good"
     )
 
 
@@ -246,6 +244,6 @@ def test_settings_that_do_not_fit(tmp_path):
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):
         assert refusal(open_with, tmp_path / "checkpoint", lenght=3) == (
-            "a TextClassifier has no setting 'lenght'; it has pair, max_length, dropout, "
+            "a TextClassifier has no setting 'lenght'; the settings are pair, max_length, dropout, "
             "multi_label"
         )

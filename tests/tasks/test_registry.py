@@ -74,7 +74,7 @@ def test_a_family_is_registered_once():
 def test_models_of_two_families_have_different_names():
     own = {"config": None, "task": "", "metrics": (), "model": "elsewhere:TextClassifier"}
     said = refusal(bert_tf.register, TaskFamily(**PARTS | own))
-    assert said.startswith("the model of the task 'tiny' is called TextClassifier, as that of")
+    assert said.startswith("the model of the task 'tiny' is called TextClassifier, like that of")
 
 
 def test_only_families_are_registered():
@@ -91,7 +91,7 @@ def test_a_part_that_is_missing_is_named(part):
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("name", "Tiny task", "is 'Tiny task'; it must be small letters, digits and underscores"),
+        ("name", "Tiny task", "is 'Tiny task'; use only lowercase letters, digits and underscores"),
         ("model", dict, "the model of the task family 'tiny' does not extend TaskModel"),
         ("model", "no place", "is 'no place'; it must be a class, or \"module:Name\""),
         ("pictures", dict, "the pictures of the task family 'tiny' does not extend Pictures"),
@@ -139,7 +139,7 @@ def test_packages_offer_families_by_entry_points(monkeypatch, capsys):
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
     registry._read_entry_points.cache_clear()
     assert family in registry.families()
-    said = "the task broken of the package broken:FAMILY is left out: no module named 'x'"
+    said = "the task broken of the package broken:FAMILY is skipped: no module named 'x'"
     assert said in capsys.readouterr().err
 
 
@@ -150,4 +150,4 @@ def test_a_package_may_also_register_its_family_itself(monkeypatch, capsys):
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
     registry._read_entry_points.cache_clear()
     assert registry.families().count(family) == 1
-    assert "left out" not in capsys.readouterr().err
+    assert "skipped" not in capsys.readouterr().err

@@ -527,7 +527,7 @@ def test_another_process_in_the_same_run_is_refused(make_training):
     run = make_training().run
     with (
         RunFolder.in_use(run.path),
-        pytest.raises(UserError, match="another process is working on"),
+        pytest.raises(UserError, match="another process is writing to"),
         RunFolder.in_use(run.path),
     ):
         pass
@@ -543,7 +543,7 @@ def test_what_another_process_has_begun_stays_as_it_is(make_training):
     other = run.config.model_copy(update={"train": train})
     with (
         RunFolder.in_use(run.path),
-        pytest.raises(UserError, match="another process is working on"),
+        pytest.raises(UserError, match="another process is writing to"),
         RunFolder.shared(run.path, other, Cluster(tf.distribute.get_strategy())),
     ):
         pass

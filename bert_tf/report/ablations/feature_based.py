@@ -49,7 +49,7 @@ def _section(runs: Sequence[RunFacts]) -> Section:
         ("what is read", column.heading, "seeds"),
         tuple(rows),
         (
-            "The paper's figures are dev F1 on CoNLL-2003 with BERT-base; ours started from "
+            "The paper reports dev F1 on CoNLL-2003 with BERT-base; our runs started from "
             f"{runs[0].start}.",
             *training_parts(runs),
         ),

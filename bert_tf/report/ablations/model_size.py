@@ -84,7 +84,7 @@ def _section(runs: Sequence[TracedFacts]) -> Section:
         ("", "layers", "width", "heads", "perplexity", *(column.heading for column in columns)),
         tuple(rows),
         (
-            "Perplexity is that of the masked language model on held-out text.",
+            "Perplexity is measured on held-out text with the masked language model.",
             *training_parts(runs),
         ),
         draw_lines(drawn, "millions of weights in the blocks", logarithmic=True) if drawn else None,

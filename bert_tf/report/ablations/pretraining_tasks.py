@@ -54,7 +54,7 @@ def _section(runs: Sequence[TracedFacts], one_of_several: bool) -> Section:
     rows += [Row((name, *run_cells(columns, same))) for name, same in by_pretraining(runs)]
     layers, width, heads = size_of(runs[0])
     size = f"{layers} layers, {width} wide, {heads} heads"
-    note = f"The paper's are of BERT-base; ours have {size}"
+    note = f"The paper's models are BERT-base; ours have {size}"
     if any(each.encoder.attention == "side_by_side" for each in runs):
         note += ", and two directions side by side are two encoders of that size"
     which = f": {size}" if one_of_several else ""

@@ -50,7 +50,7 @@ def _section(runs: Sequence[TracedFacts]) -> Section:
         ("pre-trained with", "steps", *(column.heading for column in columns)),
         tuple(rows),
         (
-            "In the paper the masked LM is behind the left-to-right model at first, passes it "
+            "In the paper, the masked LM starts below the left-to-right model, overtakes it "
             "almost at once, and gains 1.0 point of MNLI between 500,000 and 1,000,000 steps.",
             *training_parts(runs),
         ),

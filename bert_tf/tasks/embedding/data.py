@@ -126,7 +126,7 @@ class TextGroups:
             passages = {name: text for name, text in texts.items() if name in names}
         if not relevant:
             raise UserError(
-                f"no two texts of {self.source} have the same label, so there is nothing to "
-                "retrieve; give more texts"
+                f"no two texts of {self.source} have the same label, so retrieval cannot be "
+                "measured; give more texts"
             )
         return Collection(passages, {name: texts[name] for name in relevant}, relevant)

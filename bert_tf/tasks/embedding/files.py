@@ -84,9 +84,12 @@ def _table(path: Path, file_format: str) -> TextGroups:
     for line, row in rows:
         for name in (*texts, *filter(None, [target])):
             if name not in row:
-                raise UserError(f"{path}, line {line}: no {name}, unlike the rows before")
+                raise UserError(f"{path}, line {line}: no {name}, unlike earlier rows; add it")
         if len(row) > len(first):
-            raise UserError(f"{path}, line {line}: more texts than in the rows before")
+            raise UserError(
+                f"{path}, line {line}: more texts than in earlier rows; give all rows the same "
+                "columns"
+            )
     columns = tuple([row[name] for _, row in rows] for name in texts)
     if target is None:
         return TextGroups(columns, source=str(path))
@@ -121,8 +124,8 @@ def _shape_of(
     shape = next((s for s in _SHAPES if all(c in first for c in s[0][:2])), None)
     if shape is None:
         raise UserError(
-            f"{path}, line {line}: no columns of texts; name them sentence1 and sentence2, anchor "
-            "and positive, query and positive, or text"
+            f"{path}, line {line}: no text columns; name them sentence1 and sentence2, anchor and "
+            "positive, query and positive, or text"
         )
     texts, targets, form = shape
     texts = (*texts, *(name for name in first if name.startswith(f"{_NEGATIVES} ")))
@@ -198,8 +201,8 @@ def _nli(path: Path) -> TextGroups:
     ]
     if not triples:
         raise UserError(
-            f"{path} has no premise with both an entailed and a contradicting hypothesis; "
-            "training requires them"
+            f"{path} has no premise with both an entailed and a contradicting hypothesis; add one "
+            "to train"
         )
     return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
 
@@ -220,5 +223,5 @@ def _pairs_of(collection: Collection, path: Path) -> TextGroups:
         if degree > 0
     ]
     if not pairs:
-        raise UserError(f"{path} marks no passage as relevant, so there is nothing to train on")
+        raise UserError(f"{path} marks no passage as relevant; mark at least one to train")
     return TextGroups(tuple(map(list, zip(*pairs, strict=True))), source=str(path))

@@ -308,7 +308,7 @@ class Matryoshka(EmbeddingLoss):
     ):
         super().__init__(name=name)
         if not isinstance(loss, EmbeddingLoss):
-            raise UserError(f"Matryoshka requires another loss of bert_tf, not {loss!r}")
+            raise UserError(f"Matryoshka wraps another bert_tf loss, not {loss!r}")
         self.loss, self.takes, self.in_batch = loss, loss.takes, loss.in_batch
         self.dims = tuple(dims)
         self.weights = (1.0,) * len(self.dims) if weights is None else tuple(weights)
@@ -330,7 +330,7 @@ class Matryoshka(EmbeddingLoss):
         if max(self.dims) > width:
             raise UserError(
                 f"Matryoshka's dims contain {max(self.dims)}, but the vectors have only {width} "
-                "numbers; remove it"
+                "dimensions; remove it"
             )
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:

@@ -234,7 +234,8 @@ class TextEmbedder(EmbeddingTraining):
         if self._default_text():
             raise UserError(
                 f"the default prompt {self.default_prompt!r} of this {type(self).__name__} "
-                "requires joining strings, which LiteRT cannot do; export a file that takes ids"
+                "requires string concatenation, which LiteRT cannot do; export a file that takes "
+                "ids"
             )
         form, names = self.device_form(network), self.input_names
         answer = of_packed(form, names)
@@ -283,7 +284,7 @@ class TextEmbedder(EmbeddingTraining):
         """See `TaskModel`; an array, not a list. `prompt` is the name of a prompt."""
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
-            raise UserError(f"there is no prompt {prompt!r}; {embedder.known(prompts)}")
+            raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")
         x, single = inputs.as_batch(x)
         (column,) = inputs.columns_of(x, cls.input_names)
         texts = inputs.texts_of(column, "text")
@@ -357,6 +358,6 @@ class TextEmbedder(EmbeddingTraining):
         if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
             raise UserError(
                 f"vectors of shapes {list(first.shape)} and {list(second.shape)} cannot be "
-                "compared; give [n, width] and [m, width], both of one model"
+                "compared; give [n, width] and [m, width], both from one model"
             )
         return np.asarray(compare(tf.constant(first), tf.constant(second)))

@@ -106,7 +106,8 @@ class EmbeddingTask(Task):
         rows = files.read(path, self.data.format, judged=True)
         if isinstance(rows, TextGroups) and rows.form == "texts" and len(rows.columns) == 1:
             raise UserError(
-                f"{path} has only texts, so nothing can be measured; give pairs, scores or labels"
+                f"{path} has only texts, so there is nothing to evaluate; give pairs, scores or "
+                "labels"
             )
         if isinstance(rows, TextGroups) and rows.form == "texts" and self.best_metric == _SPEARMAN:
             # Pairs whose scores are not known, as in a test file of STS-B.

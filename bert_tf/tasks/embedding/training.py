@@ -157,8 +157,8 @@ class EmbeddingTraining(TaskModel):
     def joined(self, rows: TextGroups, more: TextGroups) -> TextGroups:
         """Raises UserError: rows of two kinds cannot be compared with each other."""
         raise UserError(
-            f"a {type(self).__name__} compares the rows of a batch, so all rows or none must have "
-            "targets; remove distillation.unlabelled"
+            f"a {type(self).__name__} compares the rows of a batch, so either all rows or no rows "
+            "may have targets; remove distillation.unlabelled"
         )
 
     def learns_without_targets(self, rows: TextGroups) -> bool:
@@ -308,7 +308,9 @@ class EmbeddingTraining(TaskModel):
             self.check_not_compiled("loss", "compile")
             self._checked(loss)
         if kwargs.get("class_weight") is not None:
-            raise UserError(f"class_weight is for classes, which a {type(self).__name__} has not")
+            raise UserError(
+                f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
+            )
         self._loss_of_fit = loss
         return super().fit(x, y, *args, **kwargs)
 
@@ -340,8 +342,8 @@ class EmbeddingTraining(TaskModel):
             return TextGroups(columns)
         if len(columns) > 2:
             raise UserError(
-                f"rows of {len(columns)} texts have no targets: they are an anchor, its positive "
-                "and negatives; leave out y, or give two columns with scores"
+                f"rows of {len(columns)} texts take no targets: they are an anchor, its positive "
+                "and negatives; remove y, or give two columns with scores"
             )
         if len(columns) == 2:
             return TextGroups(columns, "scores", _scores(targets))
@@ -357,15 +359,16 @@ class EmbeddingTraining(TaskModel):
         for row, vector in enumerate(targets):
             if np.shape(vector) != (self.width,):
                 raise UserError(
-                    f"the vector {row} of the teacher has the shape {list(np.shape(vector))}, but "
-                    f"those of this model have {self.width} numbers; choose a teacher of that width"
+                    f"vector {row} of the teacher has the shape {list(np.shape(vector))}, but the "
+                    f"vectors of this model have {self.width} dimensions; choose a teacher of "
+                    "that width"
                 )
         vectors = np.array(targets, np.float32)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             raise UserError(
-                f"the vector {int(np.argmin(finite))} of the teacher contains a number that is "
-                "not finite; compute it again"
+                f"vector {int(np.argmin(finite))} of the teacher contains NaN or infinity; "
+                "compute it again"
             )
         return vectors
 
@@ -416,8 +419,9 @@ class EmbeddingTraining(TaskModel):
                 form = "vectors"
                 if targets[0].shape[1] not in (None, self.width):
                     raise UserError(
-                        f"the vectors of the teacher in the dataset have {targets[0].shape[1]} "
-                        f"numbers, but those of this model {self.width}"
+                        f"the teacher's vectors in the dataset have {targets[0].shape[1]} "
+                        f"dimensions, but the vectors of this model have {self.width}; choose a "
+                        "teacher of that width"
                     )
         self._take_up(form)
         check_batch(self._loss_now(), columns[0].shape[0], max(2, len(columns)))
@@ -448,8 +452,8 @@ class EmbeddingTraining(TaskModel):
 
     def _weighted(self) -> UserError:
         return UserError(
-            f"the loss of a {type(self).__name__} compares the rows of a batch and has no weights "
-            "for them; remove sample_weight"
+            f"the loss of a {type(self).__name__} compares the rows of a batch and cannot weight "
+            "them; remove sample_weight"
         )
 
     # ---- Evaluation ---------------------------------------------------------------------------

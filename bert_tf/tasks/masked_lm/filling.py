@@ -198,7 +198,7 @@ def device_form(network: Network, tokenizer: Tokenizer, top_k: int) -> DeviceFor
         columns = tf.gather_nd(features["positions"], wanted)
         rows = tf.cast(wanted[:, 0], tf.int32)
         places = tf.gather_nd(rank, tf.stack([rows, columns], axis=1))
-        said = f"a window has more masks than the {DEVICE_MASKS} that the file fills"
+        said = f"a window has more than {DEVICE_MASKS} masks, the most that the file fills"
         fits = tf.debugging.Assert(tf.reduce_all(places < DEVICE_MASKS), [said])
         with tf.control_dependencies([fits]):
             index = tf.stack([rows, places], axis=1)

@@ -136,7 +136,9 @@ class MaskedLM(TaskModel, WeightedModel):
             **kwargs,
         )
         if self.max_length < 3:
-            raise UserError(f"max_length is {self.max_length}; [CLS] [MASK] [SEP] needs 3 or more")
+            raise UserError(
+                f"max_length is {self.max_length}; it must be 3 or more, for [CLS] [MASK] [SEP]"
+            )
         self.top_k = top_k
         self._check_top_k(top_k)
         self.masked_lm = masked_lm_head(encoder)
@@ -336,7 +338,9 @@ class MaskedLM(TaskModel, WeightedModel):
         """Raises UserError if there are not so many pieces."""
         most = (self._tokenizer or self.encoder.config).vocab_size
         if not 1 <= top_k <= most:
-            raise UserError(f"top_k is {top_k}; it must be from 1 to the vocabulary's {most}")
+            raise UserError(
+                f"top_k is {top_k}; it must be from 1 to {most}, the size of the vocabulary"
+            )
 
     def predict(self, x: Any = None, *args: Any, top_k: int | None = None, **kwargs: Any) -> Any:
         """The most probable fillings of the gaps in texts; see `TaskModel.predict`.

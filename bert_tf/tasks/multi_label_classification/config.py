@@ -29,7 +29,7 @@ class MultiLabelData(TextData):
     def _one_way_of_labels(self) -> Self:
         if self.label_columns is not None and not self.is_default("label_column"):
             raise ValueError(
-                "data.label_column and data.label_columns exclude each other; keep one"
+                "data.label_column and data.label_columns cannot both be set; remove one"
             )
         return self
 

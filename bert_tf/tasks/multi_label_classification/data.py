@@ -44,12 +44,12 @@ class MultiLabelTexts(Texts[tuple[str, ...]]):
             for name in names:
                 if [name] != name.strip().splitlines():
                     raise UserError(
-                        f"{self.where(row)}: the label {name!r} is empty, or has blanks around it "
+                        f"{self.where(row)}: the label {name!r} is empty, or has spaces around it "
                         "or a line break in it; correct it"
                     )
         found = {name for names in self.known_labels() for name in names}
         if not found:
-            raise UserError(f"{self.source}: no row has a label; there is nothing to learn")
+            raise UserError(f"{self.source}: no row has a label; label some rows to train")
         return class_order(found)
 
     def matrix(self, classes: Sequence[str]) -> np.ndarray:
@@ -105,7 +105,9 @@ def read(path: Path, file_format: str, data: MultiLabelData, needs_labels: bool)
     labels = [names for names in found if names is not None]
     if labels and len(labels) < len(rows):
         line, _ = rows[found.index(None)]
-        raise UserError(f"{path}, line {line}: no labels, unlike other rows; label all or none")
+        raise UserError(
+            f"{path}, line {line}: no labels, unlike other rows; label all rows or none"
+        )
     return MultiLabelTexts(
         source=str(path),
         columns=tuple([row[column] for _, row in rows] for column in texts),
@@ -124,7 +126,9 @@ def _read_json(
         place = f"{path}, line {line}"
         for name in needed:
             if name not in row:
-                raise UserError(f"{place}: no {name!r}; there are {', '.join(map(repr, row))}")
+                raise UserError(
+                    f"{place}: no {name!r}; the columns are {', '.join(map(repr, row))}"
+                )
         yield line, row | {name: tables.as_text(row[name], f"{place}, {name}") for name in texts}
 
 

@@ -95,7 +95,7 @@ class MultiLabelClassifier(TextClassifier):
     ):
         if not multi_label:
             raise UserError(
-                "the checkpoint gives any number of labels to a text; leave out multi_label=False"
+                "the checkpoint gives a text any number of labels; remove multi_label=False"
             )
         # As they were given; None lets each `fit` find them.
         self._given_thresholds = thresholds
@@ -261,12 +261,13 @@ def _in_order(
         unknown = [name for name in given if name not in labels]
         if unknown:
             raise UserError(
-                f"there is a threshold for {unknown[0]!r}, which is no label; there are "
-                f"{', '.join(labels)}"
+                f"the threshold for {unknown[0]!r} has no label; the labels are {', '.join(labels)}"
             )
         given = [given.get(name, DEFAULT_THRESHOLD) for name in labels]
     if len(given) != len(labels):
-        raise UserError(f"there are {len(given)} thresholds for {len(labels)} labels")
+        raise UserError(
+            f"there are {len(given)} thresholds, but {len(labels)} labels; give one for each"
+        )
     for name, value in zip(labels, given, strict=True):
         if isinstance(value, bool | str) or not 0 <= value <= 1:
             raise UserError(f"the threshold for {name!r} is {value!r}; it must be from 0 to 1")

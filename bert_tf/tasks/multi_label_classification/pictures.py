@@ -50,5 +50,5 @@ def _by_class(names: Sequence[str], given: np.ndarray, predicted: np.ndarray) ->
         shares = right / found, right / there, 2 * right / (there + found)
     numbers = zip(there, found, *shares, strict=True)
     heading = ("label", "rows", "predicted", "precision", "recall", "F1")
-    note = f"{len(given)} rows; each label is given where its probability reaches its threshold."
+    note = f"{len(given)} rows; a label is predicted where its probability reaches its threshold."
     return Section("Labels", charts.table(heading, [*zip(names, numbers, strict=True)]), note)

@@ -61,11 +61,12 @@ def read_choices(path: Path, file_format: str) -> list[Choices]:
         _check_none_empty(place, choices)
         if rows and len(choices) != len(rows[0].choices):
             raise UserError(
-                f"{place}: {len(choices)} choices, but the rows before have {len(rows[0].choices)}"
+                f"{place}: {len(choices)} choices, but earlier rows have {len(rows[0].choices)}; "
+                "give all rows the same number"
             )
         if rows and (row.label is None) != (rows[0].label is None):
             one = "no label" if row.label is None else "a label"
-            raise UserError(f"{place}: {one}, unlike the rows before")
+            raise UserError(f"{place}: {one}, unlike earlier rows; label all rows or none")
         rows.append(row)
     if not rows:
         raise UserError(f"{path} has no rows")
@@ -102,7 +103,7 @@ def _json_lines(path: Path) -> Iterator[_Row]:
         key = next((each for each in _CHOICES if each in row), None)
         if key is None or "context" not in row:
             missing = "context" if key else " or ".join(map(repr, _CHOICES))
-            raise UserError(f"{place}: no {missing}; there are {', '.join(row)}")
+            raise UserError(f"{place}: no {missing}; the keys are {', '.join(row)}")
         choices = row[key]
         if not isinstance(row["context"], str):
             raise UserError(f"{place}: context must be a text")
@@ -129,7 +130,7 @@ def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:
         raise UserError(f"{place}: label {label!r} is not a whole number")
     if not 0 <= number < len(choices):
         raise UserError(
-            f"{place}: label {number} is out of range; the {len(choices)} choices are counted "
-            "from 0"
+            f"{place}: label {number} is out of range; it must be from 0 to {len(choices) - 1}, "
+            "the number of a choice"
         )
     return number

@@ -86,8 +86,8 @@ class MultipleChoice(GroupModel):
                 )
             if len(choices) != len(lists[0]):
                 raise UserError(
-                    f"choices {row} are {len(choices)}, but those of row 0 are {len(lists[0])}; "
-                    "train on rows of as many choices"
+                    f"row {row} has {len(choices)} choices, but row 0 has {len(lists[0])}; train "
+                    "on rows with the same number of choices"
                 )
         return [
             Choices(plain(context), tuple(map(plain, choices)), label)

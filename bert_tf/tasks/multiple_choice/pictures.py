@@ -12,8 +12,8 @@ from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
 
 _RIGHT_OR_NOT = ("another choice", "the right choice")
 _NOTE = (
-    "Each point is a context of the dev data with one of its choices, seen by the vector that is "
-    "scored."
+    "Each point is a context of the dev data with one of its choices: the vector that the head "
+    "scores."
 )
 
 

@@ -10,7 +10,7 @@ from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Mark, Section
 from bert_tf.tasks.texts.pictures import TextPictures
 
-_NOTE = "Each point is a pair of texts, seen by the pooled vector, which the head reads."
+_NOTE = "Each point is a pair of texts: the pooled vector, which the head reads."
 _NAMES = ("the second text follows", "it does not")
 
 

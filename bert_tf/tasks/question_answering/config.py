@@ -43,7 +43,7 @@ class QuestionAnsweringData(FinetuningData):
     def _threshold_has_a_use(self) -> Self:
         if self.null_threshold is not None and not self.unanswerable:
             raise ValueError(
-                "data.null_threshold is for data.unanswerable true; set that, or remove "
+                "data.null_threshold requires data.unanswerable: true; set that, or remove "
                 "data.null_threshold"
             )
         return self

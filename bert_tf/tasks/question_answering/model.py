@@ -191,8 +191,8 @@ class QuestionAnswerer(TaskModel):
         """See `TaskModel`."""
         if self.unanswerable is None:
             raise UserError(
-                "without answers, bert_tf cannot tell whether a context may lack one; create the "
-                "student with unanswerable=True or False"
+                "rows without answers do not show whether a question can be unanswerable; create "
+                "the student with unanswerable=True or False"
             )
         return [each._replace(answers=(Answer(each.context, 0),)) for each in rows]
 
@@ -299,8 +299,8 @@ class QuestionAnswerer(TaskModel):
             self._functions.clear()
         if none is not None and not self.unanswerable:
             raise UserError(
-                f"answer {none} is missing, but the model always answers; give the answer, or make "
-                "the model with unanswerable=True"
+                f"answer {none} is missing, but the model always answers; give the answer, or "
+                "create the model with unanswerable=True"
             )
 
     def check_targets(self, rows: Sequence[Question]) -> None:
@@ -331,7 +331,7 @@ class QuestionAnswerer(TaskModel):
         lost = tf.boolean_mask(texts, has_answer & ~is_there)
         one = tf.concat([lost, [""]], axis=0)[0]
         said = tf.strings.join(
-            ["in the dataset, the answer '", one, "' does not stand at its start in the context"]
+            ["in the dataset, the answer '", one, "' is not at its start in the context"]
         )
         with tf.control_dependencies([tf.debugging.Assert(tf.size(lost) == 0, [said])]):
             windows = self.windows()((questions, contexts))
@@ -572,7 +572,7 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
     for number, row in enumerate(x):
         missing = [name for name in ("question", "context") if name not in row]
         if missing:
-            raise UserError(f"row {number} has no {missing[0]}; there are {', '.join(row)}")
+            raise UserError(f"row {number} has no {missing[0]}; the keys are {', '.join(row)}")
     answers = [row["answers"] for row in x] if all("answers" in row for row in x) else None
     return [row["question"] for row in x], [row["context"] for row in x], answers
 
@@ -588,7 +588,10 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
         # The lists of SQuAD's rows in Hugging Face's datasets.
         texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
         if len(texts) != len(starts):
-            raise UserError(f"answer {row} has {len(texts)} texts, but {len(starts)} starts")
+            raise UserError(
+                f"answer {row} has {len(texts)} texts, but {len(starts)} starts; give one start "
+                "for each text"
+            )
         several = _pairs(texts, starts)
     elif isinstance(given, list | tuple):
         several = list(given)
@@ -603,8 +606,8 @@ def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
             continue
         if not isinstance(text, str) or not isinstance(start, int | np.integer):
             raise UserError(
-                f'answer {row} is {each!r}; give a dict with "text" and "start", the character of '
-                "the context at which it starts, or None if there is no answer"
+                f'answer {row} is {each!r}; give a dict with "text" and "start", the position of '
+                "its first character in the context, or None if there is no answer"
             )
         if not text.strip() or start < 0 or not context.startswith(text, int(start)):
             raise UserError(

@@ -30,8 +30,8 @@ _SHOWN = 5
 _BATCH = 8
 _GRADES = ("wrong", "partly right", "right")
 _NOTE = (
-    "Each point is a question of the dev data with the first window of its context, seen by the "
-    "mean of the last layer; its colour shows whether the answer is one of the given ones."
+    "Each point is a question of the dev data with the first window of its context: the mean of "
+    "the last layer. The colour shows whether the predicted answer is one of the given answers."
 )
 
 
@@ -104,7 +104,9 @@ class QuestionPictures(Pictures):
         vectors = self._vectors(data)
         return [
             *sections.by_label(vectors, titles, grades, _GRADES, marks, _NOTE),
-            sections.calibration(sure, right, "answers, by their share of the n best,"),
+            sections.calibration(
+                sure, right, "answers, whose probability is their share of the n best,"
+            ),
         ]
 
     def _asked(self, question: str, context: str) -> _Asked:
@@ -133,7 +135,7 @@ class QuestionPictures(Pictures):
 
         of = "the log-probability of the answer's start and end"
         if place.first == 0:
-            of = "the log-probability of no answer, start and end at [CLS]"
+            of = "the log-probability of no answer (start and end at [CLS])"
         return subject.explain([of], inputs, score)
 
     def _answer(self, asked: _Asked, context: str) -> Markup:

@@ -123,13 +123,13 @@ class QuestionAnswering(Task):
         lost = [each for each in questions if each.answers and not each.answer_bytes()]
         if lost:
             logger.warning(
-                f"{path}: {len(lost)} of {len(questions)} questions are left out, since no answer "
-                f"stands at its offset; the first is {lost[0].id}"
+                f"{path}: questions skipped because no answer is at its offset: {len(lost)} of "
+                f"{len(questions)}, the first {lost[0].id}"
             )
         if len(lost) == len(questions):
             raise UserError(
-                f"{path}: none of {len(questions)} answers is at its offset; answer_start is the "
-                "number of characters of the context before the answer"
+                f"{path}: none of {len(questions)} answers is at its offset; answer_start must be "
+                "the number of characters before the answer in its context"
             )
         left_out = {each.id for each in lost}
         return [each for each in questions if each.id not in left_out]

@@ -98,7 +98,9 @@ def read_tfds(name: str, split: str) -> list[Question]:
     source = f"TFDS {name}, split {split}"
     for feature in ("id", "question", "context", "answers"):
         if feature not in features:
-            raise UserError(f"{source}: no feature {feature!r}; there are {', '.join(features)}")
+            raise UserError(
+                f"{source}: no feature {feature!r}; the features are {', '.join(features)}"
+            )
     questions = []
     for row in rows:
         # The lists of TFDS's own mock data have different sizes.

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> command.Parser:
     parser = command.Parser(
         prog="python -m bert_tf.tasks.question_answering.squad_ensemble",
-        description="Answer SQuAD's questions by several runs together.",
+        description="Combine the SQuAD predictions of several runs.",
         epilog="example:\n  python -m bert_tf.tasks.question_answering.squad_ensemble "
         "runs/seven/trials/* --data squad/dev-v1.1.json --out answers.json",
     )
@@ -50,13 +50,14 @@ def _parser() -> command.Parser:
         "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
     )
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="the answers to write"
+        "--out", metavar="FILE", type=Path, required=True, help="the file of answers to write"
     )
     parser.add_argument(
         "--name",
         default="dev",
-        help="of the runs' predictions: dev (the default), or for those of evaluate --data FILE "
-        "the name of FILE without .json, behind other_ where it could be taken for a run's own",
+        help="which predictions of the runs to combine: dev (the default), or for those of "
+        "evaluate --data FILE, the name of FILE without .json, with other_ before it where "
+        "it could be mistaken for a run's own",
     )
     parser.add_argument(
         "--data", metavar="FILE", type=Path, help="the SQuAD file, to score the answers"
@@ -109,7 +110,10 @@ def combine(
     if any(each.answers is None for each in questions):
         raise UserError(f"{data} contains no answers; remove --data")
     if questions and {each.id for each in questions} != best.keys():
-        raise UserError(f"{data} has other questions than the predictions {name} of {runs[0]}")
+        raise UserError(
+            f"{data} and the predictions {name} of {runs[0]} have different questions; give the "
+            "file that was predicted"
+        )
     answers = best
     metrics: dict[str, float] = {}
     if odds is None:
@@ -120,7 +124,7 @@ def combine(
     else:
         if null_threshold is None and not questions:
             raise UserError(
-                "these runs may leave a question unanswered; give --data or --null-threshold"
+                "these runs may leave a question unanswered; set --data or --null-threshold"
             )
         if null_threshold is None:
             null_threshold = best_null_threshold(questions, best, odds)
@@ -152,12 +156,14 @@ def _combined(runs: Sequence[Path], name: str) -> tuple[dict[str, str], dict[str
     if have_odds and len(have_odds) < len(runs):
         (other, *_) = (run for run in runs if run not in have_odds)
         raise UserError(
-            f"{have_odds[0]} may leave a question unanswered and {other} may not; combine runs of "
-            "one kind"
+            f"{have_odds[0]} may leave a question unanswered, but {other} may not; combine runs "
+            "of one kind"
         )
     for run, n_best in zip(runs, n_bests, strict=True):
         if n_best.keys() != n_bests[0].keys():
-            raise UserError(f"{run} and {runs[0]} answer different questions; evaluate both on one")
+            raise UserError(
+                f"{run} and {runs[0]} answer different questions; evaluate both on the same file"
+            )
     answers = {each: _most_probable([n_best[each] for n_best in n_bests]) for each in n_bests[0]}
     if not have_odds:
         return answers, None

@@ -40,14 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> command.Parser:
     parser = command.Parser(
         prog="python -m bert_tf.tasks.question_answering.trivia_qa",
-        description="Convert TriviaQA to SQuAD's form, to train on.",
+        description="Convert TriviaQA to the SQuAD format, for training.",
         epilog="example:\n  python -m bert_tf.tasks.question_answering.trivia_qa "
         "--questions qa/wikipedia-train.json --evidence evidence/wikipedia "
         "--out squad/triviaqa-train.json",
     )
     for name, kind, what in (
         ("--questions", "FILE", "an official file, such as wikipedia-train.json"),
-        ("--evidence", "DIR", "the folder of the documents that it names"),
+        ("--evidence", "DIR", "the folder of the documents named in --questions"),
         ("--out", "FILE", "the file to write"),
     ):
         parser.add_argument(name, type=Path, required=True, metavar=kind, help=what)
@@ -56,7 +56,7 @@ def _parser() -> command.Parser:
         metavar="N",
         type=int,
         default=WORDS,
-        help="words to keep of a document (%(default)s)",
+        help="how many words of a document to keep (%(default)s)",
     )
     return parser
 
@@ -108,13 +108,11 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
             progress.update(i + 1, line=True)
     if not found:
         raise UserError(
-            f"{evidence}: of {documents} documents {missing} are not there, and no other holds an "
+            f"{evidence}: {missing} of {documents} documents are missing, and the others hold no "
             f"answer; give the folder of the documents that {questions} names"
         )
     write_text(out, squad_json([("TriviaQA", list(found.values()))]))
-    logger.info(
-        f"{out}: {len(found)} questions, of {documents} documents ({missing} are not there)"
-    )
+    logger.info(f"{out}: {len(found)} questions from {documents} documents ({missing} are missing)")
     return len(found)
 
 

@@ -82,7 +82,7 @@ class TextRegressor(TextModel):
         """See `TextModel`; numbers as text, as files have them."""
         for row, value in enumerate(targets):
             if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-                raise UserError(f"label {row} is {value!r}, not a number")
+                raise UserError(f"label {row} is {value!r}; give a number")
         return [repr(float(value)) for value in targets], ()
 
     def targets(self, rows: LabelledTexts) -> np.ndarray:

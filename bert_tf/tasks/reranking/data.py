@@ -57,7 +57,9 @@ def read_candidates(
                 raise UserError(f"{place}: the {name} is empty; write one, or remove the row")
         if rows and (relevance is None) != (rows[0].relevance is None):
             one = "no relevance" if relevance is None else "a relevance"
-            raise UserError(f"{place}: {one}, unlike the rows before")
+            raise UserError(
+                f"{place}: {one}, unlike earlier rows; give relevances to all rows or none"
+            )
         rows.append(Candidates(query, tuple(passages), relevance))
     if not rows:
         raise UserError(f"{path} has no rows")
@@ -85,7 +87,7 @@ def _json_lines(path: Path) -> Iterator[_Row]:
         key = next((each for each in ("passages", "positive", "passage") if each in row), None)
         if "query" not in row or key is None:
             missing = "'query'" if key else "'passage', 'passages' or 'positive'"
-            raise UserError(f"{place}: no {missing}; there are {', '.join(map(repr, row))}")
+            raise UserError(f"{place}: no {missing}; the keys are {', '.join(map(repr, row))}")
         query = _text(row["query"], f"{place}: query")
         if key == "positive":
             negatives = _list(row.get("negatives", []), f"{place}: negatives")
@@ -139,7 +141,7 @@ def _beir(path: Path, negatives: int, seed: int) -> list[Candidates]:
     """The judged passages of each query, and passages that are drawn from the corpus."""
     if path.parent.name != _QRELS:
         raise UserError(
-            f"{path} is no file of judgements of a BEIR folder; give FOLDER/{_QRELS}/SPLIT.tsv"
+            f"{path} is not a judgement file of a BEIR folder; give FOLDER/{_QRELS}/SPLIT.tsv"
         )
     collection = read_beir(path.parent.parent, path.stem)
     ids, draw = [*collection.passages], random.Random(seed)

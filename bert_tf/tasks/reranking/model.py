@@ -345,8 +345,8 @@ def _numbers(row: int, given: Any, passages: Sequence) -> tuple[float, ...]:
     """The relevance of the passages of one row, those of padding included."""
     if isinstance(given, int | float | np.number):
         raise UserError(
-            f"relevance {row} is one number, but passages {row} is a list; give a number for each "
-            "passage"
+            f"relevance {row} is one number, but passages {row} is a list; give one number for "
+            "each passage"
         )
     numbers = inputs.as_list(given, f"relevance {row}")
     if len(numbers) != len(passages):

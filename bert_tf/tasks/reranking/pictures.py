@@ -13,8 +13,8 @@ from bert_tf.tasks.texts.group_pictures import DevGroups, GroupPictures
 from bert_tf.templates import figures
 
 _NOTE = (
-    "Each point is a query of the dev data with one of its passages, seen by the vector that is "
-    "scored."
+    "Each point is a query of the dev data with one of its passages: the vector that the head "
+    "scores."
 )
 
 

@@ -74,7 +74,7 @@ class Reranking(Task):
             path, self._format_of(path), self.data.negatives, self.data.negatives_seed
         )
         if rows[0].relevance is None and self.needs_labels(path):
-            raise UserError(f"{path} has no column relevance, which training and dev data require")
+            raise UserError(f"{path} has no column 'relevance'; training and dev data require it")
         has_lists = any(len(row.passages) > 1 for row in rows)
         return grouped(rows) if self.loss_of(rows).compares and not has_lists else rows
 

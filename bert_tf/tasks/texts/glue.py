@@ -112,5 +112,5 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
 def _warn_of_rows(path: Path, lines: Sequence[int], why: str) -> None:
     if lines:
         logger.warning(
-            f"{path}: rows left out, since {why}: {len(lines)}, the first in line {lines[0]}"
+            f"{path}: rows skipped because {why}: {len(lines)}, the first in line {lines[0]}"
         )

@@ -47,16 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> command.Parser:
     parser = command.Parser(
         prog="python -m bert_tf.tasks.texts.glue_submission",
-        description="Put the predictions of several runs into the zip that GLUE's server takes.",
+        description="Pack the predictions of several runs into a zip file for the GLUE server.",
         epilog="example:\n"
         "  python -m bert_tf.tasks.texts.glue_submission runs/glue/* --out submission.zip --fill",
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the zip to write")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the zip file to write")
     parser.add_argument(
         "--fill",
         action="store_true",
-        help="give one answer throughout for the test sets that no run has, as the paper for WNLI",
+        help="give every row the same answer in the test sets that no run has, as the paper does "
+        "for WNLI",
     )
     return parser
 
@@ -82,7 +83,8 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
     if missing and not fill:
         raise UserError(
             f"no run has predictions for {', '.join(missing)}, and the server requires all; write "
-            "them with bert-tf evaluate RUN --data TEST_FILE, or let --fill answer them all alike"
+            "them with bert-tf evaluate RUN --data TEST_FILE, or set --fill to give every row "
+            "the same answer"
         )
     with atomic_path(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (rows, answer) in _TEST_SETS.items():
@@ -92,7 +94,7 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
             else:
                 lines = [f"{i}\t{answer}\n" for i in range(rows)]
                 archive.writestr(f"{name}.tsv", f"{_HEADER}\n" + "".join(lines))
-                logger.info(f"{name}: {answer} throughout")
+                logger.info(f"{name}: {answer} for every row")
 
 
 def _find(runs: Sequence[Path]) -> Mapping[str, Path]:
@@ -105,7 +107,7 @@ def _find(runs: Sequence[Path]) -> Mapping[str, Path]:
             path = run / "predictions" / f"{name}.tsv"
             if path.is_file():
                 if name in found:
-                    raise UserError(f"both {found[name]} and {path} are for {name}; name one run")
+                    raise UserError(f"both {found[name]} and {path} are for {name}; give one run")
                 found[name] = path
     return found
 
@@ -115,12 +117,13 @@ def _checked(path: Path, rows: int) -> str:
     header, *lines = text.splitlines()
     if header != _HEADER:
         raise UserError(
-            f"{path}: its first line must be index and prediction with a tab between; predict anew"
+            f"{path}: its first line must be index and prediction, separated by a tab; predict "
+            "again"
         )
     if len(lines) != rows:
         raise UserError(
-            f"{path} has {len(lines)} predictions, but that test set has {rows} rows; predict for "
-            "the whole official file"
+            f"{path} has {len(lines)} predictions, but that test set has {rows} rows; predict the "
+            "whole official file"
         )
     return text
 

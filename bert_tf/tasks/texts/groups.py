@@ -298,7 +298,7 @@ class GroupModel(TaskModel):
         for row, group in enumerate(groups):
             if len(group) < cls.fewest:
                 raise UserError(
-                    f"{others} {row} has {len(group)}; there must be {_NUMBERS[cls.fewest]} or more"
+                    f"{others} {row} has {len(group)}; give {_NUMBERS[cls.fewest]} or more"
                 )
             for number, text in enumerate(group):
                 if not text.strip():

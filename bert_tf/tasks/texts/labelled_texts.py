@@ -79,7 +79,7 @@ class Texts(Generic[Label]):
         """The number of a class that the row has. Raises UserError if it is unknown."""
         if name not in classes:
             known = ", ".join([*classes][:_LISTED]) + ", …" * (len(classes) > _LISTED)
-            raise UserError(f"{self.where(row)}: label {name!r} is unknown; there are {known}")
+            raise UserError(f"{self.where(row)}: label {name!r} is unknown; the labels are {known}")
         return classes[name]
 
 
@@ -117,13 +117,13 @@ class LabelledTexts(Texts[str]):
             self._check_not_empty(row, name)
             if [name] != name.strip().splitlines() or "\t" in name:
                 raise UserError(
-                    f"{self.where(row)}: the label {name!r} has blanks around it, or a tab or a "
-                    "line break in it; take them away"
+                    f"{self.where(row)}: the label {name!r} has spaces around it, or a tab or a "
+                    "line break in it; remove them"
                 )
         found = set(self.labels or ())
         if len(found) < 2:
             only = f"only one label, {found.pop()!r}" if found else "no labels"
-            raise UserError(f"{self.source}: {only}; a classifier needs two or more")
+            raise UserError(f"{self.source}: {only}; a classifier requires two or more")
         return class_order(found)
 
     def class_ids(self, classes: Sequence[str] = ()) -> np.ndarray:

@@ -55,8 +55,9 @@ def made_of(path: Path) -> list[Path]:
 def _part(original: Path, lists: list[Path], is_dev: bool) -> Iterator[tuple[int, list[str]]]:
     if not lists:
         raise UserError(
-            f"{original} holds GLUE's training and dev pairs; put {_DEV_IDS[0]}, GLUE's list of "
-            f"the latter, next to it, or set data.train to {TRAIN} and data.dev to {TEST}"
+            f"{original} holds both the training and the dev pairs of GLUE; put {_DEV_IDS[0]}, "
+            f"the list of the dev pairs, next to it, or set data.train to {TRAIN} and data.dev to "
+            f"{TEST}"
         )
     dev = {tuple(fields[:2]) for _, fields in read_tsv(lists[0])}
     for number, (line, fields) in enumerate(read_tsv(original)):

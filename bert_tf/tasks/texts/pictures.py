@@ -18,7 +18,7 @@ from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.texts.labelled_texts import Texts
 from bert_tf.text import Preprocessor
 
-NOTE = "Each point is a text of the dev data, seen by the pooled vector, which the head reads."
+NOTE = "Each point is a text of the dev data: the pooled vector, which the head reads."
 
 
 class DevRows(NamedTuple):

@@ -32,7 +32,7 @@ class TextTask(Task):
                 if self.has_classes
                 else ("labels, not numbers", "classification")
             )
-            raise UserError(f"{task} has {kinds}, to be predicted; set task: {right}")
+            raise UserError(f"{task} predicts {kinds}; set task: {right}")
 
     @classmethod
     def best_metric_of(cls, config: Any) -> str:

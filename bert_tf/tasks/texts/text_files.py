@@ -119,7 +119,7 @@ def _read_table(
         if (data.label_column in row) != has_labels:
             one = "no label" if has_labels else "a label"
             raise UserError(
-                f"{path}, line {line}: {one}, unlike the rows before; label all rows or none"
+                f"{path}, line {line}: {one}, unlike earlier rows; label all rows or none"
             )
     return LabelledTexts(
         source=str(path),
@@ -141,7 +141,9 @@ def format_of(path: Path, data: TextData) -> str:
     own = [each for split in _SPLITS for each in find_files(data, split).values()]
     file_format = tables.format_of(path, data.format, own)
     if file_format == "tfds":  # a run on TFDS has no format of files
-        raise UserError(f"{path} must end in .tsv, .csv or .jsonl, which names its format")
+        raise UserError(
+            f"the name of {path} must end in .tsv, .csv or .jsonl, which gives its format"
+        )
     return file_format
 
 

@@ -65,7 +65,9 @@ def read_tfds(
     source = f"TFDS {name}, split {split}"
     for column in (*text_columns, label_column):
         if column not in features:
-            raise UserError(f"{source}: no feature {column!r}; there are {', '.join(features)}")
+            raise UserError(
+                f"{source}: no feature {column!r}; the features are {', '.join(features)}"
+            )
     kept = list(rows)
     task = glue_task(name)
     if task and _ROW_NUMBER in features:
@@ -82,7 +84,7 @@ def read_tfds(
         has_labels = bool(labelled)
         if has_labels and len(labelled) < len(kept):
             left_out = len(kept) - len(labelled)
-            logger.warning(f"{source}: rows left out, since they have no label: {left_out}")
+            logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
             kept = labelled
     labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
     return LabelledTexts(

@@ -34,8 +34,8 @@ class TaggerModel(ModelConfig):
     def _units_have_a_use(self) -> Self:
         if self.features is None and not self.is_default("lstm_units"):
             raise ValueError(
-                "model.lstm_units is for the BiLSTM of model.features, which is not set; set it, "
-                "or remove model.lstm_units"
+                "model.lstm_units requires model.features; set model.features, or remove "
+                "model.lstm_units"
             )
         return self
 

@@ -86,12 +86,12 @@ def _sentences(
             continue
         if any("\r" in field for field in fields):
             raise UserError(
-                f"{path}, line {number}: lines end with CR only; convert the line ends to LF"
+                f"{path}, line {number}: lines end with CR only; convert the line endings to LF"
             )
         columns = columns or len(fields)
         if len(fields) != columns:
             raise UserError(
-                f"{path}, line {number}: {len(fields)} columns, but {columns} in the lines before"
+                f"{path}, line {number}: {len(fields)} columns, but earlier lines have {columns}"
             )
         if columns == 1 and not needs_tags:
             words.append(fields[0])
@@ -100,8 +100,8 @@ def _sentences(
         tag = _column(fields, tag_column, "tag", path, number)
         if parse(tag) is None:
             raise UserError(
-                f"{path}, line {number}: {tag[:_SHOWN]!r} is not a tag; tags are O, or B-, I-, "
-                "E-, S-, L- or U- and a type; data.tag_column names their column"
+                f"{path}, line {number}: {tag[:_SHOWN]!r} is not a tag; a tag is O, or B-, I-, "
+                "E-, S-, L- or U- and a type; set data.tag_column to the column of the tags"
             )
         tags.append(tag)
 

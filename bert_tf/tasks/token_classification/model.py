@@ -278,7 +278,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     @staticmethod
     def _tags(row: int, values: Any) -> list[str]:
         if values is None or isinstance(values, str | bytes | int | float):
-            raise UserError(f"tags {row} is {values!r}, not a list of tags")
+            raise UserError(f"tags {row} is {values!r}; give a list of tags")
         tags, _ = inputs.label_texts(inputs.as_list(values, f"tags {row}"), f"tags {row}, tag")
         return tags
 
@@ -322,7 +322,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             x = x["words"]
         words = x if isinstance(x, tf.RaggedTensor) else without_padding(x)
         tags = y if isinstance(y, tf.RaggedTensor) else without_padding(y)
-        said = "in the dataset, a row has another number of tags than of words"
+        said = "in the dataset, a row has a different number of tags than of words"
         same = tf.reduce_all(tags.row_lengths() == words.row_lengths())
         with tf.control_dependencies([tf.debugging.Assert(same, [said])]):
             labels = tags.with_values(self.class_of(tags.values))
@@ -539,7 +539,7 @@ def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
         return tuple(sorted(found))
     types = {tag_of(tag).type for tag in found} - {""}
     if not types:
-        raise UserError(f"{source}: all tags are {OUTSIDE}; there is no entity to learn from")
+        raise UserError(f"{source}: all tags are {OUTSIDE}; tag some entities to train")
     return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
 
 
@@ -562,7 +562,7 @@ def check_tags(rows: TaggedTexts, labels: Sequence[str], source: str = "the data
                     else f"the label {tag!r} is"
                 )
                 raise UserError(
-                    f"{source}, {sentence.place(word)}: {what} not in the training data; known "
+                    f"{source}, {sentence.place(word)}: {what} not in the training data; the "
                     f"labels are {', '.join(labels)}; train with some of them, or tag them O"
                 )
 
@@ -594,9 +594,11 @@ def _check_features(encoder: Encoder, features: str) -> None:
     layers = encoder.config.num_hidden_layers
     needed, _ = _ACTIVATIONS[features]
     if layers < needed:
-        raise UserError(f"features {features} need {needed} layers; the encoder has {layers}")
+        raise UserError(
+            f"features {features} require {needed} layers, but the encoder has {layers}"
+        )
     if encoder.config.bilstm:
-        raise UserError("features have a BiLSTM of their own; leave out model.bilstm")
+        raise UserError("features have a BiLSTM of their own; remove model.bilstm")
 
 
 def _find(texts: tf.Tensor, tag: Callable, types: EntityTypes) -> Tensors:

@@ -30,8 +30,8 @@ _MOST_OF_TYPE = 60
 # Texts that are encoded at a time.
 _BATCH = 32
 _NOTE = (
-    f"Each point is a word of the dev data, at most {_MOST_OF_TYPE} of each type drawn at random, "
-    "seen by the last layer at its first piece."
+    "Each point is a word of the dev data: the output of the last layer at its first piece. At "
+    f"most {_MOST_OF_TYPE} words of each type are drawn, chosen at random."
 )
 
 
@@ -103,8 +103,8 @@ class TagPictures(Pictures):
         vectors = self._vectors(data)[chosen]
         titles = [words[i] for i in chosen]
         note = (
-            f"The types of the words of {len(data.sentences)} sentences: of {len(words)} words "
-            f"{right:.1%} have the right one."
+            f"The types of {len(words)} words in {len(data.sentences)} sentences: {right:.1%} are "
+            "right."
         )
         return [
             *sections.by_label(vectors, titles, given[chosen].tolist(), names, marks, _NOTE),

@@ -66,7 +66,7 @@ def tag_of(tag: str) -> Tag:
     """
     parts = parse(tag)
     if parts is None:
-        raise ValueError(f"{tag} is no tag of an entity")
+        raise ValueError(f"{tag} is not the tag of an entity")
     return parts
 
 
@@ -118,7 +118,7 @@ def find_violation(sentences: Sequence[Sequence[Tag]]) -> Violation | None:
     if not violations:
         return None
     first = violations[0]
-    return first._replace(why=f"{first.why}, though the tags are {scheme}")
+    return first._replace(why=f"{first.why}, but the tags are {scheme}")
 
 
 def _in_iob(sentences: Sequence[Sequence[Tag]], continuing: str) -> list[Violation]:

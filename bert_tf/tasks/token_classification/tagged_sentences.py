@@ -66,8 +66,8 @@ def tidied(
     if found is not None:
         place = sentences[found.sentence].place(found.word)
         raise UserError(
-            f"{source}, {place}: {found.why}; correct it, or set data.lenient_tags: true, which "
-            "lets such a tag begin an entity, as conlleval does"
+            f"{source}, {place}: {found.why}; correct it, or set data.lenient_tags: true, with "
+            "which such a tag begins an entity, as in conlleval"
         )
     if not tagged:
         return list(sentences)
@@ -90,7 +90,7 @@ def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> list[Se
     words, tags = (_feature(features, names, source) for names in (_WORDS, _TAGS))
     classes = getattr(getattr(features[tags], "feature", None), "names", None) or ()
     if not classes or not all(map(parse, classes)):
-        raise UserError(f"{source}: the feature {tags!r} does not tag words with O, B-…, I-…")
+        raise UserError(f"{source}: the feature {tags!r} does not contain tags such as O, B-…, I-…")
     kept = (row for row in rows if len(row[words]))
     sentences = [
         Sentence(
@@ -108,4 +108,6 @@ def _feature(features: Any, names: tuple[str, ...], source: str) -> str:
     for name in names:
         if name in features:
             return name
-    raise UserError(f"{source}: no feature {' or '.join(names)}; there are {', '.join(features)}")
+    raise UserError(
+        f"{source}: no feature {' or '.join(names)}; the features are {', '.join(features)}"
+    )

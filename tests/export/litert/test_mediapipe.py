@@ -90,13 +90,13 @@ def test_several_lengths_are_an_obstacle(tmp_path):
 
     found = obstacle(model, lower_case=True)
 
-    assert found == "MediaPipe takes one length and one subgraph, and the model has 2"
+    assert found == "MediaPipe takes one length and one subgraph, but the model has 2"
 
 
 def test_a_cased_vocabulary_is_an_obstacle():
     found = obstacle(converted(Network()), lower_case=False)
 
-    assert found == "MediaPipe lower-cases every text, and the vocabulary is cased"
+    assert found == "MediaPipe lowercases every text, but the vocabulary is cased"
 
 
 def ask(folder, *jobs):
@@ -182,7 +182,7 @@ def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     encoder = Encoder(tiny.encoder_config(8, vocab_size=len(tiny.VOCABULARY) + 1))
     model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
     model.export(tmp_path / "cased.tflite", format="litert")
-    assert "MediaPipe cannot run the file: MediaPipe lower-cases every text" in caplog.text
+    assert "MediaPipe cannot run the file: MediaPipe lowercases every text" in caplog.text
     model = bert_tf.TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
     model.export(tmp_path / "uncased.tflite", format="litert")
     assert "keeps accents" in caplog.text

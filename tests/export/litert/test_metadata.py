@@ -153,7 +153,9 @@ def test_another_programs_file_is_refused(model, tmp_path):
     path = tmp_path / "other.tflite"
     path.write_bytes(model)
 
-    with pytest.raises(UserError, match="other.tflite holds no model of bert_tf; write one with "):
+    with pytest.raises(
+        UserError, match="other.tflite does not hold a bert_tf model; write one with "
+    ):
         read(path)
 
 
@@ -163,7 +165,7 @@ def test_what_is_no_tflite_file_is_refused(tmp_path):
         read(path)
     for content in (b"TFL3", b"PK\x03\x04" * 20, bytes(100)):
         path.write_bytes(content)
-        with pytest.raises(UserError, match="model.tflite is no .tflite file, or it is damaged"):
+        with pytest.raises(UserError, match="model.tflite is not a .tflite file, or it is damaged"):
             read(path)
     path.write_bytes(b"")
     with pytest.raises(UserError, match="file is empty"):
@@ -184,7 +186,7 @@ def test_a_later_format_is_refused(model, path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (b"[1, 2]", "its settings are no JSON object"),
+        (b"[1, 2]", "its settings are not a JSON object"),
         (b'{"class": "TextClassifier"}', "it has no format version"),
         (b'{"format": true}', "it has no format version"),
         (b'{"format": 1', "Expecting"),
@@ -204,7 +206,7 @@ def test_settings_that_bert_tf_did_not_write_are_refused(model, path, settings, 
 def test_too_many_entries_are_refused(model, path):
     path.write_bytes(metadata._with_entries(model, {f"entry {n}": b"" for n in range(70)}))
 
-    with pytest.raises(UserError, match="too many entries"):
+    with pytest.raises(UserError, match="too many metadata entries"):
         read(path)
 
 
@@ -213,7 +215,7 @@ def test_too_many_entries_are_refused(model, path):
     [
         (lambda files: {**files, "notes": b"\xff"}, zipfile.ZIP_STORED, "codec can't decode"),
         (lambda files: files, zipfile.ZIP_DEFLATED, "its files are compressed"),
-        (lambda files: {**files, "sha256": b""}, zipfile.ZIP_STORED, "it holds a file twice"),
+        (lambda files: {**files, "sha256": b""}, zipfile.ZIP_STORED, "it contains a file twice"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")

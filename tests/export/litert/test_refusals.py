@@ -27,9 +27,12 @@ def file(tmp_path_factory):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"precision": "bfloat16"}, "unknown precision 'bfloat16' of a LiteRT file; choose one of"),
-        ({"lengths": [4]}, "length 4 is not from 5 to the max_length of the model, 32"),
-        ({"lengths": [16, 64]}, "length 64 is not from 5"),
+        (
+            {"precision": "bfloat16"},
+            "unknown precision 'bfloat16' for a LiteRT file; choose one of",
+        ),
+        ({"lengths": [4]}, "length is 4; it must be from 5 to the max_length of the model, 32"),
+        ({"lengths": [16, 64]}, "length is 64; it must be from 5"),
         ({"calibration": ["cat"]}, "calibration is for precision int8"),
         ({"calibration": [], "precision": "int8"}, "the calibration has no texts"),
         ({"calibration": ["cat", 5], "precision": "int8"}, "text 1 is 5"),
@@ -50,7 +53,7 @@ def test_settings_that_do_not_fit(model, tmp_path, settings, said):
 
 
 def test_a_name_that_does_not_end_in_tflite(model, tmp_path):
-    with pytest.raises(UserError, match=r"let it end in \.tflite"):
+    with pytest.raises(UserError, match=r"must end in \.tflite"):
         model.export(tmp_path / "model", format="litert")
 
 
@@ -94,7 +97,7 @@ def test_more_masks_than_a_file_fills(tmp_path):
     model.export(tmp_path / "model.tflite", format="litert")
     file = bert_tf.load(tmp_path / "model.tflite")
     assert len(file.predict("the [MASK] " * 15, verbose=0)) == 15
-    with pytest.raises(UserError, match="more masks than the 20 that the file fills"):
+    with pytest.raises(UserError, match="more than 20 masks, the most that the file fills"):
         file.predict("[MASK] " * 25, verbose=0)
 
 

@@ -91,7 +91,7 @@ def test_operations_are_built_in_or_of_tf_text(loaded):
 
 def test_words_of_texts_cannot_be_cut(models, tmp_path):
     with pytest.raises(
-        UserError, match="LiteRT lacks the operations with which a .* reads strings"
+        UserError, match="LiteRT lacks operations that a .* requires to read strings"
     ):
         models("token_classification").export(
             tmp_path / "model.tflite", format="litert", inputs="strings"
@@ -102,7 +102,7 @@ def test_words_of_texts_cannot_be_cut(models, tmp_path):
     "settings", [{"lengths": [8, 16]}, {"precision": "int8", "calibration": ["cat"]}]
 )
 def test_settings_of_files_that_take_ids(models, tmp_path, settings):
-    with pytest.raises(UserError, match="takes strings has one length, and takes no calibration"):
+    with pytest.raises(UserError, match="takes strings has one fixed length and no calibration"):
         models("classification").export(
             tmp_path / "model.tflite", format="litert", inputs="strings", **settings
         )
@@ -110,7 +110,7 @@ def test_settings_of_files_that_take_ids(models, tmp_path, settings):
 
 def test_a_default_prompt_cannot_be_put_before_texts(tmp_path):
     model = tiny_objects.embedder(prompts={"query": "the "}, default_prompt="query")
-    with pytest.raises(UserError, match="requires joining strings, which LiteRT cannot do"):
+    with pytest.raises(UserError, match="requires string concatenation, which LiteRT cannot do"):
         model.export(tmp_path / "model.tflite", format="litert", inputs="strings")
 
 

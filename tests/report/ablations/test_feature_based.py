@@ -22,7 +22,7 @@ def test_features_are_compared_as_in_table_7(house, tag):
         ["last", "40.0", "1"],
         ["concat last four", "45.0", "1"],
     ]
-    assert "ours started from published." in house.text()
+    assert "our runs started from published." in house.text()
 
 
 def test_table_7_leaves_no_run_out_and_mixes_no_checkpoints(house, tag):
@@ -39,4 +39,4 @@ def test_table_7_leaves_no_run_out_and_mixes_no_checkpoints(house, tag):
     sections = house.text().split("## Feature-based approach (table 7)")[1:]
     for section, start, f1 in zip(sections, ("one", "two"), ("45.0", "50.0"), strict=True):
         assert f"| last | {f1} | 1 |" in section
-        assert f"ours started from {start}." in section
+        assert f"our runs started from {start}." in section

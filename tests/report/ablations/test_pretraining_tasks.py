@@ -118,7 +118,7 @@ def test_tables_tell_of_runs_on_a_part_of_the_training_data(house):
         house.finetuning("b", None, {"accuracy": 0.6}, data=part),
         house.finetuning("c", None, {"accuracy": 0.6}, data="{path: QNLI, format: qnli}"),
     )
-    assert "GLUE: SST-2: trained on the first 10,000 rows only, not on all: a, b." in house.text()
+    assert "GLUE: SST-2: these were trained on the first 10,000 rows only: a, b." in house.text()
     assert house.text().count("trained on the first") == 1
 
 

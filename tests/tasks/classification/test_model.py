@@ -271,7 +271,7 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_frequent_one(tmp_pat
             "label_column cannot be set for rte, whose columns",
         ),
         ("path: nowhere, format: cola", "data not found: nowhere/train.tsv"),
-        ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; there are 0, 1"),
+        ("path: ., format: cola", "train.tsv, line 2: label 'x' is unknown; the labels are 0, 1"),
         ("path: ., format: sst2", "train.tsv: no column 'sentence'; the columns are s, 1, , a"),
     ],
 )

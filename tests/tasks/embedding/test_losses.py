@@ -150,5 +150,5 @@ def test_mistakes_are_one_sentence():
     assert refusal(Matryoshka, CoSENT(), []).startswith("Matryoshka's dims must be whole numbers")
     said = "Matryoshka has 2 dims, but 1 weights; give one for each"
     assert refusal(Matryoshka, CoSENT(), [4, 2], [1.0]) == said
-    said = "Matryoshka requires another loss of bert_tf, not 'cosent'"
+    said = "Matryoshka wraps another bert_tf loss, not 'cosent'"
     assert refusal(Matryoshka, "cosent", [4]) == said

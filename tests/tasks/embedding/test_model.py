@@ -161,7 +161,7 @@ def test_mistakes_are_one_sentence(embedder):
     said = "there is no prompt 'query'; the model has no prompts"
     assert refusal(embedder.predict, TEXTS, prompt="query") == said
     ids = embedder.preprocessor()(TEXTS)
-    said = "prompt is for strings, not for ids; leave it out"
+    said = "prompt is for strings, not for ids; remove it"
     assert refusal(embedder.predict, ids, prompt="query") == said
     said = "vectors of shapes [1, 3] and [3, 16] cannot be compared; give [n, width] and [m, width]"
     assert refusal(embedder.similarity, np.zeros([1, 3], np.float32), TEXTS).startswith(said)

@@ -188,7 +188,7 @@ def test_triples_of_triples(tmp_path):
 @pytest.mark.parametrize(
     ("file_format", "lines", "message"),
     [
-        ("tsv", ["a\tb", "c\td"], "line 2: no columns of texts; name them sentence1"),
+        ("tsv", ["a\tb", "c\td"], "line 2: no text columns; name them sentence1"),
         ("tsv", ["sentence1\tsentence2\tscore", "a\tb\tx"], "label 'x' is not a finite number"),
         ("tsv", ["text"], "has no rows"),
         (
@@ -202,7 +202,7 @@ def test_triples_of_triples(tmp_path):
                 '{"query": "a", "positive": "b", "negatives": ["c"]}',
                 '{"query": "a", "positive": "b"}',
             ],
-            "line 2: no negatives 1, unlike the rows before",
+            "line 2: no negatives 1, unlike earlier rows",
         ),
         (
             "jsonl",
@@ -210,12 +210,12 @@ def test_triples_of_triples(tmp_path):
                 '{"query": "a", "positive": "b"}',
                 '{"query": "a", "positive": "b", "negatives": ["c"]}',
             ],
-            "line 2: more texts than in the rows before",
+            "line 2: more texts than in earlier rows",
         ),
         (
             "triples",
             ["a\tb"],
-            "line 1: 2 fields; a triple has 3, without a header: query, positive, negative",
+            "line 1: 2 fields; a triple has 3, and the file has no header: query, positive, neg",
         ),
         ("sts-b", ["a\tb"], "line 1: 2 fields; the STS benchmark has genre"),
     ],
@@ -242,7 +242,7 @@ def test_mistakes_in_the_configuration(tmp_path):
     ]:
         with pytest.raises(UserError, match=message):
             task_of(path, settings).training_rows()
-    with pytest.raises(UserError, match="dev.tsv has only texts, so nothing can be"):
+    with pytest.raises(UserError, match="dev.tsv has only texts, so there is nothing to"):
         task.read(dev)
     write_lines(tmp_path / "train.tsv", ["anchor\tpositive", "a\tb"])
     task = task_of(path, ["train.batch_size=1"])

@@ -276,17 +276,17 @@ def test_what_cannot_be_learned_is_refused():
     )
     assert refusal(model.fit, pairs, loss=bert_tf.CoSENT()) == said
     said = (
-        "the vector 0 of the teacher has the shape [3], but those of this model have 16 numbers; "
-        "choose a teacher of that width"
+        "vector 0 of the teacher has the shape [3], but the vectors of this model have 16 "
+        "dimensions; choose a teacher of that width"
     )
     assert refusal(model.fit, ANCHORS, np.zeros([6, 3])) == said
     said = "all texts of the data have the same label; give texts with at least two labels"
     assert refusal(model.fit, ANCHORS, ["a"] * 6) == said
     said = "each label of the data has only one text; give at least two texts per label"
     assert refusal(model.fit, ANCHORS, POSITIVES).startswith(said)
-    said = "rows of 3 texts have no targets"
+    said = "rows of 3 texts take no targets"
     assert refusal(model.fit, (*pairs, NEGATIVES), [1] * 6).startswith(said)
-    assert "has no weights" in refusal(model.fit, pairs, sample_weight=[1] * 6)
+    assert "cannot weight them" in refusal(model.fit, pairs, sample_weight=[1] * 6)
     assert "class_weight is for classes" in refusal(model.fit, pairs, class_weight={0: 1})
     assert "dims contain 32, but the vectors have only 16" in refusal(
         model.fit, pairs, loss=bert_tf.Matryoshka(MultipleNegativesRanking(), [32])

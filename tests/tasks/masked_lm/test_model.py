@@ -118,7 +118,7 @@ def test_mistakes_are_one_sentence(tmp_path):
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
     model.export(tmp_path / "saved")
     assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
-    said = "a MaskedLM learns from texts alone; leave out y"
+    said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
     assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"
     assert refusal(model.fit, []) == "there are no rows; give at least one"
@@ -126,6 +126,6 @@ def test_mistakes_are_one_sentence(tmp_path):
         "top_k is 999; it must be from 1"
     )
     assert refusal(tiny.filler, top_k=0).startswith("top_k is 0; it must be from 1")
-    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; [CLS] [MASK] [SEP]")
+    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; it must be 3 or more")
     endless = tf.data.Dataset.from_tensor_slices(TEXTS).batch(8).repeat()
     assert refusal(model.fit, endless) == "the dataset is endless; give steps_per_epoch"

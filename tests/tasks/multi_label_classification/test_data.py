@@ -81,15 +81,20 @@ def test_texts_without_labels_are_predicted_only(tmp_path, name, settings, text)
 @pytest.mark.parametrize(
     ("name", "settings", "text", "said"),
     [
-        ("x.jsonl", {}, '{"text": "a", "label": "late"}\n', "line 1: label is no list of labels"),
+        (
+            "x.jsonl",
+            {},
+            '{"text": "a", "label": "late"}\n',
+            "line 1: label is not a list of labels",
+        ),
         ("x.jsonl", {}, '{"text": "a", "label": [null]}\n', "expected a text or a number, got nul"),
-        ("x.jsonl", {}, '{"text": "a", "label": ["b", "b"]}\n', "the label 'b' is there twice"),
+        ("x.jsonl", {}, '{"text": "a", "label": ["b", "b"]}\n', "the label 'b' occurs twice"),
         ("x.tsv", {}, "text\tlabel\na\tb,,c\n", "line 2: one of the labels is empty; remove it"),
         (
             "x.csv",
             {"label_columns": ("cold",)},
             "text,cold\na,\n",
-            "line 2: '' in the column cold; write 0 or 1",
+            "line 2: the column cold contains ''; write 0 or 1",
         ),
         ("x.csv", {"label_columns": ("cold", "late")}, "text,cold\na,1\n", "no column 'late'"),
     ],
@@ -101,19 +106,21 @@ def test_what_cannot_be_labels_is_named_with_its_line(tmp_path, name, settings, 
 
 def test_a_row_without_labels_among_others_is_named(tmp_path):
     text = '{"text": "a", "label": ["b"]}\n{"text": "c"}\n'
-    with pytest.raises(UserError, match="line 2: no labels, unlike other rows; label all or none"):
+    with pytest.raises(
+        UserError, match="line 2: no labels, unlike other rows; label all rows or none"
+    ):
         rows_of(tmp_path, "x.jsonl", text, needs_labels=False)
 
 
 def test_a_file_in_which_no_row_has_a_label_teaches_nothing(tmp_path):
     rows = rows_of(tmp_path, "x.tsv", "text\tlabel\na\t\n")
-    with pytest.raises(UserError, match="no row has a label; there is nothing to learn"):
+    with pytest.raises(UserError, match="no row has a label; label some rows to train"):
         rows.all_classes()
 
 
 def test_a_label_that_training_did_not_have_is_named(tmp_path):
     rows = rows_of(tmp_path, *WAYS["joined"][::2])
-    with pytest.raises(UserError, match="line 4: label 'cold' is unknown; there are late"):
+    with pytest.raises(UserError, match="line 4: label 'cold' is unknown; the labels are late"):
         rows.matrix(("late",))
 
 
@@ -127,7 +134,7 @@ def test_whole_numbers_sort_as_numbers(tmp_path):
     [
         (
             "label_column: x, label_columns: [a]",
-            "data.label_column and data.label_columns exclude each other",
+            "data.label_column and data.label_columns cannot both be set",
         ),
         ("label_separator: ''", "data.label_separator must not be empty"),
     ],

@@ -113,9 +113,9 @@ def test_two_texts_can_have_several_labels():
 
 def test_mistakes_are_one_sentence(trained, tmp_path):
     make = tiny.multi_labeller
-    said = "there is a threshold for 'bird', which is no label; there are cat, dog, swims"
+    said = "the threshold for 'bird' has no label; the labels are cat, dog, swims"
     assert refusal(make, labels=trained.labels, thresholds={"bird": 0.5}) == said
-    said = "there are 2 thresholds for 3 labels"
+    said = "there are 2 thresholds, but 3 labels; give one for each"
     assert refusal(make, labels=trained.labels, thresholds=[0.5, 0.5]) == said
     said = "the threshold for 'cat' is 2; it must be from 0 to 1"
     assert refusal(make, labels=trained.labels, thresholds={"cat": 2}) == said
@@ -124,14 +124,14 @@ def test_mistakes_are_one_sentence(trained, tmp_path):
     assert refusal(trained.fit, texts, [["cat"], None]) == said
     assert refusal(trained.fit, texts, ["cat", "dog"]).startswith("labels 0 is 'cat'; give a list")
     assert "labels 0 has a label twice" in refusal(trained.fit, texts, [["cat", "cat"], []])
-    said = "the data, row 1: label 'bird' is unknown; there are cat, dog, swims"
+    said = "the data, row 1: label 'bird' is unknown; the labels are cat, dog, swims"
     assert refusal(trained.evaluate, texts, [["cat"], ["bird"]]) == said
     assert "no row has a label" in refusal(tiny.multi_labeller().fit, texts, [[], []])
     assert "class_weight requires exactly one label per text" in refusal(
         trained.fit, texts, [["cat"], []], class_weight={"cat": 2}
     )
     trained.save(tmp_path / "model.keras")
-    said = "the checkpoint gives any number of labels to a text; leave out multi_label=False"
+    said = "the checkpoint gives a text any number of labels; remove multi_label=False"
     assert refusal(bert_tf.load, tmp_path / "model.keras", multi_label=False) == said
 
 

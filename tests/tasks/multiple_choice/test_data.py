@@ -64,7 +64,11 @@ def test_what_stands_for_a_secret_label_is_none(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("codah", "o\ta\tb\tc\td\te\t4\n", "line 1: label 4 is out of range; the 4 choices"),
+        (
+            "codah",
+            "o\ta\tb\tc\td\te\t4\n",
+            "line 1: label 4 is out of range; it must be from 0 to 3",
+        ),
         ("codah", "o\ta\tb\tc\td\te\tx\n", "line 1: label 'x' is not a whole number"),
         ("codah", "o\ta\tb\tc\td\te\t0\no\ta\tb\t0\n", "line 2: 4 fields; CODAH has 7"),
         ("codah", "o\ta\tb\t\td\te\t0\n", "line 1: choice 1 is empty"),
@@ -82,16 +86,16 @@ def test_what_stands_for_a_secret_label_is_none(tmp_path, name, text):
             "jsonl",
             '{"context": "a", "choices": ["b", "c"], "label": 0}\n'
             '{"context": "a", "choices": ["b", "c", "d"], "label": 0}\n',
-            "line 2: 3 choices, but the rows before have 2",
+            "line 2: 3 choices, but earlier rows have 2",
         ),
         (
             "jsonl",
             '{"context": "a", "choices": ["b", "c"], "label": 0}\n'
             '{"context": "a", "choices": ["b", "c"]}\n',
-            "line 2: no label, unlike the rows before",
+            "line 2: no label, unlike earlier rows",
         ),
-        ("jsonl", '{"context": "a"}', "line 1: no 'choices' or 'endings'; there are context"),
-        ("jsonl", '{"choices": ["b", "c"]}', "line 1: no context; there are choices"),
+        ("jsonl", '{"context": "a"}', "line 1: no 'choices' or 'endings'; the keys are context"),
+        ("jsonl", '{"choices": ["b", "c"]}', "line 1: no context; the keys are choices"),
         ("jsonl", '{"context": 1, "choices": ["b", "c"]}', "line 1: context must be a text"),
         ("jsonl", '{"context": "a", "choices": "b"}', "line 1: choices must be a list of texts"),
         ("jsonl", '{"context": "a", "choices": ["b"]}', "line 1: 1 choices; there must be two"),

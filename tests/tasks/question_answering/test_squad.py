@@ -147,7 +147,9 @@ def test_tfds_of_other_features_is_refused(monkeypatch):
     monkeypatch.setattr(
         "bert_tf.tasks.question_answering.squad.load_split", lambda name, split: ([], features)
     )
-    with pytest.raises(UserError, match="TFDS imdb, split x: no feature 'id'; there are text, lab"):
+    with pytest.raises(
+        UserError, match="TFDS imdb, split x: no feature 'id'; the features are text, lab"
+    ):
         read_tfds("imdb", "x")
 
 

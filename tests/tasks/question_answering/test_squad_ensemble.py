@@ -80,7 +80,7 @@ def test_the_mean_of_the_odds_decides_whether_there_is_an_answer(tmp_path):
     metrics = combine(runs, out, data=tiny_questions.write_squad(tmp_path / "dev.json", rows))
     assert metrics["f1"] == metrics["best_f1"] == 100
     assert metrics["null_threshold"] == 0.0  # halfway between the means, -1 and 1
-    with pytest.raises(UserError, match="give --data or --null-threshold"):
+    with pytest.raises(UserError, match="set --data or --null-threshold"):
         combine(runs, out)
 
 
@@ -91,7 +91,7 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
         combine([*always, other], out)
     odds = write_run(tmp_path, "odds", {"0": {"sea": 1.0}, "1": {"sea": 1.0}}, {"0": 1, "1": 1})
     with pytest.raises(
-        UserError, match="odds may leave a question unanswered and .*a may not; combine runs"
+        UserError, match="odds may leave a question unanswered, but .*a may not; combine runs"
     ):
         combine([*always, odds], out)
     with pytest.raises(UserError, match="answer every question; remove --null-threshold"):
@@ -99,7 +99,9 @@ def test_runs_that_do_not_belong_together_are_refused(always, tmp_path):
     with pytest.raises(UserError, match="no predictions/test_nbest.json; make it with bert-tf eva"):
         combine(always, out, name="test")
     data = tiny_questions.write_squad(tmp_path / "dev.json", tiny_questions.rows(3, 0))
-    with pytest.raises(UserError, match="dev.json has other questions than the predictions dev"):
+    with pytest.raises(
+        UserError, match="dev.json and the predictions dev .* have different questions"
+    ):
         combine(always, out, data=data)
     untold = [{"context": "sea", "qas": [{"id": each, "question": "?"} for each in "01"]}]
     data = tiny_questions.write_squad(tmp_path / "test.json", untold)

@@ -51,7 +51,9 @@ def test_each_document_with_an_answer_gives_a_question(tmp_path):
 
 def test_the_answer_is_cut_off_with_the_words(tmp_path):
     evidence = documents(tmp_path, late="one two three Sunset Boulevard")
-    with pytest.raises(UserError, match="of 2 documents 1 are not there, and no other holds"):
+    with pytest.raises(
+        UserError, match="1 of 2 documents are missing, and the others hold no answer"
+    ):
         path = write_questions(tmp_path, "late.txt", "absent.txt")
         trivia_qa.convert(path, evidence, tmp_path / "out.json", words=4)
 

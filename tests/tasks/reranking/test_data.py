@@ -98,7 +98,7 @@ LINES = {
     "some relevances": (
         "tsv",
         ["query\tpassage\trelevance", "a\tb\t1", "a\tc\t"],
-        "line 3: no relevance, unlike the rows before",
+        "line 3: no relevance, unlike earlier rows; give relevances to all rows or none",
     ),
     "an empty query": (
         "tsv",
@@ -119,9 +119,9 @@ LINES = {
     "no key": (
         "jsonl",
         [{"query": "a", "text": "b"}],
-        "line 1: no 'passage', 'passages' or 'positive'; there are 'query', 'text'",
+        "line 1: no 'passage', 'passages' or 'positive'; the keys are 'query', 'text'",
     ),
-    "no query": ("jsonl", [{"passage": "a"}], "line 1: no 'query'; there are 'passage'"),
+    "no query": ("jsonl", [{"passage": "a"}], "line 1: no 'query'; the keys are 'passage'"),
     "other numbers": (
         "jsonl",
         [{"query": "a", "passages": ["b", "c"], "relevances": [1]}],
@@ -150,7 +150,7 @@ LINES = {
     "two fields": (
         "triples",
         ["a\tb"],
-        "line 1: 2 fields; a triple has 3, without a header: query, positive, negative",
+        "line 1: 2 fields; a triple has 3, and the file has no header: query, positive, negative",
     ),
 }
 
@@ -164,7 +164,7 @@ def test_a_mistake_is_one_sentence_with_its_line(mistake, tmp_path):
 def test_mistakes_in_a_folder_of_beir(tmp_path):
     folder = write_beir(tmp_path)
     assert refusal(read_candidates, folder / "train.tsv", "beir").endswith(
-        "train.tsv is no file of judgements of a BEIR folder; give FOLDER/qrels/SPLIT.tsv"
+        "train.tsv is not a judgement file of a BEIR folder; give FOLDER/qrels/SPLIT.tsv"
     )
     (folder / "corpus.jsonl").write_text("")
     with pytest.raises(bert_tf.UserError, match="data is empty: .*corpus.jsonl"):

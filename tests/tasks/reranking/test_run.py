@@ -129,9 +129,7 @@ def test_other_files_are_read_by_their_ending(tmp_path):
 
 def test_mistakes_are_reported_before_training(tmp_path):
     path = write_lines(tmp_path / "train.tsv", ["query\tpassage", "the sea\ta cat"])
-    with pytest.raises(
-        UserError, match="train.tsv has no column relevance, which training and dev"
-    ):
+    with pytest.raises(UserError, match="train.tsv has no column 'relevance'; training and dev"):
         task_of(tmp_path, "format: tsv").training_rows()
     write_lines(path, [HEADER, "the sea\ta cat\t3"])
     with pytest.raises(UserError, match="train.tsv, row 0: relevance 3.0 is outside 0 to 1"):

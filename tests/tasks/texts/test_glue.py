@@ -94,7 +94,7 @@ def test_rows_of_qqp_with_missing_fields_are_left_out_and_counted(tmp_path, caps
     header, rows = FILES[3][1:3]
     path = write(tmp_path / "train.tsv", header, [rows[0], "7\t8\t9\thalf a", "question?", rows[1]])
     assert len(read_glue(path, "qqp")) == 2
-    assert f"warning: {path}: rows left out, since fields are missing: 2, the first in line 3" in (
+    assert f"warning: {path}: rows skipped because fields are missing: 2, the first in line 3" in (
         capsys.readouterr().err
     )
     # A test file has to be answered row by row.
@@ -110,7 +110,7 @@ def test_pairs_of_mnli_without_a_label_are_left_out_and_counted(tmp_path, capsys
     path = write(tmp_path / "train.tsv", header, [rows[0], rows[1].replace("entailment", "-")])
     assert read_glue(path, "mnli").labels == ["neutral"]
     why = "no label was agreed on"
-    assert f"warning: {path}: rows left out, since {why}: 1, the first in line 3" in (
+    assert f"warning: {path}: rows skipped because {why}: 1, the first in line 3" in (
         capsys.readouterr().err
     )
 
@@ -128,7 +128,7 @@ def test_the_labelled_diagnostic_set_is_for_models_of_mnli(tmp_path):
 def test_mrpc_from_either_distribution(tmp_path):
     pairs = ["1\t1\t2\ta\tb", "0\t3\t4\tc\td", "1\t5\t6\te\tf"]
     write(tmp_path / "msr_paraphrase_train.txt", "\ufeff" + MRPC, pairs)
-    with pytest.raises(UserError, match="put dev_ids.tsv, GLUE's list of the latter, next to it"):
+    with pytest.raises(UserError, match="put dev_ids.tsv, the list of the dev pairs, next to it"):
         read_glue(tmp_path / "train.tsv", "mrpc")
     write(tmp_path / "dev_ids.tsv", None, ["3\t4"])
     (train,) = find_files(tmp_path, "mrpc", "train").values()

@@ -42,7 +42,7 @@ def test_what_is_missing_is_named(tmp_path, capsys):
 
 def test_a_test_set_twice_or_in_part_or_no_run_is_refused(tmp_path):
     one, other = (write_run(tmp_path / name, "RTE", "entailment") for name in "ab")
-    with pytest.raises(UserError, match="are for RTE; name one run"):
+    with pytest.raises(UserError, match="are for RTE; give one run"):
         submit([one, other], tmp_path / "out.zip", fill=True)
     headless = write_run(tmp_path / "d", "WNLI", "0")
     file = headless / "predictions" / "WNLI.tsv"

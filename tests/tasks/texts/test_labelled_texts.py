@@ -42,7 +42,7 @@ def test_what_is_no_finite_number_is_named(label):
 
 
 def test_an_unknown_label_is_named_with_the_known_ones():
-    with pytest.raises(UserError, match="a.tsv, line 4: label 'c' is unknown; there are a, b"):
+    with pytest.raises(UserError, match="a.tsv, line 4: label 'c' is unknown; the labels are a, b"):
         texts("a", "b", "c").class_ids(("a", "b"))
 
 
@@ -59,13 +59,13 @@ def test_an_empty_label_is_named_with_its_row(label):
     "label", ["good ", "\tgood", "very\tgood", "very\ngood", "very\u2028good", "good\n"]
 )
 def test_a_label_that_a_file_of_labels_or_predictions_cannot_hold_is_named(label):
-    with pytest.raises(UserError, match="a.tsv, line 3: the label '.*good.*' has blanks around"):
+    with pytest.raises(UserError, match="a.tsv, line 3: the label '.*good.*' has spaces around"):
         texts("good", label).all_classes()
     assert texts("good", "very good").all_classes() == ("good", "very good")
 
 
 def test_one_label_no_label_and_no_rows_are_mistakes():
-    with pytest.raises(UserError, match="a.tsv: only one label, 'a'; a classifier needs two"):
+    with pytest.raises(UserError, match="a.tsv: only one label, 'a'; a classifier requires two"):
         texts("a", "a").all_classes()
     with pytest.raises(UserError, match="a.tsv has no rows"):
         texts()

@@ -44,7 +44,7 @@ def test_so_it_is_in_a_file_of_glues_form(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (['{"text": "a", "label": 1}', "", '{"text": "b"}'], "line 3: no label, unlike the rows b"),
+        (['{"text": "a", "label": 1}', "", '{"text": "b"}'], "line 3: no label, unlike earlier r"),
         (['{"text": "a"}', '{"text": "b", "label": 1}'], "line 2: a label, unlike .*; label all"),
         (['{"text": "a", "label": 1}', '{"text": "b", "label": null}'], "line 2: no label, unlike"),
     ],

@@ -69,7 +69,7 @@ def test_minus_one_is_no_label(monkeypatch, capsys):
     rows = read_tfds("x", "train", ("text",), "label")
     assert (rows.labels, rows.columns) == (["yes", "no"], (["é0", "é2"],))
     told = capsys.readouterr().err
-    assert told == "warning: TFDS x, split train: rows left out, since they have no label: 1\n"
+    assert told == "warning: TFDS x, split train: rows skipped because they have no label: 1\n"
     # Of a score it is a number, except in GLUE.
     rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
     assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_told_in_one_line(tmp_path):
 
 
 def test_mistakes_are_told_in_one_line(mock, monkeypatch):
-    with pytest.raises(UserError, match="no feature 'text'; there are .*premise"):
+    with pytest.raises(UserError, match="no feature 'text'; the features are .*premise"):
         read_tfds("glue/mnli", "train", ("text",), "label")
     with pytest.raises(UserError, match="the feature 'idx' is not a text"):
         read_tfds("glue/mnli", "train", ("idx",), "label")

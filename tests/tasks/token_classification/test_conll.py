@@ -71,7 +71,7 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
     ]
     tagged = write("Ada B-PER\nran O\n")
     assert read_conll(tagged, needs_tags=False) == read_conll(tagged)
-    with pytest.raises(UserError, match="line 2: 2 columns, but 1 in the lines before"):
+    with pytest.raises(UserError, match="line 2: 2 columns, but earlier lines have 1"):
         read_conll(write("Ada\nran O\n"), needs_tags=False)
     with pytest.raises(UserError, match="line 1: 'Ada' is not a tag"):
         read_conll(write("Ada\nran\n"))
@@ -83,11 +83,11 @@ def test_words_alone_are_read_where_tags_are_not_needed(write):
         ("", "data is empty: .*data.conll"),
         ("\n\n", "data.conll has no sentences"),
         ("-DOCSTART- O\n\n", "data.conll has no sentences"),
-        ("a O\nb N O\n", "line 2: 3 columns, but 2 in the lines before"),
-        ("a O\n\nb\n", "line 3: 1 columns, but 2 in the lines before"),
-        ("a O\nb NN\n", "line 2: 'NN' is not a tag; tags are O, or B-, I-.*data.tag_column"),
+        ("a O\nb N O\n", "line 2: 3 columns, but earlier lines have 2"),
+        ("a O\n\nb\n", "line 3: 1 columns, but earlier lines have 2"),
+        ("a O\nb NN\n", "line 2: 'NN' is not a tag; a tag is O, or B-, I-.*data.tag_column"),
         ("a O\n\tO\n", "line 2: the word is empty"),
-        ("a O\rb B-X\r\rc O\r", "line 1: lines end with CR only; convert the line ends to LF"),
+        ("a O\rb B-X\r\rc O\r", "line 1: lines end with CR only; convert the line endings to LF"),
         ("a O\nb B-X\r\r\n", "line 2: lines end with CR only"),
         ("a O\n\nb B-A\nc B-A\nd I-A\n\ne O\nf I-A\n", "line 8: I-A after O.*are IOB2; correct it"),
     ],

@@ -93,5 +93,5 @@ def test_entities_are_those_of_seqeval(scheme):
 def test_only_tags_have_entities():
     assert EntityTypes.are_tags(["O", "B-A", "I-A"])
     assert not EntityTypes.are_tags(["NOUN", "VERB"])
-    with pytest.raises(ValueError, match="NOUN is no tag"):
+    with pytest.raises(ValueError, match="NOUN is not the tag"):
         EntityTypes(["O", "NOUN"])

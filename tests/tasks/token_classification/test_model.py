@@ -218,8 +218,8 @@ def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):
     ("split", "content", "settings", "message"),
     [
         ("dev", "the O\ncat B-fruit\n", [], r"line 2: entities of type 'fruit' are not in the tr"),
-        ("train", "the O\n", [], "all tags are O; there is no entity"),
-        ("dev", "the\ncat\n", [], "line 1: 'the' is no tag"),
+        ("train", "the O\n", [], "all tags are O; tag some entities"),
+        ("dev", "the\ncat\n", [], "line 1: 'the' is not a tag"),
         (
             "train",
             "cat I-animal\n\nthe O\ncat B-animal\ndog B-animal\n",
