@@ -101,6 +101,10 @@ def run(out: str | os.PathLike) -> None:
     write_text(out / "finetuning.yaml", _FINETUNING + _INIT)
     write_text(out / "from_scratch.yaml", _FINETUNING)
     write_text(out / "ask.py", _ASK)
+    logger.info(
+        f"This takes some minutes on two cores. Results are in {out}. If you stop it, the same "
+        "command continues it."
+    )
     data = _read_documentation(out / "data")
     _learn_vocabulary(out)
 
