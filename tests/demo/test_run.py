@@ -69,7 +69,7 @@ def test_the_whole_demo(small, tmp_path, monkeypatch, capfd):
 
     shown = capfd.readouterr()
     assert "Reading the documentation" not in shown.err
-    assert "training:" not in shown.err
+    assert "Exporting" in shown.err
     for name in ("demo.png", "inspect.html", "saved_model", "model.tflite"):
         assert f"runs/demo/{name}" in shown.out
     right = shown.err.split("The right answers: ")[1].split("\n")[0].split(", ")
