@@ -41,8 +41,7 @@ def show(
     console.print(f"\nDone in {minutes} min {seconds} s. Accuracy on passages never seen before:\n")
     console.print(bars(accuracies))
     console.print(
-        f"\nPre-training: {pretrained['masked_lm_accuracy']:.1%} of the masked words are guessed, "
-        f"{pretrained['next_sentence_accuracy']:.1%} of the pairs of sentences recognized."
+        f"\nThe pre-training guesses {pretrained['masked_lm_accuracy']:.1%} of masked words."
     )
     print(f"\n{results(out)}\n\n{next_steps(out)}")
 

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,12 +65,14 @@ def test_the_whole_demo(small, tmp_path, monkeypatch, capfd):
         with pytest.raises(KeyboardInterrupt):
             demo.run("runs/demo")
     capfd.readouterr()
+    kept = {path: path.stat().st_mtime_ns for path in Path("runs/demo").glob("*/checkpoints/*")}
 
     demo.run("runs/demo")
 
     shown = capfd.readouterr()
     assert "Reading the documentation" not in shown.err
-    assert "Exporting" in shown.err
+    assert len(kept) >= 3
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
     for name in ("demo.png", "inspect.html", "saved_model", "model.tflite"):
         assert f"runs/demo/{name}" in shown.out
     right = shown.err.split("The right answers: ")[1].split("\n")[0].split(", ")
