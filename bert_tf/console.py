@@ -186,8 +186,11 @@ class Progress:
 
 
 @contextlib.contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Yields what shows the progress of work in stages: (stage, how much is done, and of what)."""
+def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
+    """Yields what shows the progress of work in stages: (stage, how much is done, and of what).
+
+    The rate counts `unit`.
+    """
     shown: dict[str, Progress] = {}
 
     def close() -> None:
@@ -197,7 +200,7 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
     def update(stage: str, done: int, total: int) -> None:
         if stage not in shown:
             close()
-            shown[stage] = Progress(stage, total)
+            shown[stage] = Progress(stage, total, unit=unit)
         shown[stage].update(done, line=True)
 
     try:

@@ -76,9 +76,14 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
         sizes: examples per class in "train", "dev" and "test"; `SIZES` if not given.
 
     Raises:
-        UserError: a library has too little text.
+        UserError: there is no text, or a library has too little.
     """
     sizes = SIZES if sizes is None else sizes
+    if not passages:
+        raise UserError(
+            "the installed libraries have no documentation strings; the demo requires their .py "
+            "files, with documentation strings in them"
+        )
     by_module: dict[str, dict[str, list[Passage]]] = {}
     for passage in passages:
         by_module.setdefault(passage.library, {}).setdefault(passage.module, []).append(passage)
@@ -97,7 +102,7 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
                     raise UserError(
                         f"the sources of {library} hold too little text for the demo: "
                         f"{len(drawn)} of {sizes[split]} passages for {split}; "
-                        "is it installed with its .py files?"
+                        "install it with its .py files and their documentation strings"
                     )
                 module = modules.pop(0)
                 number = min(MOST_PER_MODULE, sizes[split] - len(drawn))
