@@ -51,18 +51,18 @@ def _datasets(group: h5py.Group, seen: set[int], depth: int) -> Iterator[h5py.Da
         raise ValueError("its weights are nested too deeply")
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            raise ValueError("a weight is in another place")
+            raise ValueError("a weight is in the wrong place")
         item = group[name]
         if h5py.h5o.get_info(item.id).addr in seen:
             raise ValueError("a weight is in two places")
         if isinstance(item, h5py.Group):
             yield from _datasets(item, seen, depth + 1)
         elif not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
-            raise ValueError("a weight is in another place")
+            raise ValueError("a weight is in the wrong place")
         elif item.shape is None or item.dtype.hasobject or item.dtype.kind not in "fiubV":
-            raise ValueError("a weight is no number")
+            raise ValueError("a weight is not a number")
         elif any(item.attrs.get_id(each).shape for each in item.attrs):
-            raise ValueError("a weight has notes")
+            raise ValueError("a weight has attributes")
         else:
             seen.add(h5py.h5o.get_info(item.id).addr)
             yield item

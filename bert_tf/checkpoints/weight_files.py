@@ -58,13 +58,16 @@ def _open_torch(path: Path) -> Tensors:
         import torch
     except ImportError:
         raise UserError(
-            f"{path} is a torch file, and torch is not installed; install it, or give the same "
-            f"weights as {SAFETENSORS}"
+            f"{path} is a torch file, and torch is not installed; install torch, or convert the "
+            f"weights to {SAFETENSORS}"
         ) from None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
         arrays = {str(name): value.float().numpy() for name, value in found.items()}
     except Exception as error:  # whatever its reader of pickles meets in a damaged or hostile file
         first = " ".join(str(error).split())[:200]
-        raise UserError(f"{path} is not a file of torch weights alone ({first})") from None
+        raise UserError(
+            f"{path} is not a file that contains only torch weights ({first}); give the weights "
+            f"as {SAFETENSORS}"
+        ) from None
     return tensors.of_arrays(arrays)

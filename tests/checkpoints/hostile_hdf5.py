@@ -60,16 +60,16 @@ def nested(file: h5py.File, name: str) -> None:
 
 # Each of them -> what its refusal says.
 CHANGES: dict[Callable[[h5py.File, str], None], str] = {
-    external_link: "a weight is in another place",
-    soft_link: "a weight is in another place",
+    external_link: "a weight is in the wrong place",
+    soft_link: "a weight is in the wrong place",
     cycle: "a weight is in two places",
-    external_data: "a weight is in another place",
+    external_data: "a weight is in the wrong place",
     shape_bomb: "its weights are larger than the file",
     unallocated: "its weights are larger than the file",
-    virtual: "a weight is in another place",
-    texts: "a weight is no number",
+    virtual: "a weight is in the wrong place",
+    texts: "a weight is not a number",
     objects: "classifier.weight of .* is of type|shape",
-    empty: "a weight is no number",
-    notes: "a weight has notes",
+    empty: "a weight is not a number",
+    notes: "a weight has attributes",
     nested: "its weights are nested too deeply",
 }

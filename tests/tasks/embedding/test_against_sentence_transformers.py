@@ -98,7 +98,7 @@ def test_texts_get_the_prompt_that_is_named_or_the_default_one(request, form):
         np.testing.assert_allclose(found, expected, atol=tiny.TOLERANCE)
     one = answering.predict(tiny.TEXTS[0], prompt="joined")
     np.testing.assert_allclose(one, expected[0], atol=tiny.TOLERANCE)
-    said = "there is no prompt 'passage'; the prompts are joined, query"
+    said = "no prompt 'passage'; the prompts are joined, query"
     assert refusal(answering.predict, tiny.TEXTS, prompt="passage") == said
     assert refusal(answering.predict, []) == "there are no texts; give at least one"
 

@@ -158,7 +158,7 @@ def test_mistakes_are_one_sentence(embedder):
     assert refusal(embedder.predict, ["a", 3]) == "text 1 is 3, not a string"
     assert refusal(embedder.predict, []) == "there are no texts; give at least one"
     assert refusal(embedder.similarity, [], TEXTS) == "there are no texts; give at least one"
-    said = "there is no prompt 'query'; the model has no prompts"
+    said = "no prompt 'query'; the model has no prompts"
     assert refusal(embedder.predict, TEXTS, prompt="query") == said
     ids = embedder.preprocessor()(TEXTS)
     said = "prompt is for strings, not for ids; remove it"
