@@ -33,9 +33,11 @@ _SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "_api", "_external", "_vendor", "externals", "extern", "idlelib", "lib2to3"}
     | {"site-packages", "dist-packages", "test", "testing", "tests", "third_party"}
 )
-# An old copy of another library on the list, and folders with much code and hardly any prose.
+# An old copy of another library on the list, folders with much code and hardly any prose, and what
+# Python 3.11 has and later ones have not.
 _SKIPPED_PATHS = frozenset(
-    {"tensorflow/python/keras", "tensorflow/compiler", "tensorflow/core", "tensorflow/include"}
+    {"numpy/distutils", "python/distutils"}
+    | {"tensorflow/python/keras", "tensorflow/compiler", "tensorflow/core", "tensorflow/include"}
     | {"tensorflow/lite", "tensorflow/tools"}
 )
 

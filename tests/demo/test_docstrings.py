@@ -106,3 +106,10 @@ def test_a_library_that_is_not_installed_is_named_in_one_line(monkeypatch):
     with pytest.raises(UserError, match=r"numpy is not installed; run: pip install") as raised:
         docstrings.harvest()
     assert "\n" not in str(raised.value)
+
+
+def test_what_only_some_pythons_have_is_left_out(tmp_path):
+    for name in ("core.py", "distutils/build.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert docstrings.source_files("numpy", tmp_path) == [tmp_path / "core.py"]
