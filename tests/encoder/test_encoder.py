@@ -101,7 +101,7 @@ def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights():
 
 
 def test_a_sequence_longer_than_the_positions_is_refused():
-    with pytest.raises(UserError, match="13 tokens do not fit 12 positions"):
+    with pytest.raises(UserError, match="13 tokens do not fit into 12 positions"):
         Encoder(SMALL)(batch(length=13))
 
 

@@ -270,7 +270,7 @@ def test_labels_and_settings_of_tasks_are_for_tasks(tmp_path, encoder, monkeypat
 )
 def test_labels_are_for_classes(tmp_path, encoder, monkeypatch, make):
     model = make(encoder)
-    said = f"labels are for classes, which a {type(model).__name__} has none; remove them"
+    said = f"labels are for classes, but a {type(model).__name__} has none; remove them"
     with pytest.raises(UserError, match=said):
         options(alone(tmp_path, model), monkeypatch, labels=["a"])
 

@@ -153,7 +153,7 @@ def test_a_damaged_run_is_left_out(cola, tmp_path, capsys, metrics, message):
     assert [row[0] for row in rows if not row[0].startswith("paper")] == ["my_cola"]
     told = capsys.readouterr().err
     assert re.search(f"damaged is skipped: .*{message}", told)
-    assert re.search("bare is skipped: .*bare has no checkpoint", told)
+    assert re.search("bare is skipped: .*bare no longer has a checkpoint", told)
 
 
 def test_a_name_may_hold_signs_of_formulas_and_letters_of_any_script(tmp_path, recwarn):

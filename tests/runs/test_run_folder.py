@@ -81,7 +81,7 @@ def test_a_search_stays_one_of_the_same_kind(begin, settings):
     run = begin("train.seed=[1,2]")
     save(begin_trial(run))
     before = (run.path / "config.yaml").read_text()
-    with pytest.raises(UserError, match="holds a run with another train."):
+    with pytest.raises(UserError, match="holds a run with a different train."):
         begin(*settings)
     assert (run.path / "config.yaml").read_text() == before
 
@@ -89,5 +89,5 @@ def test_a_search_stays_one_of_the_same_kind(begin, settings):
 @pytest.mark.parametrize("keep", [save, lambda run: run.write_metrics({"accuracy": 1.0})])
 def test_what_was_saved_is_not_given_up_for_another_configuration(begin, keep):
     keep(begin("train.seed=1"))
-    with pytest.raises(UserError, match="another train.seed .1 there, 2 now.; choose"):
+    with pytest.raises(UserError, match="different train.seed .1 there, 2 now.; choose"):
         begin("train.seed=2")

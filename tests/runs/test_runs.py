@@ -292,7 +292,7 @@ def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("train.batch_size=64", "64 is larger than the data: .*train.tsv gives 32 rows .*; lower"),
+        ("train.batch_size=64", "64 is larger than the data: .*train.tsv has 32 training rows .*; lower"),
         (
             "model.num_attention_heads=3",
             "sizes under `model` are wrong: hidden_size 16 is not a mu",
@@ -363,7 +363,7 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     with pytest.raises(UserError, match="27 pieces, the checkpoint .* 26"):
         runs.finetune(load_config(path, settings), tmp_path / "one")
     vocabulary.write_text("\n".join([*tiny.VOCABULARY[:-1], "other"]))
-    with pytest.raises(UserError, match="not the one .* was trained with"):
+    with pytest.raises(UserError, match="set tokenizer.vocab to the checkpoint's own vocabulary"):
         runs.finetune(load_config(path, settings), tmp_path / "two")
 
 

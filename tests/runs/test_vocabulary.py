@@ -74,5 +74,5 @@ def test_where_neither_tells_the_casing_the_vocabulary_does(load, tmp_path, sour
 def test_a_checkpoint_without_a_vocabulary_is_told(load, tmp_path):
     (tmp_path / "checkpoint" / "vocab.txt").unlink()
 
-    with pytest.raises(UserError, match="checkpoint holds no vocabulary; set tokenizer.vocab"):
+    with pytest.raises(UserError, match="checkpoint has no vocabulary; set tokenizer.vocab"):
         settle(load("tokenizer.vocab=null"))

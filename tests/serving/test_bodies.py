@@ -12,9 +12,9 @@ import tensorflow as tf
 from bert_tf.errors import UserError
 from serving import bodies
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "serving.md").read_text()
 SHOWN = re.findall(
-    r"`POST (\S+)`\n\n```json\n(.*?)```\n\nis answered\n\n```json\n(.*?)```", PAGE, re.DOTALL
+    r"`POST (\S+)`\n\n```json\n(.*?)```\n\nreturns\n\n```json\n(.*?)```", PAGE, re.DOTALL
 )
 
 

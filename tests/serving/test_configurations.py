@@ -86,5 +86,5 @@ def test_figures_are_told_where_the_page_says():
     made = message("MonitoringConfig", [("prometheus_config", 1, _FIELD.TYPE_MESSAGE, of)], inner)
     config = text_format.Parse((SERVING / "monitoring.config").read_text(), made())
     assert config.prometheus_config.enable
-    page = (SERVING.parent / "docs" / "serving.md").read_text()
+    page = (SERVING.parent / "docs" / "how_to" / "serving.md").read_text()
     assert f"metrics_path: {config.prometheus_config.path}" in page

@@ -56,7 +56,7 @@ def test_a_piece_that_a_file_cannot_hold_is_refused(piece):
         ("", "vocabulary is empty"),
         (f"{SPECIAL}\na\n\nb\n", "line 7 is blank"),
         (f"{SPECIAL}\na\nb\na\n", "line 8 repeats 'a' of line 6"),
-        ("[PAD]\n[UNK]\n[CLS]\na\n", r"has no \[SEP\], \[MASK\] \(lines 1 to 4 read\)"),
+        ("[PAD]\n[UNK]\n[CLS]\na\n", r"lacks \[SEP\], \[MASK\] \(lines 1 to 4 were read\)"),
         (f"\ufeff{SPECIAL}\n", "line 1 starts with a byte-order mark"),
         (SPECIAL.encode() + b"\na\n\xe9\n", "not UTF-8.*line 7"),
     ],

@@ -74,7 +74,7 @@ def test_windows_are_as_wide_as_the_longest(tokenizer):
 
 
 def test_settings_that_cannot_be_are_refused(tokenizer):
-    with pytest.raises(UserError, match="max_length is 2 and stride 64"):
+    with pytest.raises(UserError, match="max_length is 2 and stride is 64"):
         WordPreprocessor(tokenizer, max_length=2, stride=64)
-    with pytest.raises(UserError, match="max_length is 8 and stride 0"):
+    with pytest.raises(UserError, match="max_length is 8 and stride is 0"):
         WordPreprocessor(tokenizer, max_length=8, stride=0)

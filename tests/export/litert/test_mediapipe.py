@@ -64,7 +64,7 @@ TAKEN = {
 }
 REFUSED = {
     "another type": (Network(), {"dtype": tf.int64}, "three inputs of int32"),
-    "two texts": (Network(), {"batch": 2}, r"one shape \[1, length\]"),
+    "two texts": (Network(), {"batch": 2}, r"the same shape \[1, length\]"),
     "an output of float16": (Network(last=half), {}, "outputs of float32 or uint8"),
 }
 

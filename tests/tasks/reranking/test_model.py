@@ -282,7 +282,7 @@ MISTAKES = {
     ),
     "no passages": (
         ((["a"], [[]]), [[]]),
-        "passages 0 has 0; there must be one or more",
+        "passages 0 has 0; give one or more",
     ),
     "an empty passage": (
         ((["a", "b"], [["c"], ["d", " "]]), [[1], [0, 1]]),
@@ -302,7 +302,7 @@ MISTAKES = {
     ),
     "one number": (
         ((["a"], [["c", "d"]]), [1]),
-        "relevance 0 is one number, but passages 0 is a list; give a number for each passage",
+        "relevance 0 is one number, but passages 0 is a list; give one number for each passage",
     ),
     "outside": (
         ((["a", "b"], ["c", "d"]), [1, 3]),
@@ -353,5 +353,5 @@ def test_other_settings_are_refused():
     )
     assert refusal(tiny.reranker().fit, *pairs(), loss="hinge").startswith("unknown loss 'hinge'")
     assert refusal(tiny.reranker().predict, "a", []) == (
-        "passages 0 has 0; there must be one or more"
+        "passages 0 has 0; give one or more"
     )
