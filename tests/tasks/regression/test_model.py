@@ -67,7 +67,7 @@ def test_a_row_without_a_number_is_named(tmp_path, row, message):
 
 
 def test_what_is_for_classes_is_refused(tmp_path):
-    with pytest.raises(UserError, match="cola predicts labels, not numbers; set task: classification"):
+    with pytest.raises(UserError, match="cola predicts labels, not numbers; set"):
         task_of(write_config(tmp_path, "regression", "path: ., format: cola"))
     data = "path: ., format: tsv, class_weights: balanced"
     with pytest.raises(UserError, match="unknown key 'data.class_weights'"):

@@ -352,6 +352,4 @@ def test_other_settings_are_refused():
         "unknown activation 'softmax'; choose one of sigmoid, identity"
     )
     assert refusal(tiny.reranker().fit, *pairs(), loss="hinge").startswith("unknown loss 'hinge'")
-    assert refusal(tiny.reranker().predict, "a", []) == (
-        "passages 0 has 0; give one or more"
-    )
+    assert refusal(tiny.reranker().predict, "a", []) == ("passages 0 has 0; give one or more")
