@@ -96,15 +96,13 @@ def run(out: str | os.PathLike) -> None:
     """Does everything, in the folder `out`; what an earlier, interrupted demo did is kept.
 
     Raises:
-        UserError: `out` cannot be written, the disk is full, or the libraries hold too little text.
+        UserError: `out` cannot be written or holds a demo with other settings, the disk is full,
+            or the libraries hold too little text.
     """
     began = time.monotonic()
     out = Path(out)
     # First of all, so that a folder that cannot be written is reported before the work.
-    write_text(out / "pretraining.yaml", _PRETRAINING)
-    write_text(out / "finetuning.yaml", _FINETUNING + _INIT)
-    write_text(out / "from_scratch.yaml", _FINETUNING)
-    write_text(out / "ask.py", _ASK)
+    _write_settings(out)
     logger.info(
         f"This takes some minutes on two cores. Results are in {out}. If you stop it, the same "
         "command continues it."
@@ -136,6 +134,23 @@ def run(out: str | os.PathLike) -> None:
     _draw(out, accuracies)
     _inspect(out)
     summary.show(out, accuracies, pretrained, time.monotonic() - began)
+
+
+def _write_settings(out: Path) -> None:
+    """Writes the configurations of the trainings, and the program that asks the SavedModel."""
+    settings = {
+        "pretraining.yaml": _PRETRAINING,
+        "finetuning.yaml": _FINETUNING + _INIT,
+        "from_scratch.yaml": _FINETUNING,
+    }
+    for name, text in settings.items():
+        if (out / name).is_file() and (out / name).read_text(encoding="utf-8") != text:
+            raise UserError(
+                f"{out} holds a demo with another {name}, so its results cannot be continued; "
+                "remove that folder, or choose another one with --out"
+            )
+    for name, text in (settings | {"ask.py": _ASK}).items():
+        write_text(out / name, text)
 
 
 def _read_documentation(folder: Path) -> dict:

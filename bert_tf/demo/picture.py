@@ -37,12 +37,12 @@ def draw(
 
 def _draw_accuracies(panel: Any, accuracies: Mapping[str, float]) -> None:
     colours = [_GREY] * (len(accuracies) - 1) + [_BLUE]
-    names = [textwrap.fill(name, 16) for name in accuracies]
+    names = [textwrap.fill(name, 16, break_on_hyphens=False) for name in accuracies]
     bars = panel.bar(names, [100 * each for each in accuracies.values()], color=colours)
     panel.bar_label(bars, fmt="{:.1f} %")
     panel.set_ylim(0, 100)
     panel.set_ylabel("percent")
-    panel.set_title("Passages given the right library")
+    panel.set_title("Accuracy on held-out passages")
 
 
 def _draw_curve(panel: Any, pretraining: Mapping[str, Curves]) -> None:

@@ -47,6 +47,13 @@ def test_a_folder_that_cannot_be_written_is_reported_before_the_work(tmp_path, m
         demo.run(tmp_path / "file" / "demo")
 
 
+def test_a_demo_with_other_settings_is_not_continued(tmp_path):
+    (tmp_path / "pretraining.yaml").write_text("task: pretraining\n")
+    with pytest.raises(UserError, match=r"another pretraining\.yaml.*remove that folder"):
+        demo.run(tmp_path)
+    assert (tmp_path / "pretraining.yaml").read_text() == "task: pretraining\n"
+
+
 def test_libraries_without_their_sources_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(docstrings, "harvest", lambda **_: [])
     with pytest.raises(UserError, match=r"no documentation strings.*\.py files"):
