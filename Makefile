@@ -22,7 +22,8 @@ MEDIAPIPE_READY := .venv-mediapipe/ready
 # transformers 4, the last with TensorFlow's classes, with which docs/migrating/ is compared.
 TRANSFORMERS4_READY := .venv-transformers4/ready
 
-.PHONY: demo test test-all coverage matrix soak paper-small lint lock wheel audit bench docs clean
+.PHONY: demo test notebooks test-all coverage matrix soak paper-small lint lock wheel audit bench docs \
+	clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
@@ -34,6 +35,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscop
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
+
+# Executes the notebooks of docs/tutorials/ as they stand, on small data.
+notebooks: $(READY)
+	$(PYTEST) tests/docs/test_notebook.py
 
 # Without a package index, the tests that need MediaPipe or transformers 4 are skipped.
 test-all: $(READY)
