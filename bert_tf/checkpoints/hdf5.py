@@ -23,7 +23,7 @@ def open_file(path: Path) -> Tensors:
     """The arrays of an HDF5 file by their paths in it, for example "bert/pooler/kernel:0".
 
     Raises:
-        UserError: the file is missing or damaged, or holds something else than arrays of numbers.
+        UserError: the file is missing or damaged, or holds anything but arrays of numbers.
     """
     size = os.path.getsize(path) if path.is_file() else 0
     shapes = _from_file(
@@ -36,8 +36,8 @@ def datasets(file: h5py.File, size: int) -> list[h5py.Dataset]:
     """All arrays in a file of `size` bytes.
 
     Raises:
-        ValueError: an array is elsewhere, is no array of numbers, or is in two places; or the
-            arrays are larger than the file.
+        ValueError: an array is in another file, does not hold numbers, or is in two places; or
+            the arrays are larger than the file.
     """
     found = list(_datasets(file, set(), 0))
     if sum(each.nbytes for each in found) > size:

@@ -17,7 +17,7 @@ _PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "embeddings": "
 
 
 def torch_name(name: str) -> str | None:
-    """The name of the same weight in torch; None if it is no weight of such a class.
+    """The name of the same weight in torch; None if no such class has it.
 
     >>> torch_name("bert/tf_bert_model/bert/encoder/layer_._0/attention/self/key/kernel:0")
     'bert.encoder.layer.0.attention.self.key.weight'

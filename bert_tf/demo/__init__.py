@@ -57,7 +57,7 @@ model:
   num_hidden_layers: 2
   num_attention_heads: 2
   initializer_range: 0.06
-  # Said, as a checkpoint's dropout would count otherwise.
+  # Without these two lines the dropout of the checkpoint would be used.
   hidden_dropout_prob: 0.1
   attention_probs_dropout_prob: 0.1
 train:
@@ -71,7 +71,7 @@ _FINETUNINGS = {
     "finetuning": "Fine-tuning it to predict the library of a passage",
     "from_scratch": "Fine-tuning the same network from random weights, without pre-training",
 }
-# The program that asks the SavedModel; it is written into the demo's folder.
+# The program that queries the SavedModel; it is written into the demo's folder.
 _ASK = '''\
 """python ask.py SAVED_MODEL TEXT ... : needs only tensorflow and tensorflow_text."""
 
@@ -137,7 +137,7 @@ def run(out: str | os.PathLike) -> None:
 
 
 def _write_settings(out: Path) -> None:
-    """Writes the configurations of the trainings, and the program that asks the SavedModel."""
+    """Writes the configurations of the trainings, and the program that queries the SavedModel."""
     settings = {
         "pretraining.yaml": _PRETRAINING,
         "finetuning.yaml": _FINETUNING + _INIT,
@@ -202,15 +202,20 @@ def _export_for_phones(out: Path) -> None:
 
 
 def _ask(out: Path) -> None:
-    """Puts held-out passages to the SavedModel in a process that knows nothing of bert_tf."""
-    _title("Asking the SavedModel in a new process, with only tensorflow and tensorflow_text")
-    rows = _rows(out / "data" / "test.tsv")[:_ASKED]
-    texts, labels = [row[0] for row in rows], [row[1] for row in rows]
+    """Puts held-out passages to the SavedModel in a process that does not import bert_tf."""
+    _title("Querying the SavedModel in a new process, with only tensorflow and tensorflow_text")
+    texts, labels = _held_out(out)
     # -P: nothing is imported from the folder of the script.
     asked = subprocess.run([sys.executable, "-P", out / "ask.py", out / "saved_model", *texts])
     if asked.returncode:
         raise UserError(f"{out / 'ask.py'} failed; its output above says why")
     logger.info(f"The right answers: {', '.join(labels)}")
+
+
+def _held_out(out: Path) -> tuple[list[str], list[str]]:
+    """The passages that are put to the finished model, and their labels."""
+    rows = _rows(out / "data" / "test.tsv")[:_ASKED]
+    return [row[0] for row in rows], [row[1] for row in rows]
 
 
 def _accuracy(out: Path, name: str) -> float:
@@ -245,7 +250,7 @@ def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
     try:
         drawn = picture.draw(accuracies, curves, *_answers(out, "finetuning"))
     except UserError as error:
-        logger.warning(f"{out / 'demo.png'} is left out: {error}")
+        logger.warning(f"{out / 'demo.png'} is skipped: {error}")
         return
     with atomic_path(out / "demo.png", is_file=True) as new:
         new.write_bytes(drawn)
@@ -256,7 +261,7 @@ def _inspect(out: Path) -> None:
     """Writes the page about the classifier, with the passages that the SavedModel was given."""
     from bert_tf.interpret import inspect
 
-    texts = [row[0] for row in _rows(out / "data" / "test.tsv")[:_ASKED]]
+    texts, _ = _held_out(out)
     inspect(out / "finetuning", [{"text": text} for text in texts], out / "inspect.html")
 
 

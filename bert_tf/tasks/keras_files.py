@@ -260,7 +260,7 @@ def _check_compiled(path: Path, config: Any) -> None:
     metrics = [each for each in parts if each.get("module") == "keras.metrics"]
     numbers = sum(_largest(each.get("config")) ** 2 for each in metrics)
     if len(parts) > _MOST_PARTS or numbers > _MOST_OF_METRICS:
-        raise _Damage("its compile settings are too many")
+        raise _Damage("it has too many compile settings")
     for node in parts:
         _check_patterns(node)
         if "class_name" not in node and "registered_name" not in node:

@@ -110,6 +110,13 @@ def test_ranges_hold_in_text_that_is_not_utf8(batch, lower_case):
         check_ranges(data, found, lower_case)
 
 
+@pytest.mark.parametrize("text", ["\ud55c\u0308\u00e9", "\u3099\ud55c\0\u0301", " \ud55c\u0323 a"])
+def test_ranges_do_not_depend_on_the_other_texts_of_a_batch(text):
+    # The second text has a mark that stays, so the marks of the batch are sorted.
+    alone, together = pieces_of([text]), pieces_of([text, "e\u302e"])
+    assert together[0] == alone[0]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
