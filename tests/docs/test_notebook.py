@@ -134,6 +134,28 @@ def write_endings(folder):
         (folder / "codah" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
+def write_scored(folder):
+    (folder / "stsb").mkdir()
+    source = random.Random(0)
+    for split, count in {"train": 40, "dev": 12}.items():
+        lines = [
+            f"{tiny.sentence(source, 4)},{tiny.sentence(source, 5)},{i % 6}" for i in range(count)
+        ]
+        (folder / "stsb" / f"stsb-en-{split}.csv").write_text("\n".join(lines) + "\n")
+
+
+def write_emotions(folder):
+    (folder / "emotions").mkdir()
+    (folder / "emotions" / "labels.txt").write_text("anger\nfear\njoy\n")
+    source = random.Random(0)
+    for split, count in {"train": 40, "dev": 24}.items():
+        lines = [
+            f"{tiny.sentence(source, 4)}\t{('0', '1', '2', '0,2')[i // 2 % 4]}\tid{i}"
+            for i in range(count)
+        ]
+        (folder / "emotions" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
 # Notebook -> what writes its data, and a file that it makes.
 DATA = {
     "classify": (write_reviews, "models/reviews/1/saved_model.pb"),
@@ -141,6 +163,9 @@ DATA = {
     "tag": (write_posts, "models/names/1/saved_model.pb"),
     "embed_and_search": (write_questions, "models/passages.npy"),
     "choose": (write_endings, "models/endings/1/saved_model.pb"),
+    "score": (write_scored, "models/similarity/1/saved_model.pb"),
+    "label": (write_emotions, "models/emotions/1/saved_model.pb"),
+    "rank": (write_questions, "models/ranker/1/saved_model.pb"),
     "serve": (write_reviews, "models/reviews/2/saved_model.pb"),
     "phone": (write_reviews, "models/reviews_int8.tflite"),
 }

@@ -60,6 +60,15 @@ def test_both_layouts_give_the_same_outputs_and_gradients():
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6 * scale)
 
 
+def test_rows_are_looked_up_without_a_copy_of_the_table():
+    encoder = Encoder(SMALL)
+    encoder(batch())
+    table = encoder.embeddings.word_embeddings.value
+    first, second = (np.from_dlpack(table.read_value()) for _ in range(2))
+    # Each read of a variable whose rows have been gathered would be a copy, in every training step.
+    assert np.shares_memory(first, second)
+
+
 def test_the_last_block_computes_only_what_is_asked_for():
     encoder = Encoder(SMALL)
     rows = []
