@@ -203,7 +203,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         panel.barh(names, rates, xerr=spread, color=colours, ecolor="0.3")
         panel.invert_yaxis()
         title = WORKS[result.work].title
-        panel.set_title(f"{title}, {result.precision}: sequences/s", fontsize="medium")
+        panel.set_title(f"{title}, {result.precision}: sequences/s", fontsize="medium", loc="right")
         panel.tick_params(labelsize="small")
     with atomic_path(path) as new:
         new.write_bytes(to_png(figure))

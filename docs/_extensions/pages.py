@@ -25,6 +25,8 @@ MENU = {
     ],
     "tutorials": [
         "classify",
+        "label",
+        "score",
         "ask",
         "tag",
         "embed_and_search",

@@ -165,7 +165,6 @@ DATA = {
     "choose": (write_endings, "models/endings/1/saved_model.pb"),
     "score": (write_scored, "models/similarity/1/saved_model.pb"),
     "label": (write_emotions, "models/emotions/1/saved_model.pb"),
-    "rank": (write_questions, "models/ranker/1/saved_model.pb"),
     "serve": (write_reviews, "models/reviews/2/saved_model.pb"),
     "phone": (write_reviews, "models/reviews_int8.tflite"),
 }
