@@ -65,7 +65,7 @@ def test_rows_are_looked_up_without_a_copy_of_the_table():
     encoder(batch())
     table = encoder.embeddings.word_embeddings.value
     first, second = (np.from_dlpack(table.read_value()) for _ in range(2))
-    # Each read of a variable whose rows have been gathered would be a copy, in every training step.
+    # Once rows are gathered from a variable itself, TensorFlow copies it on every read.
     assert np.shares_memory(first, second)
 
 
