@@ -83,8 +83,8 @@ def map_in_parts(
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]
-    # What the outputs are.
-    traced = tf.function(function, autograph=False).get_concrete_function(
+    # Traced once, although the loop needs to know the form of the outputs before its first turn.
+    traced = tf.function(lambda part: function(part), autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
     )
     forms = tf.nest.flatten(traced.structured_outputs)
@@ -101,7 +101,7 @@ def map_in_parts(
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
         stop = tf.minimum(stop_after(start), rows)
-        part = tf.nest.flatten(function({name: each[start:stop] for name, each in inputs.items()}))
+        part = tf.nest.flatten(traced({name: each[start:stop] for name, each in inputs.items()}))
         place = arrays[0].size()
         return stop, [a.write(place, v) for a, v in zip(arrays, part, strict=True)]
 
