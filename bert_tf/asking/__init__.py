@@ -3,7 +3,7 @@
 This package does not import Keras, so that a command that queries a SavedModel starts fast.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,18 +79,35 @@ def batches(
     """The places of the rows of each batch, and what the model answers; see `each_answer`.
 
     Rows of similar length share a batch. The longest come first, so that what does not fit into
-    memory shows at once.
+    memory shows at once. Equal rows are asked once, so that they have the same answer.
     """
     if not rows:
         return
-    lengths = np.array([row_length(row) for row in rows])
+    places: dict[Hashable, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(_key(row), []).append(place)
+    distinct = [*places.values()]
+    lengths = np.array([row_length(rows[same[0]]) for same in distinct])
     batch_size, done = batch_size or BATCH, 0
     shown = verbose != 0 and len(rows) > batch_size
     with Progress(title, len(rows), unit="rows", shown=shown) as progress:
         for chosen in batches_by_length(lengths, batch_size):
-            yield chosen.tolist(), model.ask(signature, [rows[i] for i in chosen])
-            done += len(chosen)
+            sames = [distinct[i] for i in chosen]
+            outputs = model.ask(signature, [rows[same[0]] for same in sames])
+            counts = [len(same) for same in sames]
+            if max(counts) > 1:
+                outputs = {name: np.repeat(each, counts, axis=0) for name, each in outputs.items()}
+            yield [place for same in sames for place in same], outputs
+            done += sum(counts)
             progress.update(done, line=True)
+
+
+def _key(row: Row) -> Hashable:
+    """What equal rows have in common."""
+    return tuple(
+        (name, value if isinstance(value, str | bytes) else tuple(value))
+        for name, value in row.items()
+    )
 
 
 def row_length(row: Row) -> int:

@@ -46,8 +46,8 @@ def exact_search(
 
     Returns:
         Numbers of passages, int64 [queries, k], and their scores, float32 [queries, k]. Of equal
-        scores the lower number comes first. There are fewer columns where there are fewer than k
-        passages.
+        scores the lower number comes first; equal vectors of one block have equal scores. There are
+        fewer columns where there are fewer than k passages.
 
     Raises:
         UserError: there are no passages, k or block is less than 1, the widths differ, or a vector
@@ -60,8 +60,9 @@ def exact_search(
     best: list[tuple[tf.Tensor, tf.Tensor]] = []
     start = 0
     for part in _parts(passages, block):
-        vectors = tf.constant(_vectors(part, "passages", asked.shape[1], start, cosine))
-        found = [_best_of(chunk, vectors, k, start) for chunk in chunks]
+        vectors = _vectors(part, "passages", asked.shape[1], start, cosine)
+        block_of = tf.constant(vectors), _first_equal(vectors)
+        found = [_best_of(chunk, *block_of, k, start) for chunk in chunks]
         best = [_merged(*two, k) for two in zip(best, found, strict=True)] if best else found
         start += len(part)
     if not start:
@@ -105,11 +106,33 @@ def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool)
     return vectors
 
 
+def _first_equal(vectors: np.ndarray) -> np.ndarray | None:
+    """int64 [rows]: for each vector the first that equals it; None where all are different."""
+    if not vectors.size:
+        return None
+    # Two numbers tell most vectors apart, and are compared as one.
+    starts = np.zeros([len(vectors), 2], np.float32)
+    starts[:, : vectors.shape[1]] = vectors[:, :2]
+    _, place, counts = np.unique(
+        starts.view(np.int64)[:, 0], return_inverse=True, return_counts=True
+    )
+    (alike,) = np.nonzero(counts[place] > 1)
+    if not len(alike):
+        return None
+    whole = np.ascontiguousarray(vectors[alike]).view(f"V{vectors[0].nbytes}")[:, 0]
+    _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+    numbers = np.arange(len(vectors))
+    numbers[alike] = alike[first[place]]
+    return numbers
+
+
 def _best_of(
-    queries: tf.Tensor, passages: tf.Tensor, k: int, start: int
+    queries: tf.Tensor, passages: tf.Tensor, first: np.ndarray | None, k: int, start: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The best scores in a block of passages, of which the first has the number `start`."""
     scores = tf.matmul(queries, passages, transpose_b=True)
+    # A product computes its last columns in another way than the others.
+    scores = scores if first is None else tf.gather(scores, first, axis=1)
     # Of equal scores `top_k` takes the lower index first.
     best, places = tf.math.top_k(scores, min(k, len(passages)))
     return best, tf.cast(places, tf.int64) + start

@@ -1,4 +1,9 @@
-"""Work on any number of rows in bounded memory: a part of the rows at a time."""
+"""Work on any number of rows: a part of them at a time, and the same result for equal rows.
+
+The last bit of a result depends on the place of its row in a batch: kernels compute most rows with
+vector instructions and the rest one by one, and other processors have other kernels. Without
+`as_first` such a bit would decide which of two equal texts is ranked first.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -60,6 +65,56 @@ def map_in_chunks(
     length = tf.shape(next(iter(inputs.values())))[1]
     per_chunk = tf.maximum(max_tokens // tf.maximum(length, 1), 1)
     return map_in_parts(function, inputs, lambda start: start + per_chunk)
+
+
+def map_rows(
+    function: Callable[[Mapping[str, tf.Tensor]], Any],
+    inputs: Mapping[str, tf.Tensor],
+    max_tokens: int = MAX_TOKENS,
+) -> Any:
+    """As `map_in_chunks`, of a function with a result for each row; equal rows have the same.
+
+    >>> inputs = {"ids": tf.constant([[1, 2], [3, 4], [1, 2]])}
+    >>> noisy = lambda rows: tf.random.normal([tf.shape(rows["ids"])[0]])
+    >>> results = map_rows(noisy, inputs, max_tokens=4).numpy()
+    >>> results[0] == results[2], results[0] == results[1]
+    (np.True_, np.False_)
+
+    Args:
+        function: as for `map_in_parts`; the first axis of its outputs is that of its inputs.
+        inputs: as for `map_in_chunks`.
+        max_tokens: as for `map_in_chunks`.
+    """
+    first = first_equal(tf.concat([*inputs.values()], axis=1))
+    results = map_in_chunks(function, inputs, max_tokens)
+    return tf.nest.map_structure(lambda each: tf.gather(each, first), results)
+
+
+def first_equal(rows: tf.Tensor) -> tf.Tensor:
+    """int32 [rows]: for each row the number of the first row that equals it.
+
+    >>> first_equal(tf.constant([[1, 2], [3, 4], [1, 2]])).numpy().tolist()
+    [0, 1, 0]
+
+    Args:
+        rows: [rows, ...], of whole numbers or of float32.
+    """
+    # Only on the CPU does the operation take an axis.
+    with tf.device("/CPU:0"):
+        count = tf.shape(rows)[0]
+        flat = tf.reshape(rows, [count, tf.reduce_prod(tf.shape(rows)[1:])])
+        distinct = tf.raw_ops.UniqueV2(x=flat, axis=[0]).idx
+        first = tf.math.unsorted_segment_min(tf.range(count), distinct, count)
+        return tf.gather(first, distinct)
+
+
+def as_first(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """`values` [rows, ...] that were computed of `rows`: those of equal rows become the first's.
+
+    >>> as_first(tf.constant([0.1, 0.2, 0.3]), tf.constant([[1, 2], [3, 4], [1, 2]])).numpy()
+    array([0.1, 0.2, 0.1], dtype=float32)
+    """
+    return tf.gather(values, first_equal(rows))
 
 
 def map_in_parts(

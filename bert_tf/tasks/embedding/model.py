@@ -27,7 +27,7 @@ from bert_tf.tasks.embedding.pooling import (
 from bert_tf.tasks.embedding.training import EmbeddingTraining
 from bert_tf.tasks.interface import Network
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.parts import as_first, first_equal, map_rows
 
 _EXAMPLE = {"text": ["What a lovely film."]}
 _EXAMPLE_OF_TWO = {"text_a": ["What a lovely film."], "text_b": ["What a wonderful film."]}
@@ -175,7 +175,8 @@ class TextEmbedder(EmbeddingTraining):
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """`text` -> `embedding` float32 [batch, width]; the same of each prompt, by its name.
 
-        "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row.
+        "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
+        the same token ids have the same vector, that of the first of them.
         """
         network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
@@ -187,7 +188,7 @@ class TextEmbedder(EmbeddingTraining):
             if self.prompts and not self.include_prompt:
                 length = self._prompt_length(prompt)
                 features[POOLING_MASK] = without_prompt(features["input_mask"], length)
-            return map_in_chunks(network, features)
+            return map_rows(network, features)
 
         def answering(prompt: str) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -199,7 +200,8 @@ class TextEmbedder(EmbeddingTraining):
             both = vectors(tf.concat([given["text_a"], given["text_b"]], axis=0), default)
             rows = tf.size(given["text_a"])
             found = similarity.pairwise(self.similarity_function, both[:rows], both[rows:])
-            return {"similarity": found}
+            pairs = tf.reshape(first_equal(both), [2, rows])
+            return {"similarity": as_first(found, tf.transpose(pairs))}
 
         return {
             DEFAULT_SIGNATURE: answering(default),
@@ -313,7 +315,7 @@ class TextEmbedder(EmbeddingTraining):
 
         Returns:
             float32 [n, m]. A cosine is from -1 to 1, and 0 for a vector that is all 0. Texts have
-            the default prompt.
+            the default prompt. Equal vectors are equally alike to any other, on every processor.
 
         Raises:
             UserError: something is neither a string nor a vector, or the vectors are of different

@@ -7,6 +7,7 @@ never beyond -1 or 1.
 import tensorflow as tf
 
 from bert_tf.tasks.embedding.pooling import normalized
+from bert_tf.text.parts import first_equal
 
 
 def pairwise(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -42,8 +43,22 @@ def of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         b: float32 [m, width].
 
     Returns:
-        float32 [n, m].
+        float32 [n, m]; equal vectors have equal rows and columns.
     """
+    found = _of_all(name, a, b)
+    rows, columns = first_equal(a), first_equal(b)
+
+    def alike() -> tf.Tensor:
+        return tf.gather(tf.gather(found, rows), columns, axis=1)
+
+    # A product computes its last columns in another way than the others.
+    is_distinct = tf.reduce_all(rows == tf.range(tf.size(rows)))
+    is_distinct &= tf.reduce_all(columns == tf.range(tf.size(columns)))
+    return tf.cond(is_distinct, lambda: found, alike)
+
+
+def _of_all(name: str, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """As `of_all`; equal vectors may differ in the last bit."""
     if name == "cosine":
         product = tf.matmul(normalized(a), normalized(b), transpose_b=True)
         return tf.clip_by_value(product, -1.0, 1.0)

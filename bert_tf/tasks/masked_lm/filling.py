@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.packing import trim
-from bert_tf.text.parts import map_in_chunks, map_in_groups
+from bert_tf.text.parts import as_first, first_equal, map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
@@ -82,7 +83,14 @@ class GapFiller:
         with tf.device("/CPU:0"):
             windows, rows = self._windows(inputs["text"])
         masks = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.size(inputs["text"]))
-        return map_in_chunks(self._fill_windows, windows) | {"masks": masks}
+        filled = map_in_chunks(self._fill_windows, windows)
+        # Masks at one position of equal windows are filled alike.
+        same = first_equal(tf.concat([windows[name] for name in INPUTS], axis=1))
+        wanted = tf.where(windows["positions"] >= 0)
+        keys = tf.stack(
+            [tf.gather(same, wanted[:, 0]), tf.gather_nd(windows["positions"], wanted)], axis=1
+        )
+        return {name: as_first(each, keys) for name, each in filled.items()} | {"masks": masks}
 
     def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
         """The windows that have a [MASK] to fill.

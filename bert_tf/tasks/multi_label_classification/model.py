@@ -182,11 +182,14 @@ class MultiLabelClassifier(TextClassifier):
     def decode(self, logits: tf.Tensor) -> Tensors:
         """`labels` string [batch, classes], those that are given, by their probability and padded
         with ""; `probabilities` float32 and `classes` string [batch, classes].
+
+        The order is that of the logits; labels with the same logit are in the order of the classes.
         """
         names = tf.constant(self.labels)
         probabilities = tf.nn.sigmoid(logits)
         is_given = probabilities >= tf.constant(self._known_thresholds())
-        order = tf.argsort(tf.where(is_given, probabilities, -1.0), direction="DESCENDING")
+        hidden = tf.where(is_given, logits, -float("inf"))
+        order = tf.argsort(hidden, direction="DESCENDING", stable=True)
         is_given = tf.gather(is_given, order, batch_dims=1)
         return {
             "labels": tf.where(is_given, tf.gather(names, order), ""),

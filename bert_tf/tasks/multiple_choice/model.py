@@ -17,7 +17,7 @@ from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.multiple_choice.data import Choices
 from bert_tf.tasks.task_model import losses_of_classes
-from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel
+from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
 
 
@@ -139,14 +139,17 @@ class MultipleChoice(GroupModel):
     def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
         [batch, choices], 0 for a choice "", which is padding.
+
+        Of equal choices the first is chosen, and all have the same probability.
         """
         scores = tf.where(is_there, scores, -float("inf"))
-        probabilities = tf.where(is_there, tf.nn.softmax(scores), 0.0)
+        probabilities = alike_where_equal(tf.nn.softmax(scores), scores)
         # One more column, so that there is something to choose from.
-        best = tf.argmax(tf.pad(probabilities, [[0, 0], [0, 1]]), axis=1, output_type=tf.int32)
+        padded = tf.pad(scores, [[0, 0], [0, 1]], constant_values=-float("inf"))
+        best = tf.argmax(padded, axis=1, output_type=tf.int32)
         return {
             "choice": tf.where(tf.reduce_any(is_there, axis=1), best, -1),
-            "probabilities": probabilities,
+            "probabilities": tf.where(is_there, probabilities, 0.0),
         }
 
     # The second column follows the first, where Keras has `batch_size`.
@@ -170,7 +173,8 @@ class MultipleChoice(GroupModel):
             callbacks: as in Keras, for ids.
 
         Returns:
-            A list of dicts: `choice`, counted from 0, and the `probabilities` of all choices.
+            A list of dicts: `choice`, counted from 0, and the `probabilities` of all choices. Of
+            equal choices the first is chosen.
 
         Raises:
             UserError: something is not a string, or a context has fewer than two choices.

@@ -30,7 +30,7 @@ from bert_tf.tasks.question_answering.squad import Answer, Question
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
-from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.parts import map_rows
 from bert_tf.text.windows import find_answers
 
 _EXAMPLE = {
@@ -471,7 +471,7 @@ class QuestionAnswerer(TaskModel):
     def find(self, given: Mapping[str, tf.Tensor], network: Network) -> Answers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""
         windows = self.windows()((given["question"], given["context"]))
-        logits = map_in_chunks(network, windows.features)
+        logits = map_rows(network, windows.features)
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
 
     # The second column follows the first, where Keras has `batch_size`.

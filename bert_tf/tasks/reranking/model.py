@@ -34,7 +34,7 @@ from bert_tf.tasks.reranking.losses import (
     checked_activation,
     loss_of,
 )
-from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel
+from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
 
 
@@ -268,7 +268,8 @@ class Reranker(GroupModel):
         `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
         its score is 0, and `order` ends with -1 for it.
 
-        The order is that of the logits: a sigmoid may give two of them the same score.
+        The order is that of the logits: a sigmoid may give two of them the same score. Passages
+        that are the same have the same score, and those with the same logit keep their order.
         """
         hidden = tf.where(is_there, scores, -float("inf"))
         order = tf.argsort(hidden, direction="DESCENDING", stable=True)
@@ -277,7 +278,7 @@ class Reranker(GroupModel):
         activated = ACTIVATIONS[self.activation](scores)
         return {
             "order": tf.where(place < count, order, -1),
-            "scores": tf.where(is_there, activated, 0.0),
+            "scores": tf.where(is_there, alike_where_equal(activated, scores), 0.0),
         }
 
     def device_form(self, network: Network | None = None) -> DeviceForm:
@@ -316,7 +317,9 @@ class Reranker(GroupModel):
 
         Returns:
             A dict of `order`, the numbers of the passages from best to worst, counted from 0, and
-            `scores`, in the order of the passages given. For a list of queries, a list of these.
+            `scores`, in the order of the passages given. Passages that are the same have the same
+            score, and stay in the order in which they were given. For a list of queries, a list of
+            these.
 
         Raises:
             UserError: something is not a string, or a query has no passages or an empty one.

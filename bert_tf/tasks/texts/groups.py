@@ -19,7 +19,7 @@ from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.model import EncodedTexts
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.parts import as_first, first_equal, map_rows
 
 _NUMBERS = {1: "one", 2: "two"}
 
@@ -83,6 +83,9 @@ class GroupModel(TaskModel):
 
     Called with the encoder's inputs, each [batch, group, seq_len], it returns float32 scores
     [batch, group]. A text whose mask is all 0 is padding, with a score far below all others.
+
+    On strings, pairs with the same token ids have the same score, that of the first of them in the
+    batch. Of equal scores the first comes first, on every processor.
 
     Args:
         encoder: the encoder.
@@ -239,7 +242,10 @@ class GroupModel(TaskModel):
         return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
     def scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
-        """float32 [batch, group]: the score of each text, and 0 for padding, which is left out."""
+        """float32 [batch, group]: the score of each text, and 0 for padding, which is left out.
+
+        Pairs with the same token ids have the same score, that of the first of them.
+        """
         first, others = (given[name] for name in self.input_names)
         places = tf.where(others != "")
         pairs = [tf.gather(first, places[:, 0]), tf.gather_nd(others, places)]
@@ -249,7 +255,7 @@ class GroupModel(TaskModel):
             # The score of a text does not depend on the others: each can be a group by itself.
             return network({name: values[:, tf.newaxis, :] for name, values in rows.items()})
 
-        scores = tf.reshape(map_in_chunks(score, features), [-1])
+        scores = tf.reshape(map_rows(score, features), [-1])
         return tf.scatter_nd(places, scores, tf.shape(others, tf.int64))
 
     def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
@@ -304,6 +310,25 @@ class GroupModel(TaskModel):
                 if not text.strip():
                     raise UserError(f"{others} {row}: {others[:-1]} {number} is empty")
         return firsts, groups
+
+
+def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """`values` that were computed of `scores`, the same where a row has the same score twice.
+
+    >>> scores = tf.constant([[0.0, 1.0, 0.0], [0.0, 2.0, 3.0]])
+    >>> alike_where_equal(tf.constant([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]), scores).numpy()
+    array([[0.1, 0.2, 0.1],
+           [0.4, 0.5, 0.6]], dtype=float32)
+
+    Args:
+        values: float32 [batch, group].
+        scores: float32 [batch, group].
+    """
+    shape = tf.shape(scores)
+    rows = tf.broadcast_to(first_equal(scores)[:, tf.newaxis], shape)
+    keys = tf.stack([rows, tf.bitcast(scores, tf.int32)], axis=2)
+    flat = as_first(tf.reshape(values, [-1]), tf.reshape(keys, [-1, 2]))
+    return tf.reshape(flat, shape)
 
 
 def _pairs(first: tf.Tensor, others: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -21,7 +21,7 @@ from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
-from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.parts import first_equal, map_rows
 
 _ONE, _PAIR = ("text",), ("text_a", "text_b")
 _EXAMPLES = {
@@ -235,10 +235,13 @@ class TextModel(TaskModel):
         return np.stack(logits)
 
     def logits(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
-        """The model's output for strings, in bounded memory however large the batch."""
+        """The model's output for strings, in bounded memory however large the batch.
+
+        Rows with the same token ids have the same output, that of the first of them.
+        """
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
         features = preprocess([given[name] for name in self.input_names])
-        return map_in_chunks(network, features)
+        return map_rows(network, features)
 
     def inner_signatures(self) -> dict[str, Signature]:
         """See `TaskModel`."""
@@ -247,7 +250,9 @@ class TextModel(TaskModel):
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
         """See `TaskModel`."""
         network = network or self
-        return {"serving_default": self._of(lambda given: self.decode(self.logits(given, network)))}
+        return {
+            "serving_default": self._of(lambda given: self._decoded(self.logits(given, network)))
+        }
 
     def strings_form(self, network: Network | None = None) -> StringsForm:
         """The inputs of `serving_default`, and the outputs of `device_form`."""
@@ -255,13 +260,18 @@ class TextModel(TaskModel):
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}
-            return self.decode(form.restore(found, {}))
+            return self._decoded(form.restore(found, {}))
 
         return StringsForm(names, form.outputs, of_packed(form, names), lambda row: [row], respond)
 
     def decode(self, logits: tf.Tensor) -> Tensors:
         """The outputs of `serving_default` from the model's outputs."""
         raise NotImplementedError
+
+    def _decoded(self, logits: tf.Tensor) -> Tensors:
+        """As `decode`; rows with the same logits have the same outputs."""
+        first = first_equal(logits)
+        return {name: tf.gather(each, first) for name, each in self.decode(logits).items()}
 
     def _of(self, answer: Any) -> Signature:
         example = _EXAMPLES[self.input_names]

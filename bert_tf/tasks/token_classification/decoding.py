@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse, tag_of
-from bert_tf.text.parts import map_in_chunks
+from bert_tf.text.parts import as_first, map_rows
 from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
 
@@ -32,8 +32,10 @@ def best_labels(logits: tf.Tensor) -> Tags:
     >>> tags.labels.numpy().tolist(), [f"{score:.2f}" for score in tags.scores]
     ([3, 0], ['1.00', '0.50'])
     """
-    scores = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
-    return Tags(tf.argmax(logits, axis=-1, output_type=tf.int32), scores)
+    flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
+    scores = as_first(tf.reduce_max(tf.nn.softmax(flat), axis=-1), flat)
+    labels = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    return Tags(labels, tf.reshape(scores, tf.shape(labels)))
 
 
 class WordTagger:
@@ -67,7 +69,7 @@ class WordTagger:
     def logits(self, pieces: WordPieces) -> tf.RaggedTensor:
         """The scores of all labels, RaggedTensor float32 [batch, (words), labels]."""
         windows = self._preprocess.windows(pieces)
-        logits = map_in_chunks(lambda rows: self._model(rows, training=False), windows.features)
+        logits = map_rows(lambda rows: self._model(rows, training=False), windows.features)
         splits = pieces.word_splits
         # Each word is tagged in one window.
         chosen = windows.words >= 0
