@@ -5,19 +5,22 @@
     python -m benchmarks.speed --works encode finetune --precisions float32 --peers pytorch
 
 The weights are random, of BERT-base's shape or of a 6-layer model's, made by transformers and read
-by every contestant. Outputs are compared before anything is timed. Each contestant has a process
-of its own, and they take turns. A row gives the median time of a step and its spread (first and
-third quartile), sequences a second, peak memory, and the ratio to the fastest peer of the same
-precision. In the end a table of all goals, and a picture with `--out`. What is kept there is taken
-up only by the same commit with the same settings; what was measured with changes that were not
-committed, or outside of a checkout, never is.
+by every contestant. Outputs are compared before anything is timed: a contestant whose outputs
+differ from those of bert_tf, or whose process ends, is left out and named below the table. Each
+contestant has a process of its own, and they take turns. A row gives the median time of a step and
+its spread (first and third quartile), sequences a second, peak memory, and the ratio to the fastest
+peer of the same precision. In the end a table of all goals, and a picture with `--out`. What is
+kept there is taken up only by the same commit with the same settings; what was measured with
+changes that were not committed, or outside of a checkout, never is.
 """
 
 import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -25,7 +28,7 @@ from rich.console import Console
 from benchmarks.arguments import existing
 from benchmarks.speed import peak
 from benchmarks.speed.results import OURS, UNKNOWN, Measured, Result, draw, summary
-from benchmarks.speed.turns import Contestant, take_turns
+from benchmarks.speed.turns import Contestant, Ended, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
 from bert_tf.checkout import commit
@@ -71,8 +74,8 @@ def _work(arguments: argparse.Namespace) -> None:
                 if path.exists():
                     result = Result.load(path, settings)
                 else:
-                    contestants, share = _measure(name, precision, Path(scratch), arguments)
-                    result = Result(name, precision, contestants, settings, share)
+                    measured = _measure(name, precision, Path(scratch), arguments)
+                    result = Result(name, precision, settings=settings, **measured)
                     result.save(folder)
                 results.append(result)
                 console.print(result.table())
@@ -83,8 +86,8 @@ def _work(arguments: argparse.Namespace) -> None:
 
 def _measure(
     name: str, precision: str, scratch: Path, arguments: argparse.Namespace
-) -> tuple[list[Measured], float | None]:
-    """The contestants, ours first, and the share of the machine's peak that our fastest reaches."""
+) -> dict[str, Any]:
+    """The fields of `Result` that are measured."""
     work = WORKS[name]
     weights = scratch / f"{work.job}-{work.shape}"
     if not weights.exists():
@@ -102,8 +105,9 @@ def _measure(
         Contestant(f"benchmarks.speed.{module}", settings | extra, scratch)
         for module, extra in entries(work, precision, arguments.peers, arguments.threads)
     ]
+    left_out = {}
     if work.serves:
-        _check(contestants, TOLERANCES[precision])
+        contestants, left_out = agreeing(contestants, TOLERANCES[precision])
     timed = list(contestants)
     if work.job == "encode":
         timed.append(Contestant("benchmarks.speed.peak", settings | {"name": "peak"}, scratch))
@@ -115,18 +119,43 @@ def _measure(
         share = operations / ours / (2 * peak.SIZE**3 / timed[-1].median())
     for each in timed:
         each.close()
-    return [Measured(each.name, each.seconds, each.memory) for each in contestants], share
+    return {
+        "contestants": [Measured(each.name, each.seconds, each.memory) for each in contestants],
+        "share_of_peak": share,
+        "left_out": left_out,
+    }
 
 
-def _check(contestants: list[Contestant], tolerance: float) -> None:
-    """Ends the program if one computes something else than the first."""
-    for each in contestants:
-        each.turn(1)
-    expected, *others = [each.outputs() for each in contestants]
-    for each, outputs in zip(contestants[1:], others, strict=True):
-        difference = np.sqrt(np.mean((outputs - expected) ** 2))
-        if not difference <= tolerance:
-            raise SystemExit(f"{each.name} computes something else: it differs by {difference:.2g}")
+def agreeing(
+    contestants: Sequence[Contestant], tolerance: float
+) -> tuple[list[Contestant], dict[str, str]]:
+    """The contestants that compute what the first does, and why each of the others is left out.
+
+    Args:
+        contestants: ours first. The others are closed if they are left out.
+        tolerance: the largest root mean square of a difference.
+
+    Raises:
+        Ended: the first one did.
+    """
+    first, *others = contestants
+    first.turn(1)
+    expected = first.outputs()
+    kept, left_out = [first], {}
+    for each in others:
+        try:
+            each.turn(1)
+            outputs = each.outputs()
+        except Ended:
+            left_out[each.name] = "its process ended"
+            continue
+        difference = float(np.sqrt(np.mean((outputs - expected) ** 2)))
+        if difference <= tolerance:
+            kept.append(each)
+            continue
+        each.close()
+        left_out[each.name] = f"it computes something else: it differs by {difference:.2g}"
+    return kept, left_out
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ class Result:
         settings: what it was measured with, of JSON's types.
         share_of_peak: share of the machine's measured peak of matrix products that our fastest
             reaches; None where that was not measured.
+        left_out: why a contestant was not measured, by its name.
     """
 
     work: str
@@ -64,6 +65,7 @@ class Result:
     contestants: list[Measured]
     settings: dict[str, Any]
     share_of_peak: float | None = None
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
         """Writes it into the folder."""
@@ -110,11 +112,12 @@ class Result:
         return min((e for e in self.contestants if e.is_ours), key=lambda each: each.median)
 
     def table(self) -> Table:
-        """Every contestant with its ratio to the fastest peer."""
+        """Every contestant with its ratio to the fastest peer, and below it who was left out."""
         work = WORKS[self.work]
         title = f"{self.work}, {self.precision}, batch {work.batch}"
         table = Table("contestant", "ms", "quartiles", "sequences/s", "GiB", "ratio")
         table.title = title + (f" x {work.length}" if work.length else "")
+        table.caption = "\n".join(f"left out: {name}; {why}" for name, why in self.left_out.items())
         for each in self.contestants:
             low, high = np.percentile(each.seconds, [25, 75]) * 1e3
             ratio = self.ratio(each)

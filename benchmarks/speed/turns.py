@@ -33,6 +33,10 @@ class Job(NamedTuple):
     resize: Callable[[int, int], None] | None = None
 
 
+class Ended(SystemExit):
+    """The process of a contestant ended; unless it is caught, the program ends with the message."""
+
+
 class Contestant:
     """The parent's side of one process.
 
@@ -87,7 +91,7 @@ class Contestant:
         for line in self._process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
-        raise SystemExit(f"{self.name} ended; its own message is above")
+        raise Ended(f"{self.name} ended; its own message is above")
 
 
 def take_turns(contestants: list[Contestant], rounds: int, steps: int) -> None:

@@ -2,9 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from benchmarks.speed.__main__ import agreeing
 from benchmarks.speed.results import UNKNOWN, Measured, Result, summary
+from benchmarks.speed.turns import Ended
 from bert_tf.errors import UserError
 
 SETTINGS = {"threads": 2, "peers": ["openvino", "pytorch"], "commit": "c6fac18"}
@@ -87,3 +90,43 @@ def test_results_of_code_that_no_commit_tells_are_not_taken_up(tmp_path, commit)
     dataclasses.replace(result(1.0), settings=settings).save(tmp_path)
     with pytest.raises(UserError, match=f"is of commit {commit}, .*; remove it or choose another"):
         Result.load(Result.path(tmp_path, "encode", "bfloat16"), settings)
+
+
+class Fake:
+    """A contestant that computes the same number at each step, or ends where it has none."""
+
+    def __init__(self, name: str, value: float | None):
+        self.name, self._value, self.closed = name, value, False
+
+    def turn(self, steps: int) -> None:
+        if self._value is None:
+            raise Ended(f"{self.name} ended")
+
+    def outputs(self) -> np.ndarray:
+        return np.array([self._value, self._value])
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_contestant_whose_outputs_differ_is_left_out_and_named():
+    ours, same = Fake("bert_tf", 1.0), Fake("OpenVINO", 1.001)
+    other, nan, ended = Fake("PyTorch", 1.022), Fake("KerasHub", np.nan), Fake("ONNX", None)
+    kept, left_out = agreeing([ours, other, nan, same, ended], tolerance=0.02)
+    assert kept == [ours, same]
+    assert left_out == {
+        "PyTorch": "it computes something else: it differs by 0.022",
+        "KerasHub": "it computes something else: it differs by nan",
+        "ONNX": "its process ended",
+    }
+    assert other.closed and nan.closed and not same.closed
+    with pytest.raises(Ended):
+        agreeing([ended, ours], tolerance=0.02)
+
+
+def test_who_was_left_out_is_kept_and_stands_below_the_table(tmp_path):
+    measured = result(1.0, left_out={"KerasHub": "its process ended"})
+    measured.save(tmp_path)
+    read = Result.read(Result.path(tmp_path, "encode", "bfloat16"))
+    assert read == measured
+    assert read.table().caption == "left out: KerasHub; its process ended"
