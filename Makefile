@@ -22,33 +22,40 @@ MEDIAPIPE_READY := .venv-mediapipe/ready
 # transformers 4, the last with TensorFlow's classes, with which docs/migrating/ is compared.
 TRANSFORMERS4_READY := .venv-transformers4/ready
 
-.PHONY: demo test notebooks test-all coverage matrix soak paper-small lint lock wheel audit bench docs \
-	clean
+.PHONY: demo test test-docs test-all test-processors coverage matrix soak paper-small lint lock wheel \
+	audit bench docs clean
 
 demo: $(READY)
 	$(BIN)/python -m bert_tf demo
 
-# Two processes at a time, each with whole files, in the order of tests/conftest.py: TensorFlow never
-# forgets a graph with a gradient written by hand, so one process for all would grow to many
-# gigabytes.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Runs groups of tests, each in a process of its own.
+TESTS := $(BIN)/python -m tests.run
 
 test: $(READY)
-	$(PYTEST) -m "not slow"
+	$(TESTS) -m "not slow"
 
-# Executes the notebooks of docs/tutorials/ as they stand, on small data.
-notebooks: $(READY)
-	$(PYTEST) tests/docs/test_notebook.py
+# Tests what documents, benchmarks and experiments say and do, and executes the notebooks of
+# docs/tutorials/ as they stand, on small data.
+test-docs: $(READY)
+	$(TESTS) --only docs notebooks -m "not slow or notebook"
 
 # Without a package index, the tests that need MediaPipe or transformers 4 are skipped.
 test-all: $(READY)
 	-$(MAKE) $(MEDIAPIPE_READY)
 	-$(MAKE) $(TRANSFORMERS4_READY)
-	$(PYTEST)
+	$(TESTS) --only all
+
+# Runs `make test` as this processor and as others compute: make test-processors ARGS="--help"
+test-processors: $(READY)
+	$(BIN)/python -m tests.processors $(ARGS)
 
 # Runs the tests and shows which lines of bert_tf they execute: a table, and pages in build/coverage/.
 coverage: $(RELEASE_READY)
-	$(PYTEST) -m "not slow" --cov bert_tf --cov-report term --cov-report html:build/coverage
+	rm -f build/tests/.coverage.*
+	$(TESTS) --only all -m "not slow or notebook" --cov bert_tf --cov-report=
+	$(BIN)/python -m coverage combine --keep build/tests
+	$(BIN)/python -m coverage html -d build/coverage
+	$(BIN)/python -m coverage report
 
 # Tests the wheel with several versions of Python, TensorFlow and the rest, for an hour and more:
 # make matrix ARGS="--help"

@@ -1,10 +1,15 @@
-"""The settings under which one processor computes as others do.
+"""`python -m tests.processors`: the tests, computed as this processor and as others compute.
 
-oneDNN and XLA each have a setting of their own. What neither of them computes (Eigen's loops, most
-of LiteRT) uses the instructions that the packages were built for, under every setting.
+oneDNN and XLA each have a setting that makes one processor compute as another. What neither of them
+computes uses the same instructions under every setting: Eigen's loops those that TensorFlow was
+built for, and LiteRT those of the processor. Options that are not named below go to `tests.run`.
 """
 
+import argparse
 import os
+import platform
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,13 +37,16 @@ def computing_as(instructions: str) -> dict[str, str]:
     return {"ONEDNN_MAX_CPU_ISA": instructions, "XLA_FLAGS": limit}
 
 
-# What the suite is run under: a name -> the environment.
+# What the tests are run under: a name -> the environment.
 SETTINGS: dict[str, dict[str, str]] = {
     "SSE4.1": computing_as("SSE41"),
     "AVX2": computing_as("AVX2"),
     "without oneDNN": {"TF_ENABLE_ONEDNN_OPTS": "0"},
     "native": {},
 }
+# What Linux calls the instructions of a setting.
+_NEEDED = {"SSE4.1": "sse4_1", "AVX2": "avx2"}
+_VARIABLES = {name for environment in SETTINGS.values() for name in environment}
 
 
 def processor_flags() -> set[str]:
@@ -75,3 +83,50 @@ def ends_in_bfloat16(
         return False
     has_bfloat16 = not flags.isdisjoint(_BFLOAT16)
     return has_bfloat16 and names.index(limit) < names.index("AVX512_CORE")
+
+
+def missing(setting: str, flags: set[str], machine: str = platform.machine()) -> str | None:
+    """Why a setting cannot be tried on a processor; None if it can.
+
+    >>> missing("AVX2", {"sse4_1"}, "x86_64")
+    'this processor has no AVX2'
+    >>> missing("without oneDNN", {"sse4_1"}, "x86_64")
+
+    Args:
+        setting: a name of `SETTINGS`.
+        flags: the instructions of the processor.
+        machine: its architecture.
+    """
+    if setting not in _NEEDED or _NEEDED[setting] in flags:
+        return None
+    if machine != "x86_64":
+        return f"this is a processor of {machine}"
+    return f"this processor has no {setting}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the tests under each setting; returns the exit code, 1 if a test failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.processors", description=__doc__, allow_abbrev=False
+    )
+    names = [*SETTINGS]
+    parser.add_argument("--settings", nargs="+", choices=names, default=names, metavar="SETTING")
+    arguments, options = parser.parse_known_args(argv)
+    flags, codes = processor_flags(), {}
+    for name in arguments.settings:
+        print(f"== {name}", flush=True)
+        if why := missing(name, flags):
+            codes[name] = why
+            continue
+        # What is set outside would mix with the setting.
+        own = {k: v for k, v in os.environ.items() if k not in _VARIABLES} | SETTINGS[name]
+        if ends_in_bfloat16(own, flags):
+            print("without the tests that compute in bfloat16", flush=True)
+        command = [sys.executable, "-m", "tests.run", *(options or ["-m", "not slow"])]
+        codes[name] = "passed" if not subprocess.run(command, env=own).returncode else "failed"
+    print("\nprocessors:", *(f"{name}: {how}" for name, how in codes.items()), sep="\n")
+    return 1 if "failed" in codes.values() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
