@@ -6,6 +6,7 @@ no longer calls a method that is overridden here.
 """
 
 import contextlib
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +73,26 @@ def without_interpreter_notice() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "[^.]*tf.lite.Interpreter is deprecated")
         yield
+
+
+@contextlib.contextmanager
+def without_retracing_notice() -> Iterator[None]:
+    """Drops TensorFlow's advice not to trace functions of Keras's trainer again and again.
+
+    Each model has such functions, traced once for each form of its batches. TensorFlow counts those
+    of all models together, and has no public setting for that.
+    """
+
+    def is_no_such_notice(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return not ("triggered tf.function retracing" in text and "TensorFlowTrainer." in text)
+
+    tensorflow = tf.get_logger()
+    tensorflow.addFilter(is_no_such_notice)
+    try:
+        yield
+    finally:
+        tensorflow.removeFilter(is_no_such_notice)
 
 
 def lite_interpreter(model: bytes, threads: int, with_text: bool) -> InterpreterWithCustomOps:

@@ -1,5 +1,6 @@
 """Private symbols of TensorFlow and Keras: they are there, they are called, and nowhere else."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -108,6 +109,36 @@ def test_a_gradient_is_registered_under_its_name():
     tf.function(same).get_concrete_function(tf.TensorSpec([], tf.float32))
     (new,) = set(compat.registered_gradients()) - before
     assert new.startswith("CustomGradient-")
+
+
+def test_several_models_are_no_reason_for_advice():
+    """Of what TensorFlow logs about functions that were traced again, Keras's own are dropped."""
+
+    class TensorFlowTrainer:
+        def __init__(self):
+            self.step = tf.function(lambda x: x + 1)
+
+    def other():
+        return tf.function(lambda x: x + 2)
+
+    logger, seen, logged = tf.get_logger(), [], []
+    before = lambda record: seen.append(record.getMessage()) or True  # noqa: E731
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())
+    logger.addFilter(before)
+    logger.addHandler(handler)
+    try:
+        with compat.without_retracing_notice():
+            for _ in range(7):
+                TensorFlowTrainer().step(tf.constant(1))
+            assert any("TensorFlowTrainer.__init__.<locals>.<lambda>" in each for each in seen)
+            assert not logged
+            for _ in range(7):
+                other()(tf.constant(1))
+            assert any("other.<locals>.<lambda>" in each for each in logged)
+    finally:
+        logger.removeHandler(handler)
+        logger.removeFilter(before)
 
 
 def test_a_tokenizer_has_its_model():

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.compat import Extensible, layers_below
+from bert_tf.compat import Extensible, layers_below, without_retracing_notice
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.errors import UserError
@@ -133,8 +133,18 @@ class EncoderModel(Extensible, keras.Model):
             # Variables that are made while the step is traced make TensorFlow trace it twice.
             with (self.distribute_strategy or tf.distribute.get_strategy()).scope():
                 optimizer.build(self.trainable_variables)
-        with gradients_forgotten():
+        with gradients_forgotten(), without_retracing_notice():
             return super().fit(*args, **kwargs)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """Keras's."""
+        with without_retracing_notice():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """Keras's."""
+        with without_retracing_notice():
+            return super().predict(*args, **kwargs)
 
     def _is_built(self) -> bool:
         """Whether no layer is left that gets its weights from a call."""

@@ -1,9 +1,8 @@
 """The pieces that fill the gaps of a text: masked language modelling (paper, section 3.1)."""
 
 import dataclasses
-import functools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -259,8 +258,7 @@ class MaskedLM(TaskModel, WeightedModel):
     ) -> Predictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
-        traced = functools.partial(tf.function, autograph=False, reduce_retracing=True)
-        hide, judge = traced(self._hidden), traced(self._judge)
+        hide, judge = (self._kept(each) for each in (self._hidden, self._judge))
         windows = len(examples.lengths)
         batch_size = min(batch_size or BATCH, BATCH)
         shown = verbose != 0 and windows > batch_size
@@ -277,6 +275,13 @@ class MaskedLM(TaskModel, WeightedModel):
                 progress.update(done, line=True)
         losses, right = (np.concatenate(each) for each in zip(*found, strict=True))
         return Predictions(losses, right)
+
+    def _kept(self, compute: Callable) -> Callable:
+        """A method as a function of a graph, traced once for all calls of `infer`."""
+        if compute.__name__ not in self._functions:
+            traced = tf.function(compute, autograph=False, reduce_retracing=True)
+            self._functions[compute.__name__] = traced
+        return self._functions[compute.__name__]
 
     def _judge(self, model_inputs: Tensors, targets: Tensors) -> Predictions:
         """Predictions for the tokens that are hidden in a batch of windows."""
