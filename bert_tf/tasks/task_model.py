@@ -38,6 +38,7 @@ from bert_tf.tasks import inputs, loading
 from bert_tf.tasks.fitting import StringTraining
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.training.custom_gradients import gradients_forgotten
 
 # Texts that are tokenized at a time.
 _CHUNK = 1024
@@ -396,12 +397,15 @@ class TaskModel(StringTraining):
         """
         if input_signature is None and format == SAVED_MODEL:
             self._check_ready()
-            save_task(self, filepath, Form(precision, freeze, device), version)
+            with gradients_forgotten():
+                save_task(self, filepath, Form(precision, freeze, device), version)
             return
         if input_signature is None and format == LITERT:
             self._check_ready()
             rows = None if calibration is None else rows_of_texts(self, calibration)
-            save_lite(self, filepath, LiteForm(precision or "float32", lengths, inputs, rows))
+            form = LiteForm(precision or "float32", lengths, inputs, rows)
+            with gradients_forgotten():
+                save_lite(self, filepath, form)
             return
         if input_signature is None:
             raise UserError(
@@ -500,7 +504,9 @@ class TaskModel(StringTraining):
         if key not in self._functions:
             signature = self._signature(name)
             traced = tf.function(signature.answer, autograph=False)
-            self._functions[key] = traced.get_concrete_function(dict(signature.inputs))
+            # Nobody takes a gradient of an answer.
+            with gradients_forgotten():
+                self._functions[key] = traced.get_concrete_function(dict(signature.inputs))
         return self._functions[key]
 
 

@@ -1,4 +1,4 @@
-"""What `tf.custom_gradient` leaves behind in a process that traces one training after the other."""
+"""What `tf.custom_gradient` leaves behind in a process that traces one model after the other."""
 
 import contextlib
 import types
