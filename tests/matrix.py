@@ -19,17 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TextIO
-
-import pytest
 
 from bert_tf.cli.command import module_parser, run
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from tests import tiny
+from tests.run import COUNTS, LOGS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".matrix"
@@ -139,7 +137,7 @@ def _try_row(row: Row, wheel: Path) -> dict:
             _go_the_whole_way(log, environment / "bin")
             # The tests run in the checkout, so they import its files, and not those of the wheel.
             _call(log, ROOT, *install, f"bert_tf[{EXTRAS}] @ {wheel.as_uri()}")
-            counts = _run_tests(log, environment / "bin" / "python", row)
+            counts = _run_tests(log, environment / "bin" / "python")
         except subprocess.CalledProcessError as error:
             return {"passed": False, "failed_at": " ".join(map(str, error.cmd))}
         versions = subprocess.check_output(
@@ -188,25 +186,20 @@ def _go_the_whole_way(log: TextIO, programs: Path) -> None:
         _call(log, folder, command, "predict", "model", "cat sat on the mat .")
 
 
-def _run_tests(log: TextIO, python: Path, row: Row) -> dict[str, int]:
+def _run_tests(log: TextIO, python: Path) -> dict[str, int]:
     """The number of tests by their outcome.
 
     Raises:
-        CalledProcessError: pytest ended without running all tests.
+        CalledProcessError: the tests did not run.
     """
-    report = FOLDER / f"{row.name}.xml"
-    report.unlink(missing_ok=True)  # of an earlier run
-    options = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    counts = LOGS / COUNTS
+    counts.unlink(missing_ok=True)  # of an earlier run
     try:
-        _call(log, ROOT, python, "-m", "pytest", *options, "-m", "not slow", f"--junitxml={report}")
-    except subprocess.CalledProcessError as error:
-        if error.returncode != pytest.ExitCode.TESTS_FAILED:
+        _call(log, ROOT, python, "-m", "tests.run", "--only", "all", "-m", "not slow")
+    except subprocess.CalledProcessError:
+        if not counts.exists():
             raise
-    suite = ElementTree.parse(report).getroot().find("testsuite")
-    counts = {key: int(suite.attrib[key]) for key in ("tests", "failures", "errors", "skipped")}
-    failed = counts["failures"] + counts["errors"]
-    passed = counts["tests"] - failed - counts["skipped"]
-    return {"passed": passed, "failed": failed, "skipped": counts["skipped"]}
+    return json.loads(counts.read_text())
 
 
 def _table(rows: list[Row], results: list[dict]) -> str:

@@ -10,6 +10,7 @@ their outcome. Other options than these go to pytest:
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "tests"
+# The number of tests by their outcome, among the logs.
+COUNTS = "counts.json"
 # Group -> its folders and files, those that take longest first. A file belongs to the group that
 # names the nearest folder above it.
 GROUPS = {
@@ -124,6 +127,9 @@ def run(groups: list[str], options: list[str], processes: int) -> int:
         table.add_row(group, *numbers, f"{each.seconds:.0f}", f"{each.gibibytes:.1f}")
     Console().print(table)
     passed, failed, skipped = (sum(each[i] for each in outcomes) for i in range(3))
+    (LOGS / COUNTS).write_text(
+        json.dumps({"passed": passed, "failed": failed, "skipped": skipped}), encoding="utf-8"
+    )
     print(f"in {time.monotonic() - began:.0f} seconds, {processes} processes at a time:")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0

@@ -22,7 +22,7 @@ def test_the_commands_of_the_workflow_are_targets_of_the_makefile():
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     made = [command.split()[1] for command in commands if command.startswith("make ")]
     makefile = (ROOT / "Makefile").read_text()
-    assert {"lint", "coverage", "notebooks", "matrix", "docs", "wheel", "audit"} == set(made)
+    assert {"lint", "coverage", "test-processors", "matrix", "docs", "wheel", "audit"} == set(made)
     assert all(f"\n{target}: " in makefile for target in made)
 
 
