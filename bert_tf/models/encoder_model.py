@@ -106,16 +106,21 @@ class EncoderModel(Extensible, keras.Model):
     def get_compile_config(self) -> dict[str, Any] | None:
         """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
+        optimizer = self.optimizer
         own = {
             "accumulation_steps": self.accumulation_steps,
             "rematerialize": self.rematerialize,
+            # Before the first step there is no state to load.
+            "optimizer_has_state": optimizer is not None and optimizer.built,
         }
         return config and config | own
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says; Keras loads the optimizer's state afterwards."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.optimizer is not None:
+        settings = keras.saving.deserialize_keras_object(config)
+        has_state = settings.pop("optimizer_has_state", True)  # files of 0.2.0 do not say
+        self.compile(**settings)
+        if self.optimizer is not None and has_state:
             self.optimizer.build(self.trainable_variables)
 
     def rebuilt(self, encoder: Encoder) -> "EncoderModel":
