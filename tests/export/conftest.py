@@ -9,6 +9,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import (
     MaskedLM,
     MultipleChoice,
@@ -25,8 +26,11 @@ from bert_tf.export.saving import save_hub
 from bert_tf.export.served_model import Form
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.text import Tokenizer
-from tests import tiny
+from tests import tiny, tiny_tags
 
+# Short windows, so that short texts need several.
+TAGGING = {"max_length": 24, "stride": 8}
+WINDOWS = TAGGING | {"max_question_length": 4}
 # A name -> how its model is made of an encoder and a tokenizer.
 TASKS = {
     "classification": lambda e, t: TextClassifier(e, t, ["no", "yes", "maybe"]),
@@ -35,13 +39,15 @@ TASKS = {
     "regression": TextRegressor,
     "multiple_choice": MultipleChoice,
     "reranking": Reranker,
-    "question_answering": lambda e, t: QuestionAnswerer(e, t, max_question_length=8),
-    "token_classification": lambda e, t: TokenClassifier(e, t, ["O", "B-X", "I-X"]),
-    "mlm": MaskedLM,
+    "question_answering": lambda e, t: QuestionAnswerer(e, t, **WINDOWS, n_best=5),
+    "token_classification": lambda e, t: TokenClassifier(e, t, tiny_tags.LABELS, **TAGGING),
+    "mlm": lambda e, t: MaskedLM(e, t, top_k=3),
     "nsp": NextSentence,
     "embedding": TextEmbedder,
 }
 FAMILIES = {**TASKS, "hub": lambda e, t: PreTrainer(e)}
+# The first layer, the last one, and what passes between them; one layer is both for the others.
+LAYERS = {"classification": 2, "hub": 2}
 FORM = [field.name for field in dataclasses.fields(Form)]
 
 Exported = Callable[..., Path]
@@ -63,13 +69,17 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def models(tokenizer) -> Callable[[str], keras.Model]:
-    """Gives the model of a family."""
+    """Gives the model of a family.
+
+    Of the texts that tests ask about, answers compete either in equal rows or with scores that
+    differ by 7e-4 or more: rounding (1e-6) does not decide which one is better.
+    """
     made: dict[str, keras.Model] = {}
 
     def model(family: str) -> keras.Model:
         if family not in made:
             keras.utils.set_random_seed(7)
-            config = tiny.encoder_config(16)
+            config = tiny.encoder_config(16, num_hidden_layers=LAYERS.get(family, 1))
             made[family] = FAMILIES[family](Encoder(config), tokenizer)
         return made[family]
 
@@ -92,14 +102,55 @@ def exported(models, tokenizer, tmp_path_factory) -> Exported:
 
 
 @pytest.fixture(scope="session")
-def loaded(exported) -> Callable[..., Any]:
+def opened() -> Callable[[Path], Any]:
+    """Gives a SavedModel as TensorFlow loads it, once for all tests."""
+    load, known = tf.saved_model.load, {}
+
+    def of(folder: Path) -> Any:
+        place = Path(folder).resolve()
+        if place not in known:
+            known[place] = load(str(place))
+        return known[place]
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def loaded(exported, opened) -> Callable[..., Any]:
     """Gives a family's export as TensorFlow loads it, once for all tests."""
+    return lambda family, **settings: opened(exported(family, **settings))
+
+
+@pytest.fixture
+def loads_once(monkeypatch, opened) -> None:
+    """Commands of this process get an export as it was loaded before."""
+    monkeypatch.setattr(tf.saved_model, "load", opened)
+
+
+@pytest.fixture(scope="session")
+def lite_file(models, tmp_path_factory) -> Exported:
+    """Gives the LiteRT file of a family with these settings."""
+    written: dict[tuple, Path] = {}
+
+    def file(family: str, **settings) -> Path:
+        key = (family, *sorted(settings.items()))
+        if key not in written:
+            written[key] = tmp_path_factory.mktemp("lite") / f"{family}.tflite"
+            models(family).export(written[key], format="litert", **settings)
+        return written[key]
+
+    return file
+
+
+@pytest.fixture(scope="session")
+def lite(lite_file) -> Callable[..., Any]:
+    """Gives a family's LiteRT file as `bert_tf.load` opens it, once for all tests."""
     known: dict[Path, Any] = {}
 
     def load(family: str, **settings) -> Any:
-        folder = exported(family, **settings)
-        if folder not in known:
-            known[folder] = tf.saved_model.load(folder)
-        return known[folder]
+        path = lite_file(family, **settings)
+        if path not in known:
+            known[path] = bert_tf.load(path)
+        return known[path]
 
     return load

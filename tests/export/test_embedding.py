@@ -34,8 +34,8 @@ def test_vectors_are_the_encoders(models, tokenizer, pooling):
     np.testing.assert_allclose(found["embedding"], expected, atol=2e-6)
 
 
-def test_an_export_that_gives_no_vectors_compares_nothing(exported):
-    model = load(exported("regression"))
+def test_an_export_that_gives_no_vectors_compares_nothing(exported, loads_once):
+    model = load(exported("classification"))
     said = "returns no vectors; similarity requires the export of a TextEmbedder"
     with pytest.raises(UserError, match=said):
         model.similarity(TEXTS, TEXTS)
@@ -49,7 +49,7 @@ def test_a_text_has_the_same_vector_in_any_company(loaded):
     assert answer(text=tf.constant([], tf.string))["embedding"].shape == (0, 16)
 
 
-def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, tmp_path, capsys):
+def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, loads_once, tmp_path, capsys):
     texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     texts.write_text("\n".join(TEXTS))
     command = ["embed", str(exported("embedding")), str(texts), "--out", str(out)]

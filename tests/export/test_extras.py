@@ -48,9 +48,11 @@ def warmed_up(folder) -> dict[str, dict[str, tf.Tensor]]:
 
 
 @pytest.mark.parametrize(("family", "settings"), CASES)
-def test_every_signature_is_warmed_up_and_answers_what_the_card_says(exported, family, settings):
+def test_every_signature_is_warmed_up_and_answers_what_the_card_says(
+    exported, opened, family, settings
+):
     for folder in folders(exported, family, settings):
-        signatures = tf.saved_model.load(folder).signatures
+        signatures = opened(folder).signatures
         requests = warmed_up(folder)
         card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
         assert requests.keys() == signatures.keys() == card["signatures"].keys()

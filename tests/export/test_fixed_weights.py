@@ -25,6 +25,7 @@ with open(answers, "wb") as file:
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_answers_are_the_same(exported, tmp_path):
     folder = exported("classification", precision="bfloat16")
     told = {}

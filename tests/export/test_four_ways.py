@@ -279,7 +279,7 @@ def printed(capsys: pytest.CaptureFixture, *arguments: object) -> list[dict]:
 
 
 @pytest.mark.parametrize("family", CHECKED)
-def test_four_ways_give_one_answer(models, exported, loaded, tmp_path, capsys, family):
+def test_four_ways_give_one_answer(models, exported, loaded, loads_once, tmp_path, capsys, family):
     model, folder = models(family), exported(family)
     signatures, served = loaded(family).signatures, bert_tf.load(folder)
     columns = texts_of(signatures["serving_default"].structured_input_signature[1])

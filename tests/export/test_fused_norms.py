@@ -23,8 +23,15 @@ def inputs():
     return {name: tf.constant(array, tf.int32) for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize("attention", ["bidirectional", "left_to_right", "side_by_side"])
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 1e-3])
+@pytest.mark.parametrize(
+    ("attention", "epsilon"),
+    [
+        ("bidirectional", 1e-12),
+        ("bidirectional", 1e-3),
+        ("left_to_right", 1e-5),
+        ("side_by_side", 1e-12),
+    ],
+)
 def test_every_output_stays_the_same(attention, epsilon):
     config = tiny.encoder_config(attention=attention, layer_norm_eps=epsilon)
     encoder = encoder_for(config)

@@ -7,7 +7,7 @@ import tensorflow as tf
 TEXTS = ["the cat sat .", "", "a dog " * 30]
 
 
-def test_one_text_goes_in_and_strings_come_out(exported, loaded):
+def test_one_text_goes_in_and_strings_come_out(exported, loaded, loads_once):
     text = keras.Input([], dtype="string")
     layer = keras.layers.TFSMLayer(exported("classification"), call_endpoint="serve")
     model = keras.Model(text, layer(text))
@@ -17,7 +17,7 @@ def test_one_text_goes_in_and_strings_come_out(exported, loaded):
     np.testing.assert_allclose(found["probabilities"], answers["probabilities"], atol=1e-6)
 
 
-def test_several_texts_go_in_under_their_names(exported, loaded):
+def test_several_texts_go_in_under_their_names(exported, loaded, loads_once):
     texts = {name: keras.Input([], dtype="string", name=name) for name in ("text_a", "text_b")}
     layer = keras.layers.TFSMLayer(exported("nsp"), call_endpoint="serve")
     model = keras.Model(texts, layer(texts))

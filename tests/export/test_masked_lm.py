@@ -40,6 +40,7 @@ def pieces(tokenizer) -> np.ndarray:
 
 def check_first(found, model, tokenizer, positions) -> None:
     """The fillings of the first text are those that the model itself predicts at `positions`."""
+    top_k = model.top_k
     ids = pieces(tokenizer)
     logits = model(
         {
@@ -49,10 +50,10 @@ def check_first(found, model, tokenizer, positions) -> None:
             "masked_lm_positions": np.array([positions]),
         }
     )[0, :, : tokenizer.vocab_size]
-    best = np.argsort(-logits.numpy(), axis=1)[:, :5]
+    best = np.argsort(-logits.numpy(), axis=1)[:, :top_k]
     probabilities = np.take_along_axis(tf.nn.softmax(logits).numpy(), best, axis=1)
     tokens = np.array(tokenizer.vocabulary)[best]
-    assert found["tokens"].shape == (4, 2, 5)
+    assert found["tokens"].shape == (4, 2, top_k)
     np.testing.assert_array_equal(found["tokens"][0].numpy().astype(str), tokens)
     np.testing.assert_allclose(found["probabilities"][0], probabilities, rtol=1e-4)
 
@@ -107,27 +108,26 @@ def test_a_mask_is_filled_wherever_it_stands_in_a_long_text(answer):
     for place in (0, 17, 150, 299):
         words[place] = "the [MASK] sat"
     found = answer([" ".join(words)])
-    assert found["tokens"].shape == (1, 4, 5)
+    assert found["tokens"].shape == (1, 4, 3)
     assert (found["tokens"].numpy() != b"").all()
     assert 0 < found["probabilities"].numpy().sum(axis=2).max() <= 1 + 1e-5
 
 
 def test_a_batch_without_a_mask_or_without_a_text_has_an_empty_answer(answer):
-    assert answer(["cat", ""])["tokens"].shape == (2, 0, 5)
-    assert answer([])["tokens"].shape == (0, 0, 5)
+    assert answer(["cat", ""])["tokens"].shape == (2, 0, 3)
+    assert answer([])["tokens"].shape == (0, 0, 3)
 
 
 def test_groups_of_long_texts_are_answered_as_each_alone(answer):
     texts = ["cat " * 1_200_000 + "[MASK]", "a [MASK]", "dog " * 1_100_000 + "[MASK] [MASK]", ""]
     together = answer(texts)
-    assert together["tokens"].shape == (4, 2, 5)
+    assert together["tokens"].shape == (4, 2, 3)
     np.testing.assert_array_equal(together["tokens"][1, :1], answer(texts[1:2])["tokens"][0])
-    np.testing.assert_array_equal(together["tokens"][3], [[b""] * 5] * 2)
+    np.testing.assert_array_equal(together["tokens"][3], [[b""] * 3] * 2)
 
 
-def test_more_or_fewer_fillings_can_be_asked_for(models, tokenizer):
-    outputs = signature_of(models("mlm"), tokenizer, top_k=3).structured_outputs
-    assert [outputs[name].shape[2] for name in ("tokens", "probabilities")] == [3, 3]
+def test_there_are_five_fillings_unless_the_model_says_otherwise(models, tokenizer):
+    assert MaskedLM(models("mlm").encoder, tokenizer).top_k == 5
     for top_k in (0, len(tiny.VOCABULARY) + 1):
         with pytest.raises(UserError, match=f"top_k is {top_k}; it must be from 1 to"):
             signature_of(models("mlm"), tokenizer, top_k=top_k)

@@ -3,40 +3,28 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text  # noqa: F401
 
-from bert_tf import MultipleChoice
-from bert_tf.encoder.encoder import Encoder
 from bert_tf.text import Preprocessor
-from tests import tiny
 
 CONTEXTS = ["the cat sat .", "", "dogs ran\N{SNOWMAN}"]
 CHOICES = [["on the mat", "fish", ""], ["a bird flew", "the sea " * 40, "good"], ["", "", "a"]]
 
 
-@pytest.fixture(scope="module")
-def model(tokenizer) -> MultipleChoice:
-    return MultipleChoice(Encoder(tiny.encoder_config()), tokenizer, max_length=24)
-
-
-@pytest.fixture(scope="module")
-def ask(model, tmp_path_factory):
-    out = tmp_path_factory.mktemp("export") / "model"
-    model.export(out)
-    loaded = tf.saved_model.load(out)
+@pytest.fixture
+def ask(loaded):
+    signature = loaded("multiple_choice").signatures["serving_default"]
 
     def answer(contexts, choices):
         inputs = {"context": tf.constant(contexts, tf.string), "choices": choices}
-        answers = loaded.signatures["serving_default"](**inputs)
-        np.testing.assert_array_equal(loaded.serve(inputs)["choice"], answers["choice"])
+        answers = signature(**inputs)
         return answers["choice"].numpy(), answers["probabilities"].numpy()
 
     return answer
 
 
-def test_probabilities_are_those_of_the_model_and_padding_has_none(ask, model, tokenizer):
+def test_probabilities_are_those_of_the_model_and_padding_has_none(ask, loaded, models, tokenizer):
     choice, probabilities = ask(CONTEXTS, tf.constant(CHOICES))
-    preprocess = Preprocessor(tokenizer, 24)
+    model, preprocess = models("multiple_choice"), Preprocessor(tokenizer, 32)
     for row, (context, choices) in enumerate(zip(CONTEXTS, CHOICES, strict=True)):
         real = [i for i, each in enumerate(choices) if each]
         inputs = preprocess(([context] * len(real), [choices[i] for i in real]))
@@ -46,6 +34,8 @@ def test_probabilities_are_those_of_the_model_and_padding_has_none(ask, model, t
         np.testing.assert_allclose(probabilities[row], expected, atol=1e-6)
         assert choice[row] == expected.argmax()
     assert choice.dtype == np.int32
+    inputs = {"context": tf.constant(CONTEXTS), "choices": tf.constant(CHOICES)}
+    np.testing.assert_array_equal(loaded("multiple_choice").serve(inputs)["choice"], choice)
 
 
 def test_more_padding_changes_nothing(ask):

@@ -35,7 +35,11 @@ FAST = [
     ("classification", {"freeze": True}),
 ]
 OTHERS = [
-    pytest.param(family, settings, marks=pytest.mark.slow)
+    pytest.param(
+        family,
+        settings,
+        marks=[pytest.mark.slow, *([pytest.mark.bfloat16] if "precision" in settings else [])],
+    )
     for family in FAMILIES
     for settings in ({}, {"freeze": True}, {"freeze": True, "precision": "bfloat16"})
     if (family, settings) not in FAST and not (family == "hub" and settings)

@@ -14,6 +14,7 @@ from tests import tiny
 IDS = {name: np.ones([2, 5], np.int32) for name in INPUTS}
 
 
+@pytest.mark.bfloat16
 def test_a_model_is_served_in_the_precision_asked_for(models, tokenizer):
     """Whatever it was trained in; by default it stays in that."""
     model = models("classification")

@@ -51,7 +51,7 @@ def asked(monkeypatch) -> list[list[int]]:
 
 
 def test_batches_hold_texts_of_similar_length(
-    exported, loaded, texts, asked, tmp_path, capsys, monkeypatch
+    exported, loaded, loads_once, texts, asked, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr("bert_tf.console._SHORT_SECONDS", 0.0)
     source, target = tmp_path / "texts.txt", tmp_path / "answers.jsonl"
@@ -72,7 +72,7 @@ def test_batches_hold_texts_of_similar_length(
     assert answered(target.read_text()) == found and not capsys.readouterr().out
 
 
-def test_a_pipe_is_answered_as_it_comes(exported, texts, asked, monkeypatch, capsys):
+def test_a_pipe_is_answered_as_it_comes(exported, loads_once, texts, asked, monkeypatch, capsys):
     """In blocks: what is read is answered before more is read."""
 
     class Pipe(io.BytesIO):
@@ -128,7 +128,7 @@ def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
     assert "has no signature 'no'; it has" in capsys.readouterr().err
 
 
-def test_half_of_a_pair_is_marked_as_in_training(exported, tmp_path, capsys):
+def test_half_of_a_pair_is_marked_as_in_training(exported, loads_once, tmp_path, capsys):
     source = tmp_path / "texts.jsonl"
     source.write_bytes(lines([{"text": "the \ud83d cat"}]))
     folder = str(exported("classification"))
@@ -139,7 +139,7 @@ def test_half_of_a_pair_is_marked_as_in_training(exported, tmp_path, capsys):
     assert found[0] == found[1] == found[2]
 
 
-def test_a_pipe_with_a_name_is_written_to(exported, tmp_path):
+def test_a_pipe_with_a_name_is_written_to(exported, loads_once, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -151,7 +151,9 @@ def test_a_pipe_with_a_name_is_written_to(exported, tmp_path):
     assert pipe.is_fifo() and len(answered(read[0])) == 1
 
 
-def test_of_several_versions_the_newest_is_asked_as_a_server_does(exported, tmp_path, capsys):
+def test_of_several_versions_the_newest_is_asked_as_a_server_does(
+    exported, loads_once, tmp_path, capsys
+):
     """Whatever else is in the folder."""
     for other in ("9", "09.old", "latest"):
         (tmp_path / other).mkdir()

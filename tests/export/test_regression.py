@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text  # noqa: F401
 
 from bert_tf import TextRegressor
 from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
+from bert_tf.export.served_model import ServedModel
 from bert_tf.tasks import registry
 from bert_tf.text import Preprocessor
 from tests import tiny
@@ -16,23 +16,27 @@ from tests.tasks.tiny_texts import write_config
 TEXTS = ["the cat sat on the mat .", "", "dogs ran\N{SNOWMAN}", "a fish " * 40]
 
 
-@pytest.mark.parametrize("pair", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_scores_are_those_of_the_model(tokenizer, tmp_path, pair):
-    encoder, out = Encoder(tiny.encoder_config()), tmp_path / "model"
-    model = TextRegressor(encoder, tokenizer, pair=pair, max_length=16)
-    model.export(out)
-    loaded = tf.saved_model.load(out)
-    texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
-    names = ("text_a", "text_b") if pair else ("text",)
-    inputs = {name: tf.constant(each) for name, each in zip(names, texts, strict=True)}
-    answers = loaded.signatures["serving_default"](**inputs)
+def test_scores_are_those_of_the_model(models, tokenizer, exported, loaded):
+    served, texts = loaded("regression"), tf.constant(TEXTS)
+    answers = served.signatures["serving_default"](text=texts)
     assert list(answers) == ["score"]
-    expected = model(Preprocessor(tokenizer, 16)(texts))
+    expected = models("regression")(Preprocessor(tokenizer, 32)(TEXTS))
     np.testing.assert_allclose(answers["score"], expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(loaded.serve(inputs)["score"], expected, rtol=1e-5, atol=1e-5)
-    none = loaded.serve({name: tf.constant([], tf.string) for name in names})
-    assert none["score"].shape == (0,)
-    assert not (out / "assets" / "labels.txt").exists()
+    np.testing.assert_allclose(served.serve(texts)["score"], expected, rtol=1e-5, atol=1e-5)
+    assert served.serve(tf.constant([], tf.string))["score"].shape == (0,)
+    assert not (exported("regression") / "assets" / "labels.txt").exists()
+
+
+def test_scores_of_pairs_are_those_of_the_model(models, tokenizer):
+    model = TextRegressor(models("regression").encoder, tokenizer, pair=True, max_length=16)
+    signature = model.signatures(ServedModel(model))["serving_default"]
+    texts = (TEXTS, TEXTS[::-1])
+    inputs = dict(zip(("text_a", "text_b"), map(tf.constant, texts), strict=True))
+    assert [*signature.inputs] == [*inputs]
+    expected = model(Preprocessor(tokenizer, 16)(texts))
+    np.testing.assert_allclose(signature.answer(inputs)["score"], expected, rtol=1e-5, atol=1e-5)
+    none = {name: tf.constant([], tf.string) for name in inputs}
+    assert signature.answer(none)["score"].shape == (0,)
 
 
 @pytest.mark.parametrize(

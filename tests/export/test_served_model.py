@@ -47,6 +47,7 @@ def test_answers_stay_the_same(loaded, family):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 @pytest.mark.parametrize(
     ("family", "output"),
     [("classification", "probabilities")]
@@ -69,6 +70,7 @@ def test_in_bfloat16_answers_are_close(loaded, family, output):
         assert not np.array_equal(fast, plain)
 
 
+@pytest.mark.bfloat16
 @pytest.mark.parametrize("family", ["classification", pytest.param("mlm", marks=pytest.mark.slow)])
 def test_a_plain_export_stores_its_matrices_in_the_serving_precision(
     exported, loaded, models, family
@@ -84,6 +86,7 @@ def test_a_plain_export_stores_its_matrices_in_the_serving_precision(
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 @pytest.mark.parametrize("family", ["mlm", "token_classification"])
 def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, models, family):
     folder = exported(family, **FAST)
@@ -92,7 +95,7 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
     assert variables < 1000
     encoder = models(family).encoder
     # The kernel is in the form for CPUs; see `bert_tf.export.fused_norms` and `sharded`.
-    kernel = encoder.blocks[1].intermediate.kernel.numpy() / 2**15
+    kernel = encoder.blocks[0].intermediate.kernel.numpy() / 2**15
     shards = np.split(kernel, SHARDS, axis=1)
     for exact in (encoder.embeddings.word_embeddings.numpy(), *shards):
         assert data.count(exact.astype(ml_dtypes.bfloat16).tobytes()) == 1
@@ -100,13 +103,18 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
 
 
 @pytest.mark.parametrize(
-    ("family", "functions"),
-    [("classification", 6), pytest.param("mlm", 9, marks=pytest.mark.slow)],
+    ("family", "settings", "functions"),
+    [
+        ("classification", {"freeze": True}, 7),
+        pytest.param("mlm", FAST, 9, marks=[pytest.mark.slow, pytest.mark.bfloat16]),
+    ],
 )
-def test_few_functions_hold_the_weights_and_the_optimizer_spares_them(exported, family, functions):
+def test_few_functions_hold_the_weights_and_the_optimizer_spares_them(
+    exported, family, settings, functions
+):
     """TensorFlow gives each that reaches them a copy when it loads the graph."""
     saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((exported(family, **FAST) / "saved_model.pb").read_bytes())
+    saved.ParseFromString((exported(family, **settings) / "saved_model.pb").read_bytes())
     library = {
         each.signature.name: each for each in saved.meta_graphs[0].graph_def.library.function
     }
@@ -140,6 +148,7 @@ def test_a_plain_export_keeps_its_weights_in_variables(exported, models):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_nothing_of_keras_and_no_variable_of_the_model_is_left(exported, loaded):
     assert loaded("mlm", **FAST).signatures["serving_default"].variables == ()
     saved = saved_model_pb2.SavedModel()

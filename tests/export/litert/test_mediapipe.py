@@ -143,18 +143,10 @@ def test_mediapipe_answers_as_the_interpreter(tmp_path, tokenizer):
     assert len({tuple(each.values()) for each in found[0]}) >= 4
 
 
-@pytest.fixture(scope="module")
-def exported(models, tmp_path_factory):
+@pytest.fixture
+def exported(lite_file):
     """Gives the bytes of the file of a family."""
-    folder = tmp_path_factory.mktemp("exported")
-
-    def content(family, **settings):
-        path = folder / f"{family}{len(settings)}.tflite"
-        models(family).settle()
-        models(family).export(path, format="litert", **settings)
-        return path.read_bytes()
-
-    return content
+    return lambda family, **settings: lite_file(family, **settings).read_bytes()
 
 
 @pytest.mark.slow
@@ -171,7 +163,7 @@ def test_mediapipe_answers_as_the_model(models, exported, tmp_path, family):
 
 @pytest.mark.slow
 def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
-    files = [exported("pair"), exported("regression"), exported("classification", lengths=[8, 16])]
+    files = [exported("pair"), exported("regression"), exported("classification", lengths=(8, 16))]
     found = ask(tmp_path, *(("classify", content, TEXTS) for content in files))
     assert all("error" in answer for answer in found), found
 
@@ -179,12 +171,13 @@ def test_mediapipe_refuses_files_that_are_not_for_it(exported, tmp_path):
 def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "bert_tf")
     cased = Tokenizer([*tiny.VOCABULARY, "Cat"], lower_case=False)
-    encoder = Encoder(tiny.encoder_config(8, vocab_size=len(tiny.VOCABULARY) + 1))
+    sizes = {"vocab_size": len(tiny.VOCABULARY) + 1, "num_hidden_layers": 1}
+    encoder = Encoder(tiny.encoder_config(8, **sizes))
     model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
-    model.export(tmp_path / "cased.tflite", format="litert")
+    model.export(tmp_path / "cased.tflite", format="litert", lengths=[8])
     assert "MediaPipe cannot run the file: MediaPipe lowercases every text" in caplog.text
     model = bert_tf.TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
-    model.export(tmp_path / "uncased.tflite", format="litert")
+    model.export(tmp_path / "uncased.tflite", format="litert", lengths=[8])
     assert "keeps accents" in caplog.text
 
 

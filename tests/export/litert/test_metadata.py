@@ -257,7 +257,7 @@ def test_whatever_has_changed_is_found_or_changes_nothing(path, content):
     whole = read(path)
     start = content.index(b"PK\x03\x04")
     headers = content.index(b"sha256") - 30  # that of the SHA-256, and what comes after it
-    places = [source.randrange(start) for _ in range(300)]
+    places = [source.randrange(start) for _ in range(100)]
     places += [*range(64), *range(start, len(content))]
     for place in places:
         changed = bytearray(content)

@@ -17,11 +17,9 @@ def model():
     return tiny_objects.classifier(labels=["bad", "good"], pair=False)
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("file") / "model.tflite"
-    tiny_objects.classifier(labels=["bad", "good"], pair=False).export(path, format="litert")
-    return path
+@pytest.fixture
+def file(lite_file):
+    return lite_file("multi_label")
 
 
 @pytest.mark.parametrize(
@@ -92,10 +90,8 @@ def test_prompts_that_do_not_count_have_no_input(tmp_path):
         tiny_objects.embedder(**prompts).export(tmp_path / "model.tflite", format="litert")
 
 
-def test_more_masks_than_a_file_fills(tmp_path):
-    model = tiny_objects.filler(top_k=2)
-    model.export(tmp_path / "model.tflite", format="litert")
-    file = bert_tf.load(tmp_path / "model.tflite")
+def test_more_masks_than_a_file_fills(lite):
+    file = lite("mlm")
     assert len(file.predict("the [MASK] " * 15, verbose=0)) == 15
     with pytest.raises(UserError, match="more than 20 masks, the most that the file fills"):
         file.predict("[MASK] " * 25, verbose=0)
@@ -169,13 +165,12 @@ def test_the_command_writes_a_file_and_asks_it(model, tmp_path, capsys):
     assert capsys.readouterr().out.count('"label"') == 2
 
 
-def test_vectors_of_a_file_of_texts(tmp_path):
-    model = tiny_objects.embedder()
-    model.export(tmp_path / "model.tflite", format="litert", lengths=[8, 32])
+def test_vectors_of_a_file_of_texts(models, lite_file, tmp_path):
     (tmp_path / "texts.txt").write_text("the cat sat\na dog\nfish on the mat under the tree .\n")
-    paths = [str(tmp_path / name) for name in ("model.tflite", "texts.txt", "vectors.npy")]
-    assert main(["embed", *paths[:2], "--out", paths[2]]) == 0
-    texts = (tmp_path / "texts.txt").read_text().splitlines()
-    expected = model.predict(texts, verbose=0)
+    paths = [lite_file("embedding"), *(tmp_path / name for name in ("texts.txt", "vectors.npy"))]
+    command = ["embed", *map(str, paths[:2]), "--out", str(paths[2])]
+    assert main(command) == 0
+    texts = paths[1].read_text().splitlines()
+    expected = models("embedding").predict(texts, verbose=0)
     np.testing.assert_allclose(np.load(paths[2]), expected, atol=1e-5)
-    assert main(["embed", *paths[:2], "--out", paths[2], "--max-length", "8"]) == 2
+    assert main([*command, "--max-length", "8"]) == 2

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import bert_tf
 from bert_tf.errors import UserError
 from bert_tf.tasks.lite_network import _Signatures
 from tests.export.conftest import TASKS
 from tests.tasks import tiny_objects
 
+# Each makes rows and answers of strings in a way of its own.
+QUICK = ("classification", "reranking", "mlm", "question_answering", "embedding")
 # Families whose strings LiteRT can read.
-FAMILIES = [name for name in TASKS if name != "token_classification"]
+FAMILIES = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+    for name in TASKS
+    if name != "token_classification"
+]
 TEXTS = ["The cat sat on the mat.", "", "a DOG ran\tunder the log !", "fish " * 60, "unknown words"]
 PAIRS = TEXTS, TEXTS[::-1]
 GIVEN = {
@@ -24,19 +29,10 @@ GIVEN = {
 }
 
 
-@pytest.fixture(scope="module")
-def loaded(models, tmp_path_factory):
+@pytest.fixture
+def loaded(lite):
     """Gives the file of a family that takes strings, opened."""
-    folder, known = tmp_path_factory.mktemp("strings"), {}
-
-    def load(family):
-        if family not in known:
-            path = folder / f"{family}.tflite"
-            models(family).export(path, format="litert", inputs="strings")
-            known[family] = bert_tf.load(path)
-        return known[family]
-
-    return load
+    return lambda family: lite(family, inputs="strings")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -83,7 +79,7 @@ def test_serve_takes_tensors(models, loaded):
 
 
 def test_operations_are_built_in_or_of_tf_text(loaded):
-    interpreter = loaded("pair").network.signatures.interpreter
+    interpreter = loaded("classification").network.signatures.interpreter
     names = {each["op_name"] for each in interpreter._get_ops_details()}
     assert {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"} <= names
     assert not [name for name in names if "Flex" in name]
@@ -121,9 +117,8 @@ def test_a_file_of_strings_has_one_signature(loaded):
         loaded("embedding").ask("similarity", [{"text_a": "cat", "text_b": "dog"}])
 
 
-def test_an_interpreter_without_the_operations_of_text_says_so(models, tmp_path):
-    path = tmp_path / "model.tflite"
-    models("classification").export(path, format="litert", inputs="strings")
+def test_an_interpreter_without_the_operations_of_text_says_so(models, lite_file):
+    path = lite_file("classification", inputs="strings")
     outputs = models("classification").strings_form().outputs
     said = "has the operation FastBertNormalize of TensorFlow Text, .* open it with bert_tf.load"
     with pytest.raises(UserError, match=said):
