@@ -20,28 +20,24 @@ FOLDER = ROOT / "tests" / "fixtures" / "huggingface_answers" / "classification"
 SCRIPT = """
 import json, sys
 import bert_tf
-for name in sys.argv[1:]:
+for line in sys.stdin:
     try:
-        model = bert_tf.load(name)
+        model = bert_tf.load(line.strip())
         answer = [*model.labels, float(model.weights[0].numpy().sum())]
     except bert_tf.UserError as error:
         answer = f"UserError: {error}"
-    print(json.dumps([name, answer]))
+    print(json.dumps(answer), flush=True)
 """
 
 
-def load(endpoint, cache, *names, folder=None, **environment):
-    """What a new process prints of each name; huggingface_hub reads its settings at its import."""
-    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *names],
-        cwd=folder or cache,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | settings | environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+def load(process, *names):
+    """What a process prints of each name."""
+    found = {}
+    for name in names:
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+        found[name] = json.loads(process.stdout.readline())
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +48,21 @@ def answers(tmp_path_factory):
     (cache / "org" / "local").symlink_to(FOLDER)
     repositories = {name: FOLDER for name in ("org/good", "org/broken", "org/local", "short")}
     with hub_server.serving(repositories, broken=("org/broken",)) as endpoint:
+        settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
+        settings |= {"HF_HUB_DOWNLOAD_TIMEOUT": "2", "PYTHONPATH": str(ROOT)}
+        # huggingface_hub reads its settings at its import, so that this takes a new process.
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            cwd=cache,
+            env=os.environ | settings,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         names = ("org/good", "hf://org/good", "short", "org/local", "org/missing", "org/broken")
-        online = load(endpoint, cache, *names, HF_HUB_DOWNLOAD_TIMEOUT="2")
-    offline = load(endpoint, cache, "org/good", "org/never")
+        online = load(process, *names)
+    offline = load(process, "org/good", "org/never")
+    process.communicate()
     return online, offline
 
 

@@ -159,6 +159,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_p
     check_equal(run, pretrained)
 
 
+@pytest.mark.bfloat16
 def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     settings = ["train.epochs=20", "train.keep=best", "train.early_stopping=2"]

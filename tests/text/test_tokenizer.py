@@ -21,7 +21,7 @@ from tests import tiny
 from tests.text import oracle
 from tests.text.vocabularies import CASED, LOWER, SPECIAL, broken_texts, texts
 
-bounded = settings(max_examples=150, deadline=None, derandomize=True)
+bounded = settings(max_examples=50, deadline=None, derandomize=True)
 
 
 @functools.cache
