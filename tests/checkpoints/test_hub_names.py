@@ -13,6 +13,7 @@ constants = pytest.importorskip("huggingface_hub.constants")
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "fixtures" / "huggingface_answers" / "classification"
 
+
 def load(*names):
     """For each name the labels of the model and a sum of weights, or a UserError."""
     found = {}

@@ -18,7 +18,7 @@ from tests.runs.lives import Nursery
 
 @pytest.fixture(scope="session")
 def pretraining_yaml(tmp_path_factory) -> Path:
-    """`tiny.write_pretraining` with its corpus tokenized already."""
+    """`tiny.write_pretraining` of one layer, with its corpus tokenized already."""
     folder = tmp_path_factory.mktemp("pretraining")
     path = tiny.write_pretraining(folder)
     tokenizer = Tokenizer(tiny.VOCABULARY)
@@ -27,6 +27,7 @@ def pretraining_yaml(tmp_path_factory) -> Path:
         path.read_text()
         .replace("corpus.txt", "tokens")
         .replace("sentence_per_line", "token_shards")
+        .replace("num_hidden_layers: 2", "num_hidden_layers: 1")
     )
     path.write_text(text)
     return path

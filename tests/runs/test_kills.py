@@ -68,7 +68,7 @@ def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml):
         "train.eval_steps=25",
         "train.checkpoint_minutes=0.001",
     ]
-    settings += ["train.long_length=28", "train.long_fraction=0.4", "model.num_hidden_layers=1"]
+    settings += ["train.long_length=28", "train.long_fraction=0.4"]
     command = ["pretrain", pretraining_yaml, "--set", *settings, "--out"]
     assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
 
@@ -98,7 +98,7 @@ def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
 
 
 def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, load_pretraining, capsys):
-    settings = ["train.log_steps=5", "model.num_hidden_layers=1"]
+    settings = ["train.log_steps=5"]
     settings += ["train.steps=3000", "train.checkpoint_steps=3000", "train.eval_steps=3000"]
     run = tmp_path / "run"
 

@@ -97,12 +97,13 @@ def test_the_initial_checkpoint_is_opened_once(tmp_path, found, write, run, sett
 def test_fine_tuning_starts_from_a_checkpoint_and_reads_it_and_a_test_file_once(
     tmp_path, pretrained, opened, found
 ):
-    config = load(tmp_path, f"init.checkpoint={pretrained}", "train.learning_rate=1e-9")
+    settings = ["model.num_hidden_layers=1", "train.learning_rate=1e-9"]
+    config = load(tmp_path, f"init.checkpoint={pretrained}", *settings)
     opened.clear()
     runs.finetune(config, tmp_path / "run")
 
     before, after = weights(pretrained), weights(tmp_path / "run")
-    name = "encoder/layer_1/intermediate/kernel"
+    name = "encoder/layer_0/intermediate/kernel"
     np.testing.assert_allclose(after[name], before[name], atol=1e-5)
     assert "masked_lm/output_bias" not in after
     assert found[pretrained] == 1
