@@ -74,6 +74,13 @@ def found(monkeypatch):
     return counts
 
 
+def load_of_checkpoint(path, start, *settings):
+    """A configuration that takes the sizes and the vocabulary from its initial checkpoint."""
+    text = path.read_text().replace(tiny.MODEL, "")
+    path.write_text(text.replace("tokenizer: {vocab: vocab.txt}\n", ""))
+    return load_config(path, [f"init.checkpoint={start}", *settings])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "run", "settings"),
@@ -87,18 +94,15 @@ def test_the_initial_checkpoint_is_opened_once(tmp_path, found, write, run, sett
     start = tmp_path / "start"
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     conversion.save(Encoder(tiny.encoder_config(16)), start, "bert_tf", tokenizer)
-    path = write(tmp_path)
-    text = path.read_text().replace(tiny.MODEL, "")
-    path.write_text(text.replace("tokenizer: {vocab: vocab.txt}\n", ""))
-    run(load_config(path, [f"init.checkpoint={start}", *settings]), tmp_path / "run")
+    run(load_of_checkpoint(write(tmp_path), start, *settings), tmp_path / "run")
     assert found[start] == 1
 
 
 def test_fine_tuning_starts_from_a_checkpoint_and_reads_it_and_a_test_file_once(
     tmp_path, pretrained, opened, found
 ):
-    settings = ["model.num_hidden_layers=1", "train.learning_rate=1e-9"]
-    config = load(tmp_path, f"init.checkpoint={pretrained}", *settings)
+    settings = ["train.epochs=1", "train.learning_rate=1e-9"]
+    config = load_of_checkpoint(tiny.write_finetuning(tmp_path), pretrained, *settings)
     opened.clear()
     runs.finetune(config, tmp_path / "run")
 

@@ -31,7 +31,9 @@ def small(teacher, tmp_path_factory):
     """The folder of the student, by the command."""
     out = tmp_path_factory.mktemp("small") / "run"
     options = ["--layers", "1", "--lengths", "24", "--set", "train.epochs=1"]
-    assert main(["shrink", str(teacher), "--out", str(out), *options]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bert_tf.runs.shrinking._TIMED", 2)
+        assert main(["shrink", str(teacher), "--out", str(out), *options]) == 0
     return out
 
 
