@@ -30,7 +30,7 @@ FOLDERS = {
     "model_garden": "model_garden_tiny_encoder",
     "tf_hub": "tf_hub_tiny",
 }
-CHANGES_A_FILE = 12
+CHANGES_A_FILE = 5
 
 
 @pytest.fixture

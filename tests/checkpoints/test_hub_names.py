@@ -1,8 +1,5 @@
 """Models by their names on the Hugging Face Hub, through huggingface_hub and a real HTTP server."""
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,51 +8,44 @@ import pytest
 import bert_tf
 from tests.checkpoints import hub_server
 
-pytest.importorskip("huggingface_hub")
+constants = pytest.importorskip("huggingface_hub.constants")
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "fixtures" / "huggingface_answers" / "classification"
 
-# Loads each model by its name, and prints its labels and a sum of weights, or a UserError.
-SCRIPT = """
-import json, sys
-import bert_tf
-for name in sys.argv[1:]:
-    try:
-        model = bert_tf.load(name)
-        answer = [*model.labels, float(model.weights[0].numpy().sum())]
-    except bert_tf.UserError as error:
-        answer = f"UserError: {error}"
-    print(json.dumps([name, answer]))
-"""
 
-
-def load(endpoint, cache, *names, folder=None, **environment):
-    """What a new process prints of each name; huggingface_hub reads its settings at its import."""
-    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *names],
-        cwd=folder or cache,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | settings | environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+def load(*names):
+    """For each name the labels of the model and a sum of weights, or a UserError."""
+    found = {}
+    for name in names:
+        try:
+            model = bert_tf.load(name)
+            found[name] = [*model.labels, float(model.weights[0].numpy().sum())]
+        except bert_tf.UserError as error:
+            found[name] = f"UserError: {error}"
+    return found
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """What is printed of names while there is a Hub, and afterwards without a network."""
+    """What is answered to names while there is a Hub, and afterwards without a network."""
     cache = tmp_path_factory.mktemp("hub")
     (cache / "org").mkdir()
     (cache / "org" / "local").symlink_to(FOLDER)
     repositories = {name: FOLDER for name in ("org/good", "org/broken", "org/local", "short")}
-    with hub_server.serving(repositories, broken=("org/broken",)) as endpoint:
-        names = ("org/good", "hf://org/good", "short", "org/local", "org/missing", "org/broken")
-        online = load(endpoint, cache, *names, HF_HUB_DOWNLOAD_TIMEOUT="2")
-    offline = load(endpoint, cache, "org/good", "org/never")
-    return online, offline
+    with pytest.MonkeyPatch.context() as patch:
+        with hub_server.serving(repositories, broken=("org/broken",)) as endpoint:
+            # What huggingface_hub reads from the environment at its import.
+            patch.setattr(constants, "ENDPOINT", endpoint)
+            template = f"{endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+            patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+            patch.setattr(constants, "HF_HUB_CACHE", str(cache))
+            patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+            patch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 2)
+            patch.chdir(cache)
+            names = ("org/good", "hf://org/good", "short", "org/local", "org/missing", "org/broken")
+            online = load(*names)
+        return online, load("org/good", "org/never")
 
 
 def test_a_name_loads_the_model(answers):

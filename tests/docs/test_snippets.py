@@ -165,6 +165,8 @@ FAST = (
     "how_to/checkpoints.md",
     "../README.md",
 )
+# Pages that take three layers of what stands for BERT-base; for the others it has one.
+DEEP = ("how_to/distillation.md", "how_to/phone.md")
 # Pages that start from a trained classifier, reviews.keras.
 OF_A_MODEL = ("how_to/exporting.md",)
 SLOW = [page for page in PAGES if page not in FAST]
@@ -189,17 +191,20 @@ DATA = {
 }
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
+def write_checkpoint(folder, layers):
     """What stands for BERT-base."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     config = tiny.encoder_config(
-        16, num_hidden_layers=4, initializer_range=0.02, max_position_embeddings=384
+        16, num_hidden_layers=layers, initializer_range=0.02, max_position_embeddings=384
     )
-    folder = tmp_path_factory.mktemp("docs") / "bert-base-uncased"
     conversion.save(PreTrainer(Encoder(config)), folder, "huggingface", tokenizer)
     return folder
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return write_checkpoint(tmp_path_factory.mktemp("docs") / "bert-base-uncased", layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +253,7 @@ def run_line(line):
 )
 def test_every_step_of_a_page_works(page, checkpoint, reviews_file, hub, tmp_path):
     data, write_data = PAGES[page]
-    link(checkpoint, tmp_path)
+    link(write_checkpoint(tmp_path / "deep", 4) if page in DEEP else checkpoint, tmp_path)
     if page in OF_A_MODEL:
         (tmp_path / "reviews.keras").symlink_to(reviews_file)
     (tmp_path / data).mkdir(exist_ok=True)

@@ -63,6 +63,7 @@ def test_each_token_mixes_those_it_may_see(layout, direction):
     np.testing.assert_allclose(placed.restore(tokens), expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.bfloat16
 def test_in_bfloat16_answers_are_as_exact_without_float32_as_training_is_with_it():
     attention = SelfAttention(4, 0.0, 0.3, dtype="mixed_bfloat16")
     attention.build((None, 64))
@@ -140,6 +141,7 @@ def test_the_layers_output_is_made_with_them(layout, way):
     np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
 
 
+@pytest.mark.bfloat16
 def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
     placed, tokens = given(PaddedLayout)
     bias = attention_bias(placed.key_mask, "bidirectional")

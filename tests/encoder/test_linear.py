@@ -7,7 +7,13 @@ import tensorflow as tf
 from bert_tf.encoder.linear import Linear
 
 
-@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 2**-7)])
+@pytest.mark.parametrize(
+    ("policy", "tolerance"),
+    [
+        ("float32", 1e-5),
+        pytest.param("mixed_bfloat16", 2**-7, marks=pytest.mark.bfloat16),
+    ],
+)
 def test_the_gradient_of_the_bias_is_the_exact_sum_rounded_once(policy, tolerance):
     layer = Linear(8, dtype=policy)
     layer.build((None, 4))

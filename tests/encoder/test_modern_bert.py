@@ -95,7 +95,7 @@ def test_its_attention_can_be_inspected():
 @pytest.mark.parametrize("layout", [pytest.param("padded", marks=pytest.mark.slow), "unpadded"])
 def test_it_learns_in_a_task_model_and_comes_back_from_a_file(layout, tmp_path):
     keras.utils.set_random_seed(0)
-    sizes = tiny.encoder_config(16, num_hidden_layers=3, hidden_act="gelu")
+    sizes = tiny.encoder_config(16, hidden_act="gelu")
     model = TextClassifier(modern_bert(sizes, layout), Tokenizer(tiny.VOCABULARY))
     yes, no, *others = tiny.WORDS
     texts = [f"{others[i % len(others)]} {word} ." for i in range(16) for word in (yes, no)]

@@ -1,5 +1,7 @@
 """Blocks whose intermediates are computed again have the same gradients, dropout included."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +14,7 @@ from bert_tf.encoder.dropout import Dropout
 SIZES = {
     "vocab_size": 30,
     "hidden_size": 16,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 16,
     "max_position_embeddings": 16,
@@ -52,16 +54,23 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("graph", [True, False])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("layout", ["unpadded", "padded"])
-def test_gradients_are_the_same(way, layout, graph):
+@pytest.mark.parametrize(
+    ("layout", "way", "graph"),
+    [
+        *itertools.product(("unpadded", "padded"), WAYS, [False]),
+        ("unpadded", "pooled", True),
+        ("unpadded", "all layers", True),
+        ("padded", "pooled", True),
+    ],
+)
+def test_gradients_are_the_same(layout, way, graph):
     encoder = encoder_for(EncoderConfig(**SIZES), layout=layout)
     loss, expected = gradients(encoder, WAYS[way], graph)
     encoder.rematerialize = True
     again, found = gradients(encoder, WAYS[way], graph)
-    assert loss == again
-    assert len(found) == len(expected) > 40
+    # A sum of a few hundred cubes of about 1, in float32.
+    np.testing.assert_allclose(again, loss, rtol=1e-5, atol=1e-3)
+    assert len(found) == len(expected) > 28
     for one, other in zip(found, expected, strict=True):
         largest = float(tf.reduce_max(tf.abs(other)))
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 + 1e-5 * largest)
@@ -103,8 +112,8 @@ def test_each_dropout_draws_once(monkeypatch):
     encoder = encoder_for(EncoderConfig(**SIZES))
     encoder.rematerialize = True
     gradients(encoder, WAYS["tokens"], graph=False)
-    # Computed twice, of the same seeds: 3 in each block and one before the first.
-    assert len(draws) == 2 * 3 * 3 + 1
+    # Computed twice, of the same seeds: 3 in each of two blocks and one before the first.
+    assert len(draws) == 2 * 3 * 2 + 1
     assert {int(state.numpy()[1]) for state in seeds(encoder)} == {2}
 
 

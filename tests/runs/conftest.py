@@ -1,21 +1,24 @@
-"""What the tests of training share: a corpus that is tokenized once, and processes to be killed."""
+"""What the tests of training share: a tokenized corpus, finished runs, processes to be killed."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
 from bert_tf.text import Tokenizer
+from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
 from tests.runs.lives import Nursery
 
 
 @pytest.fixture(scope="session")
 def pretraining_yaml(tmp_path_factory) -> Path:
-    """`tiny.write_pretraining` with its corpus tokenized already."""
+    """`tiny.write_pretraining` of one layer, with its corpus tokenized already."""
     folder = tmp_path_factory.mktemp("pretraining")
     path = tiny.write_pretraining(folder)
     tokenizer = Tokenizer(tiny.VOCABULARY)
@@ -24,6 +27,7 @@ def pretraining_yaml(tmp_path_factory) -> Path:
         path.read_text()
         .replace("corpus.txt", "tokens")
         .replace("sentence_per_line", "token_shards")
+        .replace("num_hidden_layers: 2", "num_hidden_layers: 1")
     )
     path.write_text(text)
     return path
@@ -33,6 +37,31 @@ def pretraining_yaml(tmp_path_factory) -> Path:
 def load_pretraining(pretraining_yaml) -> Callable[..., RunConfig]:
     """Loads that configuration, with settings."""
     return lambda *settings: load_config(pretraining_yaml, settings)
+
+
+@pytest.fixture(scope="session")
+def pretrained(pretraining_yaml, tmp_path_factory) -> Path:
+    """A finished pre-training."""
+    run = tmp_path_factory.mktemp("runs") / "pretrained"
+    runs.pretrain(load_config(pretraining_yaml), run)
+    return run
+
+
+@pytest.fixture(scope="session")
+def finetuned(tmp_path_factory) -> tuple[Path, dict[str, float]]:
+    """A finished fine-tuning, and its metrics; `killed` beside it is the same after step 20."""
+    folder = tmp_path_factory.mktemp("runs")
+    save = Checkpoints.save
+
+    def save_and_copy(self, model, step, evaluations):
+        save(self, model, step, evaluations)
+        if step == 20:
+            shutil.copytree(folder / "run", folder / "killed")
+
+    config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_and_copy)
+        return folder / "run", runs.finetune(config, folder / "run")
 
 
 @pytest.fixture(scope="module")

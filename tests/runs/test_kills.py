@@ -1,14 +1,17 @@
 """A run that is killed and started again ends with the bits of one that was left alone."""
 
 import json
+import os
 import random
 import signal
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bert_tf import runs
 from bert_tf.checkpoints import of_run, tensors
 from tests import tiny
 from tests.runs.lives import Nursery, last_step
@@ -65,7 +68,7 @@ def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml):
         "train.eval_steps=25",
         "train.checkpoint_minutes=0.001",
     ]
-    settings += ["train.long_length=28", "train.long_fraction=0.4", "model.num_hidden_layers=1"]
+    settings += ["train.long_length=28", "train.long_fraction=0.4"]
     command = ["pretrain", pretraining_yaml, "--set", *settings, "--out"]
     assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
 
@@ -94,21 +97,24 @@ def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
     assert predictions[0] == predictions[1]
 
 
-def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, nursery, pretraining_yaml):
-    settings = ["train.log_steps=5", "model.num_hidden_layers=1"]
+def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, load_pretraining, capsys):
+    settings = ["train.log_steps=5"]
     settings += ["train.steps=3000", "train.checkpoint_steps=3000", "train.eval_steps=3000"]
     run = tmp_path / "run"
-    command = ["pretrain", pretraining_yaml, "--set", *settings, "--out", run]
 
-    def training() -> bool:
-        return bool(list(run.glob("logs/train/*")))
+    def terminate_in_training() -> None:
+        while not list(run.glob("logs/train/*")):
+            time.sleep(0.002)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    code = nursery.live(*command, until=training, number=signal.SIGTERM)
+    threading.Thread(target=terminate_in_training, daemon=True).start()
+    with pytest.raises(SystemExit) as end:
+        runs.pretrain(load_pretraining(*settings), run)
 
     step = last_step(run)
-    assert code == 143
+    assert end.value.code == 143
     assert 0 < step < 3000
-    last_line = nursery.log.read_text().splitlines()[-1]
+    last_line = capsys.readouterr().err.splitlines()[-1]
     assert (
         last_line
         == f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"

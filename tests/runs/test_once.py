@@ -17,6 +17,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
+from tests.runs.killed import weights
 
 RATES = "train.learning_rate=[1e-3,1e-2]"
 
@@ -60,36 +61,59 @@ def load(folder, *settings):
     return load_config(tiny.write_finetuning(folder), ["train.epochs=1", *settings])
 
 
+@pytest.fixture
+def found(monkeypatch):
+    """How often each checkpoint was looked up."""
+    counts, find = collections.Counter(), reading.find
+
+    def counting_find(path):
+        counts[Path(path)] += 1
+        return find(path)
+
+    monkeypatch.setattr(reading, "find", counting_find)
+    return counts
+
+
+def load_of_checkpoint(path, start, *settings):
+    """A configuration that takes the sizes and the vocabulary from its initial checkpoint."""
+    text = path.read_text().replace(tiny.MODEL, "")
+    path.write_text(text.replace("tokenizer: {vocab: vocab.txt}\n", ""))
+    return load_config(path, [f"init.checkpoint={start}", *settings])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "run", "settings"),
     [
-        pytest.param(
-            *(tiny.write_pretraining, runs.pretrain, ["train.steps=1"]), marks=pytest.mark.slow
-        ),
-        (tiny.write_finetuning, runs.finetune, ["train.epochs=1"]),
-        pytest.param(
-            *(tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),
-            marks=pytest.mark.slow,
-        ),
+        (tiny.write_pretraining, runs.pretrain, ["train.steps=1"]),
+        (tiny.write_finetuning, runs.finetune, ["train.epochs=1", RATES]),
     ],
-    ids=["pre-training", "fine-tuning", "search"],
+    ids=["pre-training", "search"],
 )
-def test_the_initial_checkpoint_is_opened_once(tmp_path, monkeypatch, write, run, settings):
+def test_the_initial_checkpoint_is_opened_once(tmp_path, found, write, run, settings):
     start = tmp_path / "start"
     tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
     conversion.save(Encoder(tiny.encoder_config(16)), start, "bert_tf", tokenizer)
-    path = write(tmp_path)
-    text = path.read_text().replace(tiny.MODEL, "")
-    path.write_text(text.replace("tokenizer: {vocab: vocab.txt}\n", ""))
-    counts, find = collections.Counter(), reading.find
+    run(load_of_checkpoint(write(tmp_path), start, *settings), tmp_path / "run")
+    assert found[start] == 1
 
-    def counting_find(found):
-        counts[Path(found)] += 1
-        return find(found)
 
-    monkeypatch.setattr(reading, "find", counting_find)
-    run(load_config(path, [f"init.checkpoint={start}", *settings]), tmp_path / "run")
-    assert counts[start] == 1
+def test_fine_tuning_starts_from_a_checkpoint_and_reads_it_and_a_test_file_once(
+    tmp_path, pretrained, opened, found
+):
+    settings = ["train.epochs=1", "train.learning_rate=1e-9"]
+    config = load_of_checkpoint(tiny.write_finetuning(tmp_path), pretrained, *settings)
+    opened.clear()
+    runs.finetune(config, tmp_path / "run")
+
+    before, after = weights(pretrained), weights(tmp_path / "run")
+    name = "encoder/layer_0/intermediate/kernel"
+    np.testing.assert_allclose(after[name], before[name], atol=1e-5)
+    assert "masked_lm/output_bias" not in after
+    assert found[pretrained] == 1
+    assert opened[tmp_path / "test.tsv"] == 1
+    predictions = (tmp_path / "run" / "predictions" / "test.tsv").read_text()
+    assert predictions.count("\n") == 1 + len(texts_of(tmp_path / "test.tsv"))
 
 
 @pytest.mark.slow
@@ -106,16 +130,6 @@ def test_trials_with_the_same_data_settings_share_what_is_read_and_encoded(
     assert {text: tokenized[text] for text in trained_on} == {
         text: 2 * count for text, count in trained_on.items()
     }
-
-
-def test_a_test_file_is_read_once(tmp_path, opened):
-    config = load(tmp_path)
-    opened.clear()
-    runs.finetune(config, tmp_path / "run")
-
-    assert opened[tmp_path / "test.tsv"] == 1
-    predictions = (tmp_path / "run" / "predictions" / "test.tsv").read_text()
-    assert predictions.count("\n") == 1 + len(texts_of(tmp_path / "test.tsv"))
 
 
 @pytest.mark.slow

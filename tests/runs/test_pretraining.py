@@ -261,6 +261,7 @@ def test_a_long_batch_that_cannot_be_accumulated_is_told(prepared):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_all_of_it_at_once_trains(load_pretraining, tmp_path):
     settings = ["train.optimizer=lamb", "train.accumulation_steps=2", "train.precision=bfloat16"]
     settings += ["train.long_length=32", "train.long_fraction=0.5", "data.next_sentence=false"]

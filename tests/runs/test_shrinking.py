@@ -10,7 +10,7 @@ from bert_tf.cli.parser import main
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.runs.shrinking import shrink
-from tests import tiny, tiny_questions, tiny_tags
+from tests import tiny_questions, tiny_tags
 
 STAGES = [
     "teacher, SavedModel float32",
@@ -21,26 +21,26 @@ STAGES = [
 
 
 @pytest.fixture(scope="module")
-def teacher(tmp_path_factory):
+def teacher(finetuned):
     """A finished fine-tuning of two layers."""
-    folder = tmp_path_factory.mktemp("teacher")
-    runs.finetune(load_config(tiny.write_finetuning(folder)), folder / "run")
-    return folder / "run"
+    return finetuned[0]
 
 
 @pytest.fixture(scope="module")
-def small(teacher):
+def small(teacher, tmp_path_factory):
     """The folder of the student, by the command."""
-    out = teacher.parent / "small"
-    options = ["--layers", "1", "--lengths", "16", "24", "--set", "train.epochs=4"]
-    assert main(["shrink", str(teacher), "--out", str(out), *options]) == 0
+    out = tmp_path_factory.mktemp("small") / "run"
+    options = ["--layers", "1", "--lengths", "24", "--set", "train.epochs=1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bert_tf.runs.shrinking._TIMED", 2)
+        assert main(["shrink", str(teacher), "--out", str(out), *options]) == 0
     return out
 
 
 def test_the_student_is_a_run_and_a_file(teacher, small):
     config = load_config(small / "config.yaml")
     assert config.distillation.teacher == str(teacher)
-    assert (config.model.num_hidden_layers, config.train.epochs) == (1, 4)
+    assert (config.model.num_hidden_layers, config.train.epochs) == (1, 1)
     texts = ["cat sat on the mat .", "dog ran under the log ."]
     found = bert_tf.load(small / "model.tflite").predict(texts, verbose=0)
     expected = bert_tf.load(small).predict(texts, verbose=0)
@@ -67,7 +67,7 @@ def test_the_report_has_every_stage(teacher, small):
 @pytest.mark.slow
 def test_started_again_it_trains_no_more(teacher, small, monkeypatch):
     monkeypatch.setattr("keras.Model.fit", None)
-    stages = shrink(teacher, small, 1, lengths=[16, 24], settings=["train.epochs=4"])
+    stages = shrink(teacher, small, 1, lengths=[24], settings=["train.epochs=1"])
     assert [each.name for each in stages] == STAGES
 
 
@@ -85,12 +85,11 @@ def test_mistakes_are_one_sentence(teacher, tmp_path, settings, said):
         shrink(teacher, tmp_path / "small", **settings)
 
 
-def test_only_a_finished_fine_tuning_is_shrunk(tmp_path):
+def test_only_a_finished_fine_tuning_is_shrunk(tmp_path, pretrained):
     with pytest.raises(UserError):
         shrink(tmp_path, tmp_path / "small", 1)
-    runs.pretrain(load_config(tiny.write_pretraining(tmp_path)), tmp_path / "pretrained")
     with pytest.raises(UserError, match="is not a finished fine-tuning run"):
-        shrink(tmp_path / "pretrained", tmp_path / "small", 1)
+        shrink(pretrained, tmp_path / "small", 1)
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def replying(reply: bytes) -> Iterator[str]:
             self.wfile.write(reply)
 
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 

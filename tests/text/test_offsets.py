@@ -12,7 +12,7 @@ from bert_tf.text import Tokenizer
 from tests.text import oracle
 from tests.text.vocabularies import CASED, LOWER, broken_texts, texts
 
-bounded = settings(max_examples=150, deadline=None, derandomize=True)
+bounded = settings(max_examples=50, deadline=None, derandomize=True)
 
 
 @functools.cache

@@ -141,7 +141,7 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ((["a"], ["b", "c"]), "first and second texts differ \(1 and 2\)"),
+        ((["a"], ["b", "c"]), r"first and second texts differ \(1 and 2\)"),
         (
             np.array([["a", "b"]]),
             r"texts must have shape \[batch\], not \(1, 2\); give pairs as two",

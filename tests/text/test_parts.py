@@ -15,8 +15,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer(tiny.VOCABULARY, lower_case=True)
 
 
-@pytest.mark.parametrize("max_bytes", [1, 8, 40, 10_000])
-@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize(("max_bytes", "pair"), [(1, True), (40, False), (10_000, True)])
 def test_groups_of_any_size_give_the_same(tokenizer, max_bytes, pair):
     texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
     grouped = tf.function(GroupPreprocessor(tokenizer, 24, max_bytes))

@@ -23,20 +23,15 @@ def test_text_becomes_token_shards(config, tmp_path, capsys):
     assert f"{tmp_path / 'out'}: train 8 documents" in capsys.readouterr().err
 
 
-def test_text_becomes_tfrecords(config, tmp_path):
+def test_text_becomes_tfrecords_and_settings_lie_over_the_file(config, tmp_path):
     out = tmp_path / "out"
     arguments = ["--out", str(out), "--tfrecords", "--naming", "model_garden"]
-    assert main(["pretrain-data", config, *arguments]) == 0
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["naming"] == "model_garden" and manifest["train"] > 100
-    assert not (out / "tokens").exists()
-
-
-def test_settings_lie_over_the_file(config, tmp_path):
-    arguments = ["--out", str(tmp_path / "out"), "--tfrecords"]
-    settings = ["--set", "train.max_length=16", "--set", "data.dupe_factor=1"]
+    settings = ["--set", "train.max_length=16", "--set", "data.dupe_factor=3"]
     assert main(["pretrain-data", config, *arguments, *settings]) == 0
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["max_length"] == 16
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["naming"] == "model_garden" and manifest["train"] > 30
+    assert manifest["max_length"] == 16
+    assert not (out / "tokens").exists()
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_batch_k_is_the_same_after_a_seek_also_beyond_an_epoch(folder):
     batches = take(data.dataset(), steps)
     for start in (1, data.steps_per_epoch - 1, data.steps_per_epoch + 2):
         fresh = open_data(folder, seed=5).dataset(start)
-        assert_same(take(fresh, steps - start), batches[start:])
+        assert_same(take(fresh, 3), batches[start : start + 3])
 
 
 def test_an_epoch_brings_new_pairs_and_the_same_pair_new_masks(folder):
@@ -196,8 +196,8 @@ def test_what_becomes_of_the_chosen_tokens_can_be_set(folder):
 
 def test_held_out_text_is_never_trained_on(folder):
     data = open_data(folder)
-    dev = set().union(*map(unmasked_words, take(data.dev_dataset(100), 100)))
-    train = set().union(*map(unmasked_words, take(data.dataset(), 2 * data.steps_per_epoch)))
+    dev = set().union(*map(unmasked_words, take(data.dev_dataset(30), 30)))
+    train = set().union(*map(unmasked_words, take(data.dataset(), data.steps_per_epoch)))
     assert len(dev) > 500 and len(train) > 5000
     assert not dev & train
 

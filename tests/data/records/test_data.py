@@ -1,5 +1,6 @@
 """TFRecords of google-research, of Model Garden and of ours are trained from, each example once."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +37,19 @@ def write(path, examples, format=FORMAT):
             writer.write(format.encode(each))
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """400 examples in four files."""
+    folder = tmp_path_factory.mktemp("written")
     for file in range(4):
-        write(tmp_path / f"{file}.tfrecord", map(example, range(file, 400, 4)))
-    return tmp_path
+        write(folder / f"{file}.tfrecord", map(example, range(file, 400, 4)))
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """A copy of them."""
+    return shutil.copytree(written, tmp_path, dirs_exist_ok=True)
 
 
 def open_data(path, batch_size=10, max_length=8, **options):
@@ -115,8 +123,8 @@ def test_batch_k_is_the_same_after_a_seek_and_for_any_number_of_workers(folder):
     for start in (1, 39, 40, 85):
         assert numbers(open_data(folder).dataset(start), 5) == batches[start : start + 5]
     for worker in range(5):
-        share = numbers(data.dataset(3, worker, 5), 50)
-        assert share == [batch[worker::5] for batch in batches[3:53]]
+        share = numbers(data.dataset(38, worker, 5), 5)
+        assert share == [batch[worker::5] for batch in batches[38:43]]
     with pytest.raises(
         UserError, match="batch_size 10 is not a multiple of the number of workers, 4"
     ):

@@ -1,5 +1,7 @@
 """Makes finished runs that differ in one thing, and reads the tables that a report has of them."""
 
+import shutil
+
 import pytest
 
 from bert_tf import TextClassifier
@@ -19,8 +21,8 @@ HEADS = {"num_attention_heads": 2, "max_position_embeddings": 32}
 class House:
     """Makes finished runs without training them."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, saved):
+        self.folder, self.saved = folder, saved
         tiny.write_vocabulary(folder)
 
     def config(self, text, settings=()):
@@ -34,6 +36,15 @@ class House:
             EncoderConfig(vocab_size=len(tiny.VOCABULARY), intermediate_size=4 * width, **sizes)
         )
 
+    def save(self, head, path, **encoder):
+        """Saves a model of these sizes; all such models have the same weights."""
+        saved = self.saved / f"{head.__name__}{sorted(encoder.items())}"
+        if not saved.exists():
+            model = self.encoder(**encoder)
+            model = head(model) if head is PreTrainer else head(model, None, range(2))
+            conversion.save(model, saved)
+        shutil.copytree(saved, path)
+
     def pretraining(self, name, perplexity, next_sentence=True, length="steps: 20", **encoder):
         loaded = self.config(
             "task: pretraining\n"
@@ -42,9 +53,8 @@ class House:
             f"model: {{preset: bert-tiny-uncased}}\ntrain: {{{length}, max_length: 16}}\n"
         )
         run = RunFolder.start(self.folder / name, loaded)
-        model = PreTrainer(self.encoder(**encoder), next_sentence)
         for step in (10, 20):
-            conversion.save(model, step_folder(run.checkpoints, step))
+            self.save(PreTrainer, step_folder(run.checkpoints, step), **encoder)
         run.write_metrics({"masked_lm_accuracy": 0.2, "perplexity": perplexity})
         return run.path
 
@@ -55,8 +65,7 @@ class House:
             [] if start is None else ["model.preset=null", f"init.checkpoint={start}"],
         )
         run = RunFolder.start(self.folder / name, loaded)
-        model = TextClassifier(self.encoder(**encoder), None, range(2))
-        conversion.save(model, step_folder(run.checkpoints, 1))
+        self.save(TextClassifier, step_folder(run.checkpoints, 1), **encoder)
         run.write_metrics(metrics)
         return run.path
 
@@ -81,9 +90,15 @@ class House:
         return (self.folder / "page.md").read_text()
 
 
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """A folder of saved models."""
+    return tmp_path_factory.mktemp("saved")
+
+
 @pytest.fixture
-def house(tmp_path):
-    return House(tmp_path)
+def house(tmp_path, saved):
+    return House(tmp_path, saved)
 
 
 @pytest.fixture
@@ -101,9 +116,7 @@ def tag(house):
         )
         run = RunFolder.start(house.folder / name, loaded)
         # Which kind of model it holds is nothing that the report asks.
-        conversion.save(
-            TextClassifier(house.encoder(), None, range(2)), step_folder(run.checkpoints, 1)
-        )
+        house.save(TextClassifier, step_folder(run.checkpoints, 1))
         run.write_metrics({"f1": f1})
         return run.path
 
