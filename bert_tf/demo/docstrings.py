@@ -6,19 +6,26 @@ the Python version and the installed versions are.
 """
 
 import ast
+import contextlib
 import os
+import signal
 import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from bert_tf.demo.prose import sentences
 from bert_tf.errors import UserError
 
 STANDARD_LIBRARY = "python"
+# Files that a process reads at a time.
+_CHUNK = 32
 LIBRARIES = (
     STANDARD_LIBRARY,
     "numpy",
@@ -64,7 +71,7 @@ def harvest(
     """Reads the documentation strings of the libraries, in the order of libraries and file names.
 
     A documentation string that was met before, in whatever library, is left out. Files that cannot
-    be parsed are passed over.
+    be parsed are passed over. Every processor reads a part of the files.
 
     Args:
         folders: library name -> folder of its sources; the installed `LIBRARIES` if not given.
@@ -81,16 +88,31 @@ def harvest(
     ]
     passages: list[Passage] = []
     seen: set[str] = set()
-    for number, (library, folder, file) in enumerate(files, 1):
-        module = f"{library}/{file.relative_to(folder).as_posix()}"
-        for docstring in docstrings(file):
-            if docstring not in seen:
-                seen.add(docstring)
-                if found := sentences(docstring):
-                    passages.append(Passage(library, module, found))
-        if on_progress:
-            on_progress(number, len(files))
+    # Processes that are forked would inherit the threads of TensorFlow, where it is imported.
+    workers = ProcessPoolExecutor(
+        mp_context=get_context("spawn"),
+        # Ctrl-C is for this process, which then sends them no more files.
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
+    with workers, contextlib.ExitStack() as stack:
+        read: Any = workers.map(_prose_of, [file for *_, file in files], chunksize=_CHUNK)
+        stack.callback(read.close)  # what is not read yet is not waited for
+        for number, ((library, folder, file), found) in enumerate(zip(files, read, strict=True), 1):
+            module = f"{library}/{file.relative_to(folder).as_posix()}"
+            for docstring, prose in found:
+                if docstring not in seen:
+                    seen.add(docstring)
+                    if prose:
+                        passages.append(Passage(library, module, prose))
+            if on_progress:
+                on_progress(number, len(files))
     return passages
+
+
+def _prose_of(file: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The documentation strings of a file, each with its sentences."""
+    return [(docstring, sentences(docstring)) for docstring in docstrings(file)]
 
 
 def installed_folders() -> dict[str, Path]:

@@ -324,7 +324,7 @@ class TextEmbedder(EmbeddingTraining):
         # Traced once, as signatures are.
         key = f"similarity of vectors by {self.similarity_function}"
         if key not in self._functions:
-            compare = self.exported_functions()["similarity"]
+            compare: Any = self.exported_functions()["similarity"]
             self._functions[key] = compare.get_concrete_function()
         return self.compared(self, self._functions[key], a, b, batch_size, verbose)
 

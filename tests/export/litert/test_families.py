@@ -27,8 +27,7 @@ def opened(lite):
 
 # Files of pairs and of choices compute what those of texts and of passages compute.
 ANSWERED = [
-    pytest.param(family, marks=pytest.mark.slow if family in ("pair", "multiple_choice") else ())
-    for family in TASKS
+    pytest.param(family, marks=pytest.mark.slow if family == "pair" else ()) for family in TASKS
 ]
 
 

@@ -10,7 +10,14 @@ from tests.export.conftest import TASKS
 from tests.tasks import tiny_objects
 
 # Each makes rows and answers of strings in a way of its own.
-QUICK = ("classification", "reranking", "mlm", "question_answering", "embedding")
+QUICK = (
+    "classification",
+    "reranking",
+    "multiple_choice",
+    "mlm",
+    "question_answering",
+    "embedding",
+)
 # Families whose strings LiteRT can read.
 FAMILIES = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
