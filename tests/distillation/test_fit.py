@@ -330,6 +330,7 @@ def test_two_devices_learn_as_one():
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_a_student_in_bfloat16_learns_from_a_teacher_in_float32():
     teacher = model("classes")
     student = teacher.student(1, dtype="mixed_bfloat16")

@@ -19,15 +19,17 @@ from bert_tf.runs.scoring import evaluate
 from bert_tf.training.checkpointing import OPTIMIZER_FILE
 from bert_tf.training.loop import AfterUpdate
 from tests import tiny
+from tests.interpret.tiny_runs import make_run
 
 SIZES = "hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2"
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a trained teacher of two layers in `teacher`, and its data."""
+    """A folder with the run of a teacher of two layers in `teacher`, and its data."""
     folder = tmp_path_factory.mktemp("distillation")
-    runs.finetune(load_config(tiny.write_finetuning(folder)), folder / "teacher")
+    sizes = {"hidden_size": 16, "initializer_range": 0.1, "hidden_dropout_prob": 0.0}
+    make_run(folder, "classification", **sizes).rename(folder / "teacher")
     (folder / "more.tsv").write_text(
         "text\n" + "the cat swam\nfish under the tree\nbird\ndog dog\n" * 4
     )

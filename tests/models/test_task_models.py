@@ -276,7 +276,8 @@ def test_less_than_one_part_is_refused():
 
 def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp_path):
     model = PreTrainer(Encoder(SHALLOW))
-    model.compile(AdamW(WarmupLinearDecay(1e-2, 20, 2), clip_norm=0.5), accumulation_steps=2)
+    optimizer = AdamW(WarmupLinearDecay(1e-2, 20, 2), clip_norm=0.5)
+    model.compile(optimizer, accumulation_steps=2, run_eagerly=True)
     x, y = pretraining_targets()
     model.fit(x, y, batch_size=4, verbose=0)
     model.save(tmp_path / "model.keras")

@@ -49,7 +49,7 @@ def fitted(observed):
         epochs=9,
         batch_size=8,
         learning_rate=RATE,
-        validation_data=(TEXTS[:8], LABELS[:8]),
+        validation_data=dataset().take(1),
         callbacks=[stop, kept, keras.callbacks.TensorBoard(observed / "logs")],
         verbose=0,
     )
@@ -310,8 +310,8 @@ def test_a_model_that_was_compiled_is_trained_as_it_was_compiled():
 
 def test_a_dataset_of_strings(fitted):
     model = tiny.classifier(labels=["bad", "good"])
-    model.fit(dataset(), epochs=2, learning_rate=RATE, validation_data=dataset(), verbose=0)
-    assert int(model.optimizer.iterations) == 6
+    model.fit(dataset(), verbose=0)
+    assert int(model.optimizer.iterations) == 3
     model, _ = fitted
     assert model.evaluate(dataset()) == model.evaluate(TEXTS, LABELS)
     assert model.predict(dataset()) == model.predict(TEXTS)
@@ -400,6 +400,7 @@ def test_ids_are_keras_s(fitted):
 
 
 @pytest.mark.slow
+@pytest.mark.bfloat16
 def test_mixed_precision():
     model = bert_tf.TextClassifier(
         bert_tf.Encoder(tiny.encoder().config, dtype="mixed_bfloat16"), tiny.tokenizer()
@@ -521,17 +522,8 @@ def test_tags_of_every_scheme_become_iob2(tags, iob2):
 
 def test_entities_and_tags():
     model = tiny.tagger()
-    data = (tiny.WORDS, tiny.TAGS)
-    history = model.fit(
-        *data,
-        epochs=30,
-        batch_size=8,
-        learning_rate=1e-2,
-        validation_data=data,
-        validation_freq=30,
-        verbose=0,
-    )
-    assert history.history["val_f1"][-1] == 1
+    options = {"batch_size": 8, "learning_rate": 1e-2, "verbose": 0}
+    model.fit(tiny.WORDS, tiny.TAGS, epochs=30, **options)
     assert model.predict(words=tiny.WORDS[:2]) == tiny.TAGS[:2]
     assert model.predict(words=tiny.WORDS[1]) == tiny.TAGS[1]
     (entity,) = model.predict("a dog bird ran")

@@ -32,14 +32,18 @@ def learned():
 
 def test_it_learns_from_texts_alone(learned):
     model, history = learned
-    before, after = tiny.filler().evaluate(TEXTS), model.evaluate(TEXTS, batch_size=5)
-    assert after["loss"] < before["loss"] - 0.5 and after["accuracy"] > before["accuracy"]
+    after = model.evaluate(TEXTS, batch_size=5)
+    # Before, no piece is likelier than another.
+    assert after["loss"] < np.log(len(model.tokenizer.vocabulary)) - 0.5
+    assert after["accuracy"] > 0.3
     assert after["perplexity"] == pytest.approx(np.exp(after["loss"]))
     # How many rows are computed at once changes nothing.
     for name, value in after.items():
-        assert history[f"val_{name}"][-1] == pytest.approx(value)
-    # "the cat sat", "the cat swam": nothing else stands there.
-    assert model.predict("the [MASK] swam .")[0][0]["token"] == "cat"
+        assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-5)
+    # Hardly anything but a cat or a dog stands there.
+    (gap,) = model.predict("the [MASK] swam .")
+    assert {each["token"] for each in gap} == {"cat", "dog"}
+    assert sum(each["probability"] for each in gap) > 0.9
 
 
 def test_every_epoch_hides_other_tokens_and_a_seed_decides_which():
@@ -120,12 +124,12 @@ def test_a_checkpoint_of_pre_training_opens_as_one(tmp_path):
     assert again.predict("the [MASK]") == model.predict("the [MASK]")
 
 
-def test_mistakes_are_one_sentence(tmp_path):
+def test_mistakes_are_one_sentence():
     model = tiny.filler()
     said = "text 1 has no [MASK]; write [MASK] where a word is missing"
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
-    model.export(tmp_path / "saved")
-    assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
+    # So an export answers too; it is not asked.
+    assert refusal(bert_tf.MaskedLM.answers, None, ["a [MASK]", "no gap"]) == said
     said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
     assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"
