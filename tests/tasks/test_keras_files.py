@@ -56,10 +56,7 @@ def test_files_of_every_format_so_far_open(file):
     assert close(ask(model, expected["asked"]), expected["answers"])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"attention": "side_by_side"}, pytest.param({"bilstm": True}, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("changes", [{"attention": "side_by_side"}, {"bilstm": True}])
 def test_encoders_of_the_ablations_come_back(changes, tmp_path):
     model = bert_tf.TextClassifier(tiny.encoder(**changes), tiny.tokenizer(), labels=["a", "b"])
     model.save(tmp_path / "model.keras")
