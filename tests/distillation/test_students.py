@@ -27,16 +27,28 @@ def classifier(**changes):
     return model
 
 
+@pytest.fixture(scope="module")
+def teacher():
+    """A classifier of four layers that no test changes."""
+    return classifier()
+
+
+@pytest.fixture(scope="module")
+def inputs(teacher):
+    """What it is called with for some texts."""
+    return teacher.preprocessor()(tf.constant(tiny_objects.TEXTS[:4]))
+
+
 @pytest.mark.parametrize(
     ("choice", "taken"),
     [("spread", [1, 3]), ("first", [0, 1]), ("last", [2, 3]), ([3, 0], [3, 0])],
 )
-def test_a_student_computes_what_its_teacher_would_with_these_layers_alone(choice, taken):
-    teacher = classifier()
+def test_a_student_computes_what_its_teacher_would_with_these_layers_alone(
+    teacher, inputs, choice, taken
+):
     student = teacher.student(2, choice)
     cut = classifier()
     cut.encoder.blocks = [cut.encoder.blocks[number] for number in taken]
-    inputs = teacher.preprocessor()(tf.constant(tiny_objects.TEXTS[:4]))
     np.testing.assert_array_equal(student(inputs), cut(inputs))
     assert np.abs(student(inputs) - teacher(inputs)).max() > 1e-3
     assert student.settings == teacher.settings
@@ -44,15 +56,13 @@ def test_a_student_computes_what_its_teacher_would_with_these_layers_alone(choic
     assert student.tokenizer is teacher.tokenizer
 
 
-def test_a_list_of_layers_needs_no_number_and_no_number_takes_all():
-    teacher = classifier()
+def test_a_list_of_layers_needs_no_number_and_no_number_takes_all(teacher):
     assert teacher.student(layers=[1]).encoder.config.num_hidden_layers == 1
     ours, theirs = weight_names(teacher.student()), weight_names(teacher)
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_a_student_has_weights_of_its_own_and_may_have_another_dtype():
-    teacher = classifier()
+def test_a_student_has_weights_of_its_own_and_may_have_another_dtype(teacher):
     student = teacher.student(2, dtype="mixed_bfloat16")
     before = teacher.classifier.kernel.numpy()
     student.classifier.kernel.assign_add(np.ones(before.shape))
@@ -122,9 +132,9 @@ def test_thresholds_that_were_found_on_dev_data_are_not_the_students():
         ((2, [0]), "a student with 2 layers requires 2 chosen layers of the teacher, not 1"),
     ],
 )
-def test_layers_that_are_not_there_are_refused(arguments, message):
+def test_layers_that_are_not_there_are_refused(teacher, arguments, message):
     with pytest.raises(UserError, match=message):
-        classifier().student(*arguments)
+        teacher.student(*arguments)
 
 
 def test_a_teacher_without_labels_has_no_student():

@@ -25,6 +25,7 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.text import Preprocessor
 from tests import tiny
 from tests.interpret.tiny_runs import make_run
+from tests.tasks import tiny_objects
 
 EVIL = "<script>alert(1)</script>"
 CONTEXT = "the cat sat on the mat under the tree . the bird flew over the sea " * 2
@@ -82,7 +83,7 @@ KINDS = [pytest.param(kind, marks=() if kind in FAST else pytest.mark.slow) for 
 @pytest.fixture(scope="module", params=KINDS)
 def inspected(request, tmp_path_factory):
     """A task, its run folder, and the page on it."""
-    run = make_run(tmp_path_factory.mktemp("inspect"), request.param)
+    run = make_run(tmp_path_factory.mktemp("inspect"), request.param, num_hidden_layers=1)
     assert main(["inspect", str(run), *ARGUMENTS[request.param], "--rows", "8"]) == 0
     return request.param, run, (run / "inspect.html").read_text()
 
@@ -265,10 +266,9 @@ def test_a_checkpoint_needs_a_place_for_the_page(reviews, tmp_path, capsys):
     assert "no dev data to show; give texts with --text-a and --text-b" in capsys.readouterr().err
 
 
-def test_tags_that_are_no_entities_are_shown_too(reviews, tmp_path):
-    model, tagger = bert_tf.load(reviews), tmp_path / "tagger.keras"
-    labels = ["NOUN", "VERB", "DET"]  # none of them is O
-    bert_tf.TokenClassifier(model.encoder, model.tokenizer, labels).save(tagger)
+def test_tags_that_are_no_entities_are_shown_too(tmp_path):
+    labels, tagger = ["NOUN", "VERB", "DET"], tmp_path / "tagger.keras"  # none of them is O
+    tiny_objects.tagger(labels=labels).save(tagger)
     page = tmp_path / "page.html"
     assert main(["inspect", str(tagger), "--text", "the cat sat .", "--out", str(page)]) == 0
     assert any(f"log-odds of {label}" in page.read_text() for label in labels)

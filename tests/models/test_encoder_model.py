@@ -44,7 +44,7 @@ def inputs(rows: int = 5) -> dict[str, np.ndarray]:
 def test_metrics_of_a_regression_are_those_of_its_rows():
     model = TextRegressor(Encoder(CONFIG), None)
     errors = np.abs(model(inputs()).numpy() - TARGETS)
-    model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"])
+    model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"], run_eagerly=True)
     weights = np.array([1.0, 2.0, 0.0, 1.0, 4.0])
     # The last batch has a row alone.
     found = model.evaluate(
@@ -67,12 +67,12 @@ def test_a_loss_that_a_subclass_computes_is_taken():
     models[1].set_weights(models[0].get_weights())
     losses = []
     for model in models:
-        model.compile(keras.optimizers.SGD(0.0), "mse")
+        model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=True)
         losses.append(model.evaluate(inputs(), TARGETS, verbose=0))
         history = model.fit(inputs(), TARGETS, verbose=0).history
         assert history["loss"][0] == pytest.approx(losses[-1], rel=1e-5)
     assert losses[1] == pytest.approx(10 * losses[0], rel=1e-5)
-    models[1].compile(keras.optimizers.SGD(0.0), "mse", accumulation_steps=2)
+    models[1].compile("sgd", "mse", accumulation_steps=2, run_eagerly=True)
     with pytest.raises(
         UserError,
         match="compute_loss of TenTimes cannot be computed over parts of a batch; override part",
@@ -96,7 +96,7 @@ class WithMore(TokenClassifier):
 def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
     model = WithMore(Encoder(CONFIG))
     labels = np.where(inputs()["input_mask"], 1, -1).astype(np.uint8).astype(np.int8)
-    model.compile(AdamW(1e-3), accumulation_steps=parts)
+    model.compile(AdamW(1e-3), accumulation_steps=parts, run_eagerly=True)
     loss = model.fit(inputs(), labels, batch_size=5, verbose=0).history["loss"][0]
     assert 100 < loss < 110
     assert any("more" in weight.path for weight in model.trainable_weights)
@@ -109,6 +109,7 @@ def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
     assert answer(text=tf.constant(["the cat"]))["score"].shape == (1,)
 
 
+@pytest.mark.bfloat16
 def test_ids_that_come_as_floats_are_not_rounded():
     encoder = Encoder(CONFIG, dtype="mixed_bfloat16")
     expected = encoder(inputs())["pooled_output"]

@@ -218,6 +218,7 @@ def test_a_label_in_a_dataset_that_is_unknown():
     labels = ["bad", "ugly"]
     rows = tf.data.Dataset.from_tensor_slices((TEXTS[:2], labels)).batch(2)
     model = tiny.classifier(labels=["bad", "good"])
+    model.compile("sgd", run_eagerly=True)
     assert refusal(model.fit, rows, verbose=0) == (
         "in the dataset, the label 'ugly' is unknown; the labels are bad, good"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints.names import weight_names
@@ -32,6 +33,13 @@ def close(found, expected):
     return found == expected
 
 
+def check_equal(one, other):
+    """Two models have the same settings and labels, and the same logits for a text."""
+    assert (one.settings, one.labels) == (other.settings, other.labels)
+    logits = [each(each.preprocessor()(tf.constant(["The cat."]))) for each in (one, other)]
+    np.testing.assert_allclose(*logits, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "file",
     [
@@ -48,29 +56,25 @@ def test_files_of_every_format_so_far_open(file):
     assert close(ask(model, expected["asked"]), expected["answers"])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"attention": "side_by_side"}, pytest.param({"bilstm": True}, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("changes", [{"attention": "side_by_side"}, {"bilstm": True}])
 def test_encoders_of_the_ablations_come_back(changes, tmp_path):
     model = bert_tf.TextClassifier(tiny.encoder(**changes), tiny.tokenizer(), labels=["a", "b"])
     model.save(tmp_path / "model.keras")
     again = bert_tf.load(tmp_path / "model.keras")
     assert type(again.encoder) is type(model.encoder)
-    assert again.predict("the cat") == model.predict("the cat")
+    check_equal(again, model)
 
 
 def test_kerass_own_loading_gives_the_same():
     path = GOLDEN / "1" / "classifier.keras"
-    model = keras.saving.load_model(path)
-    assert model.predict("The cat.") == bert_tf.load(path).predict("The cat.")
+    check_equal(keras.saving.load_model(path), bert_tf.load(path))
 
 
 @pytest.mark.parametrize("to", ["huggingface", pytest.param("bert_tf", marks=pytest.mark.slow)])
 def test_a_file_is_converted_to_a_checkpoint(to, tmp_path):
     file, folder = GOLDEN / "1" / "classifier.keras", tmp_path / "out"
     assert main(["convert", str(file), str(folder), "--to", to]) == 0
-    assert close(bert_tf.load(folder).predict("The cat."), bert_tf.load(file).predict("The cat."))
+    check_equal(bert_tf.load(folder), bert_tf.load(file))
 
 
 def test_an_encoder_alone_is_not_read_from_a_file():
@@ -102,12 +106,13 @@ def test_all_of_a_model_is_in_its_file(tmp_path):
 
 def test_a_model_that_was_compiled_stays_so(tmp_path):
     model = tiny.classifier(labels=["bad", "good"])
-    model.compile(keras.optimizers.Adam(0.01), accumulation_steps=2, rematerialize=True)
-    model.fit(tiny.TEXTS, tiny.LABELS, batch_size=8, verbose=0)
+    options = {"accumulation_steps": 2, "rematerialize": True, "run_eagerly": True}
+    model.compile(keras.optimizers.Adam(0.01), **options)
+    model.fit(tiny.TEXTS[:8], tiny.LABELS[:8], verbose=0)
     model.save(tmp_path / "model.keras")
     same = bert_tf.load(tmp_path / "model.keras")
     assert isinstance(same.optimizer, keras.optimizers.Adam)
-    assert int(same.optimizer.iterations) == 3
+    assert int(same.optimizer.iterations) == 1
     assert (same.accumulation_steps, same.rematerialize) == (2, True)
     assert same.encoder.rematerialize
 
@@ -143,7 +148,7 @@ def test_other_labels_get_a_new_head(tmp_path):
     assert same.labels == ("bad", "good")
     other = bert_tf.TextClassifier.from_checkpoint(tmp_path / "model.keras", labels=["a", "b", "c"])
     assert other.labels == ("a", "b", "c")
-    assert other.predict("cat")["label"] in other.labels
+    assert other(other.preprocessor()(tf.constant(["cat"]))).shape == (1, 3)
 
 
 def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path):

@@ -38,10 +38,13 @@ for path in sys.argv[1:]:
 """
 
 COMMANDS = """
-import json, sys
+import contextlib, io, json, sys
 from bert_tf.cli.parser import main
 for command in json.loads(sys.argv[1]):
-    if code := main(command):
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        code = main(command)
+    print(json.dumps(printed.getvalue()))
+    if code:
         sys.exit(code)
 """
 
@@ -60,8 +63,8 @@ def environment(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, environment):
-    """A run folder that `bert-tf finetune` has made."""
+def finished(tmp_path_factory, environment):
+    """A run folder that `bert-tf finetune` made; what `schema` and `evaluate` print then."""
     folder = tmp_path_factory.mktemp("stars")
     source = random.Random(0)
     for split, count in (("train", 60), ("dev", 20), ("test", 5)):
@@ -74,16 +77,19 @@ def run(tmp_path_factory, environment):
         (folder / f"{split}.stars").write_text("".join(lines))
     (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     (folder / "stars.yaml").write_text(CONFIG)
-    command(environment, "finetune", folder / "stars.yaml", "--out", folder / "run")
-    return folder / "run"
+    finetune = ("finetune", folder / "stars.yaml", "--out", folder / "run")
+    evaluate = ("evaluate", folder / "run")
+    _, *printed = commands(environment, finetune, ("schema",), evaluate)
+    return folder / "run", *map(json.loads, printed)
 
 
-def command(environment, *arguments) -> str:
-    """What a command prints."""
-    return commands(environment, arguments)
+@pytest.fixture(scope="module")
+def run(finished):
+    """The run folder."""
+    return finished[0]
 
 
-def commands(environment, *each) -> str:
+def commands(environment, *each) -> list[str]:
     """What commands print, one after the other in one process."""
     done = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps(each, default=str)],
@@ -92,32 +98,33 @@ def commands(environment, *each) -> str:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_its_keys_are_in_the_schema(environment):
-    schema = json.loads(command(environment, "schema"))
+def test_its_keys_are_in_the_schema(finished):
+    _, schema, _ = finished
     keys = schema["$defs"]["StarRatingData"]["properties"]
     assert keys["most_stars"]["description"] == "The most stars that a review can have."
 
 
-def test_it_is_fine_tuned_from_yaml_and_evaluated(run, environment):
+def test_it_is_fine_tuned_from_yaml_and_evaluated(finished):
+    run, _, evaluated = finished
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["accuracy"] > 0.9 and metrics["mean_absolute_error"] < 0.1
-    assert json.loads(command(environment, "evaluate", run)) == metrics
+    assert evaluated == metrics
     assert (run / "predictions" / "test.stars").read_text().startswith("*")
 
 
 @pytest.mark.slow
 def test_it_is_exported_and_asked(run, environment, tmp_path):
-    printed = commands(
+    _, printed = commands(
         environment,
         ("export", run, "--out", tmp_path / "saved"),
         ("predict", tmp_path / "saved", "the soup was very bad ."),
     )
     card = json.loads((tmp_path / "saved/assets.extra/model_card.json").read_text())
     assert (card["task"], card["model"]["class"]) == ("star_rating", "StarRater")
-    assert json.loads(printed.splitlines()[-1])["stars"] == 1
+    assert json.loads(printed)["stars"] == 1
 
     asked = subprocess.run(
         [sys.executable, "-c", ASK, run, tmp_path / "saved"],
@@ -132,12 +139,12 @@ def test_it_is_exported_and_asked(run, environment, tmp_path):
 def test_it_is_inspected_and_reported(run, environment, tmp_path):
     (tmp_path / "reviews.jsonl").write_text('{"review": "the soup was <b>very bad ."}\n')
     page = tmp_path / "page.html"
-    command(environment, "inspect", run, "--input", tmp_path / "reviews.jsonl", "--out", page)
+    commands(environment, ("inspect", run, "--input", tmp_path / "reviews.jsonl", "--out", page))
     text = page.read_text()
     assert "Star rating; 1 layers" in text and "5 stars or more" in text and "Confusions" in text
     assert re.search('title="the soup was &lt;b&gt;very bad .">★+</p>', text) and "<b>" not in text
 
-    command(environment, "report", run, "--out", tmp_path / "report.md")
+    commands(environment, ("report", run, "--out", tmp_path / "report.md"))
     report = (tmp_path / "report.md").read_text()
     assert "Star rating" in report and "mean_absolute_error" in report
 

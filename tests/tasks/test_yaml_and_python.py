@@ -30,7 +30,8 @@ def checkpoint(tmp_path_factory):
     """A pre-trained model, with dropout."""
     keras.utils.set_random_seed(1)
     folder = tmp_path_factory.mktemp("pretrained") / "checkpoint"
-    model = PreTrainer(Encoder(tiny.encoder_config(16, initializer_range=0.1)))
+    config = tiny.encoder_config(16, num_hidden_layers=1, initializer_range=0.1)
+    model = PreTrainer(Encoder(config))
     conversion.save(model, folder, "huggingface", Tokenizer(tiny.VOCABULARY))
     return folder
 

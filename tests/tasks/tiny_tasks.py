@@ -10,7 +10,10 @@ from tests import tiny
 
 def model_of(task: Task) -> TaskModel:
     """The model of a task whose labels are known, with new weights."""
-    return task.model(Encoder(tiny.encoder_config()), Tokenizer(tiny.VOCABULARY, lower_case=True))
+    return task.model(
+        Encoder(tiny.encoder_config(num_hidden_layers=1)),
+        Tokenizer(tiny.VOCABULARY, lower_case=True),
+    )
 
 
 def examples_of(task: Task) -> TrainingRows:

@@ -24,7 +24,8 @@ def mnli(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mnli")
     write_mnli(folder / "MNLI")
     path = write_config(folder, "classification", "path: MNLI, format: mnli")
-    return folder, runs.finetune(load_config(path), folder / "run")
+    config = load_config(path, ["model.num_hidden_layers=1"])
+    return folder, runs.finetune(config, folder / "run")
 
 
 @pytest.mark.slow

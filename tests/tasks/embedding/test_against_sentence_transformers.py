@@ -1,5 +1,7 @@
 """Vectors, similarities and activations are those of sentence-transformers, in every form."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -42,20 +44,25 @@ def with_mean(request, tmp_path_factory):
     return bert_tf.load(folder, layout=request.param)
 
 
+@pytest.fixture(scope="module")
+def inputs(with_mean):
+    """A prompt and whether it counts -> what the model is called with."""
+    return functools.cache(functools.partial(inputs_of, with_mean))
+
+
 @pytest.mark.parametrize("include_prompt", [True, False])
 @pytest.mark.parametrize("name", POOLINGS)
-def test_every_pooling_gives_its_vectors(with_mean, name, include_prompt):
+def test_every_pooling_gives_its_vectors(with_mean, inputs, name, include_prompt):
     vectors = tiny.GOLDEN[f"vectors/{name}" + ("" if include_prompt else " without prompt")]
     for prompt in (None, "query") if include_prompt else ("query", "long"):
-        inputs = inputs_of(with_mean, prompt, include_prompt)
-        found = pool(with_mean.encoder, inputs, POOLINGS[name])
+        found = pool(with_mean.encoder, inputs(prompt, include_prompt), POOLINGS[name])
         expected = vectors[tiny.PROMPTS.index(prompt)]
         np.testing.assert_allclose(found, expected, atol=tiny.TOLERANCE)
 
 
-def test_a_row_in_which_no_token_counts_has_the_vector_0(with_mean):
-    inputs = inputs_of(with_mean, None, include_prompt=True)
-    nothing = inputs | {POOLING_MASK: tf.zeros_like(inputs["input_mask"])}
+def test_a_row_in_which_no_token_counts_has_the_vector_0(with_mean, inputs):
+    given = inputs(None, True)
+    nothing = given | {POOLING_MASK: tf.zeros_like(given["input_mask"])}
     for mode in ("max", "mean", "mean_sqrt_len", "weighted_mean", "last_token"):
         assert not np.any(pool(with_mean.encoder, nothing, [mode])), mode
 

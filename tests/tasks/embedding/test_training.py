@@ -21,6 +21,12 @@ POSITIVES = ["cat", "dog", "bird", "fish swam", "log", "the tree sat under a goo
 NEGATIVES = ["dog ran", "cat", "fish swam", "bird", "tree", "sea"]
 
 
+@pytest.fixture(scope="module")
+def model():
+    """An embedder that is measured, and not trained."""
+    return tiny.embedder(normalize=True)
+
+
 def losses_of(model, *data, **options) -> list[float]:
     """The loss of every step of `fit`."""
     found = []
@@ -157,8 +163,7 @@ def test_the_default_loss_is_that_of_the_form():
         model._compiled_by_fit = True
 
 
-def test_each_text_is_encoded_once_and_known_by_its_number():
-    model = tiny.embedder()
+def test_each_text_is_encoded_once_and_known_by_its_number(model):
     rows = model.rows(model.given((["cat", "dog"], ["cat", "fish"], ["dog", "cat"])))
     examples = model.examples(rows)
     inputs, texts = examples.take(np.array([1, 0]))
@@ -168,8 +173,7 @@ def test_each_text_is_encoded_once_and_known_by_its_number():
     assert len(examples.encoded.lengths) == 3
 
 
-def test_a_labelled_text_comes_with_the_next_one_of_its_label():
-    model = tiny.embedder()
+def test_a_labelled_text_comes_with_the_next_one_of_its_label(model):
     rows = model.rows(model.given(["cat", "dog", "a cat", "the cat", "fish"], [1, 0, 1, 1, 2]))
     _, texts = rows.numbered()
     assert texts.tolist() == [[0, 2], [1, 1], [2, 3], [3, 0], [4, 4]]
@@ -185,8 +189,7 @@ def test_batches_are_not_of_similar_length():
     assert min(spread) > 5
 
 
-def test_groups_of_texts_have_the_vectors_of_the_texts():
-    model = tiny.embedder(normalize=True)
+def test_groups_of_texts_have_the_vectors_of_the_texts(model):
     inputs, _ = model.encode((tf.constant(ANCHORS), tf.constant(POSITIVES)))
     vectors = model(inputs)
     assert vectors.shape == (6, 2, 16)
@@ -194,8 +197,7 @@ def test_groups_of_texts_have_the_vectors_of_the_texts():
     np.testing.assert_allclose(vectors[:, 1], model.predict(POSITIVES), atol=1e-6)
 
 
-def test_pairs_with_scores_are_measured_by_correlation():
-    model = tiny.embedder()
+def test_pairs_with_scores_are_measured_by_correlation(model):
     cosines = np.diag(model.similarity(ANCHORS, POSITIVES))
     metrics = model.evaluate((ANCHORS, POSITIVES), cosines)
     assert list(metrics) == ["spearman", "pearson"]
@@ -204,8 +206,7 @@ def test_pairs_with_scores_are_measured_by_correlation():
     np.testing.assert_allclose(list(metrics.values()), -1, atol=1e-6)
 
 
-def test_an_anchor_has_to_find_its_positives_among_all_other_texts():
-    model = tiny.embedder()
+def test_an_anchor_has_to_find_its_positives_among_all_other_texts(model):
     # Each text finds itself, but a text is not found by itself.
     metrics = model.evaluate((["cat", "dog"], ["cat sat", "dog"], ["fish", "cat sat"]))
     rows = model.rows(model.given((["cat", "dog", "cat"], ["cat sat", "dog", "log"])))
@@ -217,8 +218,7 @@ def test_an_anchor_has_to_find_its_positives_among_all_other_texts():
     assert 0 <= metrics["map"] <= 1
 
 
-def test_labelled_texts_find_those_of_their_label():
-    model = tiny.embedder()
+def test_labelled_texts_find_those_of_their_label(model):
     rows = model.rows(model.given(["cat", "a cat", "dog", "fish"], ["c", "c", "d", "c"]))
     collection = rows.collection()
     assert collection.relevant == {
@@ -230,8 +230,7 @@ def test_labelled_texts_find_those_of_their_label():
     assert list(model.evaluate(["cat", "a cat", "dog"], ["c", "c", "d"]))[0] == "ndcg@10"
 
 
-def test_vectors_of_a_teacher_are_measured_by_their_error():
-    model = tiny.embedder()
+def test_vectors_of_a_teacher_are_measured_by_their_error(model):
     assert model.evaluate(ANCHORS, model.predict(ANCHORS))["loss"] < 1e-10
     assert model.evaluate(ANCHORS) == {}
 
@@ -247,6 +246,7 @@ def test_a_compiled_embedder_is_saved_with_its_loss(tmp_path):
     assert again.loss.get_config() == loss.get_config()
 
 
+@pytest.mark.bfloat16
 def test_its_vectors_are_float32_in_mixed_precision():
     encoder = bert_tf.Encoder(tiny.encoder().config, dtype="mixed_bfloat16")
     model = bert_tf.TextEmbedder(encoder, tiny.tokenizer())

@@ -13,9 +13,10 @@ from tests.tasks.refusals import refusal
 from tests.tasks.tiny_objects import TEXTS
 
 
-def test_it_learns_from_texts_alone():
-    model = tiny.filler()
-    before = model.evaluate(TEXTS)
+@pytest.fixture(scope="module")
+def learned():
+    """A model that learned from texts, and what its `fit` reported."""
+    model = tiny.filler(top_k=2)
     history = model.fit(
         TEXTS,
         epochs=20,
@@ -26,13 +27,23 @@ def test_it_learns_from_texts_alone():
         validation_data=TEXTS,
         validation_freq=20,
     )
-    after = model.evaluate(TEXTS)
-    assert after["loss"] < before["loss"] - 0.5 and after["accuracy"] > before["accuracy"]
+    return model, history.history
+
+
+def test_it_learns_from_texts_alone(learned):
+    model, history = learned
+    after = model.evaluate(TEXTS, batch_size=5)
+    # Before, no piece is likelier than another.
+    assert after["loss"] < np.log(len(model.tokenizer.vocabulary)) - 0.5
+    assert after["accuracy"] > 0.3
     assert after["perplexity"] == pytest.approx(np.exp(after["loss"]))
-    assert history.history["val_loss"][-1] == pytest.approx(after["loss"])
-    assert model.evaluate(TEXTS, batch_size=5) == pytest.approx(after)
-    # "the cat sat", "the cat swam": nothing else stands there.
-    assert model.predict("the [MASK] swam .")[0][0]["token"] == "cat"
+    # How many rows are computed at once changes nothing.
+    for name, value in after.items():
+        assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-5)
+    # Hardly anything but a cat or a dog stands there.
+    (gap,) = model.predict("the [MASK] swam .")
+    assert {each["token"] for each in gap} == {"cat", "dog"}
+    assert sum(each["probability"] for each in gap) > 0.9
 
 
 def test_every_epoch_hides_other_tokens_and_a_seed_decides_which():
@@ -63,6 +74,7 @@ def test_long_texts_are_cut_into_windows_without_a_gap():
 @pytest.mark.parametrize("attention", ["left_to_right", "right_to_left"])
 def test_a_model_of_one_direction_predicts_every_token(attention):
     model = bert_tf.MaskedLM(tiny.encoder(attention=attention), tiny.tokenizer())
+    model.compile("sgd", run_eagerly=True)
     rows = model.examples(["the cat sat"])
     inputs, targets = model._hidden(
         {name: tf.constant(each) for name, each in rows.take(np.array([0]))[0].items()}, [0, 0]
@@ -82,8 +94,8 @@ def test_weights_and_datasets_work_as_in_keras():
     assert len(model.predict(gaps, verbose=0)) == 3
 
 
-def test_predict_gives_so_many_pieces_for_each_gap():
-    model = tiny.filler(top_k=2)
+def test_predict_gives_so_many_pieces_for_each_gap(learned):
+    model, _ = learned
     found = model.predict(["the [MASK] sat", "[MASK] [MASK]"], verbose=0)
     assert [[len(gap) for gap in gaps] for gaps in found] == [[2], [2, 2]]
     (more,) = model.predict("the [MASK] sat", top_k=4)
@@ -112,12 +124,12 @@ def test_a_checkpoint_of_pre_training_opens_as_one(tmp_path):
     assert again.predict("the [MASK]") == model.predict("the [MASK]")
 
 
-def test_mistakes_are_one_sentence(tmp_path):
+def test_mistakes_are_one_sentence():
     model = tiny.filler()
     said = "text 1 has no [MASK]; write [MASK] where a word is missing"
     assert refusal(model.predict, ["a [MASK]", "no gap"]) == said
-    model.export(tmp_path / "saved")
-    assert refusal(bert_tf.load(tmp_path / "saved").predict, ["a [MASK]", "no gap"]) == said
+    # So an export answers too; it is not asked.
+    assert refusal(bert_tf.MaskedLM.answers, None, ["a [MASK]", "no gap"]) == said
     said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
     assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"

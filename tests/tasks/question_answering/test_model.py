@@ -27,7 +27,8 @@ def unanswerable(request) -> bool:
 @pytest.fixture(scope="module")
 def run(unanswerable, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
-    config = load_config(tiny_questions.write_finetuning(folder, unanswerable))
+    path = tiny_questions.write_finetuning(folder, unanswerable)
+    config = load_config(path, ["model.num_hidden_layers=1"])
     runs.finetune(config, folder / "run")
     return folder / "run"
 

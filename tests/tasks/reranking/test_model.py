@@ -96,7 +96,6 @@ def test_single_passages_are_learned_with_binary_cross_entropy():
     found = model.evaluate(x, y)
     assert found.keys() == {"ndcg@10", "mrr@10", "map", "loss"}
     assert {name: history[f"val_{name}"][-1] for name in found} == found
-    assert model.predict("a mat", ["dog sat", "cat sat"])["order"] == [1, 0]
 
 
 @pytest.mark.slow
@@ -196,7 +195,7 @@ def test_accumulated_parts_make_the_same_update_as_the_whole_batch(name):
     for parts in (1, 2):
         model.set_weights(start)
         optimizer = AdamW(1e-3, epsilon=1e-3)
-        model.compile(optimizer, LOSSES[name](), accumulation_steps=parts)
+        model.compile(optimizer, LOSSES[name](), accumulation_steps=parts, run_eagerly=True)
         history = model.fit(*batch, batch_size=3, epochs=2, verbose=0).history
         results.append((history["loss"], model.get_weights()))
     (losses, weights), (other_losses, other_weights) = results

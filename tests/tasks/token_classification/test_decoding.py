@@ -28,7 +28,7 @@ def model() -> TokenClassifier:
     config = EncoderConfig(
         vocab_size=len(LOWER),
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=32,
@@ -81,13 +81,14 @@ def test_entities_are_those_of_seqeval(scheme):
     types = EntityTypes(names)
     found = tf.function(types.entities)(Tags(labels, scores), starts, starts + 7)
     assert types.names == ["A", "b-c"]
-    for row, text in enumerate(texts):
+    columns = (each.to_list() for each in (*found, scores))
+    for text, kinds, begins, ends, confidences, of_words in zip(texts, *columns, strict=True):
         expected = get_entities([names[label] for label in text])
-        assert [types.names[i] for i in found.types[row]] == [kind for kind, _, _ in expected]
-        assert found.starts[row].numpy().tolist() == [10 * first for _, first, _ in expected]
-        assert found.ends[row].numpy().tolist() == [10 * last + 7 for _, _, last in expected]
-        means = [scores[row].numpy()[first : last + 1].mean() for _, first, last in expected]
-        np.testing.assert_allclose(found.scores[row], means, atol=1e-6)
+        assert [types.names[i] for i in kinds] == [kind for kind, _, _ in expected]
+        assert begins == [10 * first for _, first, _ in expected]
+        assert ends == [10 * last + 7 for _, _, last in expected]
+        means = [np.mean(of_words[first : last + 1]) for _, first, last in expected]
+        np.testing.assert_allclose(confidences, means, atol=1e-6)
 
 
 def test_only_tags_have_entities():

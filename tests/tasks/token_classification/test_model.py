@@ -28,7 +28,7 @@ def task_of(path, settings=()) -> TokenClassification:
 def trained(tmp_path_factory):
     """The folder of the data and of a run, and what the run returned."""
     folder = tmp_path_factory.mktemp("tagging")
-    config = load_config(tiny_tags.write_tagging(folder))
+    config = load_config(tiny_tags.write_tagging(folder), ["model.num_hidden_layers=1"])
     return folder, runs.finetune(config, folder / "run")
 
 
