@@ -31,13 +31,15 @@ COUNTS = "counts.json"
 # Group -> its folders and files, those that take longest first. A file belongs to the group that
 # names the nearest folder above it.
 GROUPS = {
-    "export": ["export"],
     "tasks": ["tasks"],
-    "litert": ["export/litert"],
-    "runs": ["runs", "distillation"],
-    "parts": ["data", "encoder", "optimization", "text", "training"],
-    "models": ["interpret", "models", "predict"],
+    "runs": ["runs"],
+    "export": ["export"],
     "rest": ["."],
+    "LiteRT": ["export/litert", "export/test_equal_rows.py"],
+    "text": ["data", "text"],
+    "training": ["distillation", "encoder", "optimization", "training"],
+    "embedding": ["tasks/embedding", "tasks/reranking"],
+    "models": ["interpret", "models", "predict"],
     "docs": ["benchmarks", "docs", "experiments"],
     "notebooks": ["docs/test_notebook.py"],
 }

@@ -1,13 +1,21 @@
 """A tiny language for tests: a vocabulary, a corpus and labelled texts made of its words."""
 
+import functools
 import random
 from pathlib import Path
 from typing import Any
 
 from bert_tf.encoder.config import EncoderConfig
+from bert_tf.text import Tokenizer
 
 WORDS = "the a cat dog bird fish sat ran flew swam on under over mat log tree sea good bad".split()
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "##s", *WORDS]
+
+
+@functools.cache
+def tokenizer(lower_case: bool = True) -> Tokenizer:
+    """The tokenizer of the tiny language, one for all tests of a process: it is traced once."""
+    return Tokenizer(VOCABULARY, lower_case)
 
 
 def encoder_config(hidden_size: int = 8, **changes: Any) -> EncoderConfig:

@@ -106,14 +106,14 @@ class EncoderModel(Extensible, keras.Model):
     def get_compile_config(self) -> dict[str, Any] | None:
         """What `compile` was called with, as plain data."""
         config = super().get_compile_config()
-        optimizer = self.optimizer
-        own = {
+        if not config:
+            return config
+        return config | {
             "accumulation_steps": self.accumulation_steps,
             "rematerialize": self.rematerialize,
             # Before the first step there is no state to load.
-            "optimizer_has_state": optimizer is not None and optimizer.built,
+            "optimizer_has_state": self.optimizer is not None and self.optimizer.built,
         }
-        return config and config | own
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` says; Keras loads the optimizer's state afterwards."""

@@ -11,7 +11,6 @@ from benchmarks.serving.__main__ import _best
 from benchmarks.serving.texts import MAX_LENGTH, STRIDE
 from bert_tf import TextClassifier
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 
@@ -34,7 +33,7 @@ def test_goals_that_are_missed_say_so():
 def test_an_export_names_classes_as_transformers_does(names, tmp_path):
     """Else no answer would be the peer's."""
     encoder = Encoder(tiny.encoder_config(max_position_embeddings=MAX_LENGTH["classification"]))
-    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY, True), names)
+    model = TextClassifier(encoder, tiny.tokenizer(), names)
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     model.save_checkpoint(checkpoint, "huggingface")
     config = checkpoint / "config.json"

@@ -9,7 +9,6 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.embedder import POOLINGS
-from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.checkpoints.tiny_embedders import TEXTS, TOLERANCE
 
@@ -29,7 +28,7 @@ def test_vectors_and_settings_are_the_same_there_and_back(tmp_path, similarity, 
     keras.utils.set_random_seed(5)
     model = bert_tf.TextEmbedder(
         bert_tf.Encoder(tiny.encoder_config(8)),
-        Tokenizer(tiny.VOCABULARY, lower_case=True),
+        tiny.tokenizer(),
         pooling=MODES,
         normalize=similarity == "cosine",
         dense=[{"units": 6, "activation": "GELU"}, {"units": 5, "bias": False}],

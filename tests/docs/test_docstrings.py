@@ -1,8 +1,4 @@
-"""Docstrings show small inputs with their outputs, and the outputs are right.
-
-The examples of bert_tf/tasks run in tests/tasks/test_docstrings.py, so that two processes can share
-the work.
-"""
+"""Docstrings show small inputs with their outputs, and the outputs are right."""
 
 import pytest
 
@@ -74,7 +70,7 @@ EXCEPTIONS = {
 }
 
 
-@pytest.mark.parametrize("path", doctests.with_examples(False), ids=doctests.module_name)
+@pytest.mark.parametrize("path", doctests.with_examples(), ids=doctests.module_name)
 def test_examples_are_right(path, tmp_path):
     doctests.check(path, tmp_path)
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from bert_tf import TextEmbedder, Tokenizer
+from bert_tf import TextEmbedder
 from bert_tf.encoder.encoder import Encoder
 from tests import tiny, tiny_questions, tiny_tags
 from tests.docs.test_links import anchors
@@ -94,7 +94,7 @@ def test_the_index_has_every_notebook():
 def write_checkpoint(folder):
     """What stands for the published checkpoint, in the folder of its name."""
     keras.utils.set_random_seed(0)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     config = tiny.encoder_config(max_position_embeddings=384, initializer_range=0.02)
     embedder = TextEmbedder(Encoder(config), tokenizer, normalize=True)
     embedder.save_checkpoint(folder / CHECKPOINT, format="sentence_transformers")

@@ -25,7 +25,6 @@ from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export import __main__ as export_command
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions, tiny_tags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +125,7 @@ def old_reviews(folder):
 def of_keras_hub(folder):
     """What tests/docs/test_migrating.py makes of a classifier of KerasHub."""
     config = tiny.encoder_config(16, max_position_embeddings=128)
-    model = bert_tf.TextClassifier(Encoder(config), Tokenizer(tiny.VOCABULARY), ["0", "1"])
+    model = bert_tf.TextClassifier(Encoder(config), tiny.tokenizer(), ["0", "1"])
     conversion.save(model, folder / "my_checkpoint", "huggingface", model.tokenizer)
     fields = json.loads((folder / "my_checkpoint" / "config.json").read_text())
     fields["id2label"] = {"0": "LABEL_0", "1": "LABEL_1"}
@@ -194,7 +193,7 @@ DATA = {
 def write_checkpoint(folder, layers):
     """What stands for BERT-base."""
     keras.utils.set_random_seed(0)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     config = tiny.encoder_config(
         16, num_hidden_layers=layers, initializer_range=0.02, max_position_embeddings=384
     )

@@ -16,7 +16,6 @@ from bert_tf import TextClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.interpret.attention import attention_maps
-from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.encoder.modern_bert import ModernBlock, modern_bert
 
@@ -96,7 +95,7 @@ def test_its_attention_can_be_inspected():
 def test_it_learns_in_a_task_model_and_comes_back_from_a_file(layout, tmp_path):
     keras.utils.set_random_seed(0)
     sizes = tiny.encoder_config(16, hidden_act="gelu")
-    model = TextClassifier(modern_bert(sizes, layout), Tokenizer(tiny.VOCABULARY))
+    model = TextClassifier(modern_bert(sizes, layout), tiny.tokenizer())
     yes, no, *others = tiny.WORDS
     texts = [f"{others[i % len(others)]} {word} ." for i in range(16) for word in (yes, no)]
     labels = ["yes", "no"] * 16

@@ -8,7 +8,6 @@ from bert_tf.checkpoints import conversion
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.runs.run_folder import RunFolder
-from bert_tf.text import Tokenizer
 from experiments.small.checks import check
 from experiments.small.job import Sources
 from experiments.small.plan import jobs
@@ -28,7 +27,7 @@ def sources(tmp_path):
 
 def save_checkpoint(sources, layers, tokenizer=True):
     encoder = Encoder(tiny.encoder_config(num_hidden_layers=layers))
-    given = Tokenizer(tiny.VOCABULARY) if tokenizer else None
+    given = tiny.tokenizer() if tokenizer else None
     conversion.save(encoder, sources.checkpoint, tokenizer=given)
 
 

@@ -64,7 +64,7 @@ def save(family: str, model: keras.Model, tokenizer: Tokenizer, out: Path, **set
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+    return tiny.tokenizer()
 
 
 @pytest.fixture(scope="session")

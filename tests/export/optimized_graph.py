@@ -24,7 +24,6 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: E402
 
 from bert_tf import QuestionAnswerer  # noqa: E402
 from bert_tf.encoder.encoder import Encoder  # noqa: E402
-from bert_tf.text import Tokenizer  # noqa: E402
 from tests import tiny  # noqa: E402
 
 TEXTS = {
@@ -42,7 +41,7 @@ def _operations(activation: str) -> dict:
     """What one answer of an export takes."""
     sizes = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_act": activation}
     encoder = Encoder(tiny.encoder_config(64, **sizes))
-    model = QuestionAnswerer(encoder, Tokenizer(tiny.VOCABULARY), max_question_length=8)
+    model = QuestionAnswerer(encoder, tiny.tokenizer(), max_question_length=8)
     random = np.random.RandomState(0)
     for weight in model.weights:
         if weight.ndim == 1:  # no bias is zero: its sum would be left out

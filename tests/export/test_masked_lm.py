@@ -12,7 +12,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 TEXTS = ["the [MASK] sat on the [MASK] .", "", "no gap", "[MASK]"]
@@ -137,6 +136,6 @@ def test_there_are_five_fillings_unless_the_model_says_otherwise(models, tokeniz
 
 @pytest.mark.slow
 def test_the_special_token_is_found_in_cased_text(models):
-    cased = Tokenizer(tiny.VOCABULARY, lower_case=False)
+    cased = tiny.tokenizer(False)
     found = signature_of(models("mlm"), cased)(text=tf.constant(["The[MASK]."]))
     assert found["tokens"].shape == (1, 1, 5)

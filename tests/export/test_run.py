@@ -20,7 +20,6 @@ from bert_tf import (
     TextClassifier,
     TextRegressor,
     TokenClassifier,
-    Tokenizer,
 )
 from bert_tf.checkpoints import conversion, native
 from bert_tf.checkpoints.description import describe
@@ -66,7 +65,7 @@ def long_answerer():
 
 def alone(folder, model, settings=None):
     """A checkpoint that is of no run; with settings {} it is as other programs write it."""
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     description = describe(model, tokenizer)
     if settings is not None:
         description = dataclasses.replace(description, settings=settings)
@@ -77,7 +76,7 @@ def alone(folder, model, settings=None):
 
 def without_pooler(folder, model):
     """One of a model whose pooler is not there."""
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     weights = {
         name: variable.numpy()
         for name, variable in weight_names(model).items()
@@ -291,7 +290,7 @@ def test_of_vectors_nothing_is_assumed(tmp_path, encoder, monkeypatch, capsys):
 
 
 def test_a_keras_file_is_served_as_it_says(tmp_path, encoder, monkeypatch, capsys):
-    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["a", "b"], pair=True)
+    model = TextClassifier(encoder, tiny.tokenizer(), ["a", "b"], pair=True)
     model.save(tmp_path / "model.keras")
     found = options(tmp_path / "model.keras", monkeypatch)
     assert (found["pair"], found["labels"]) == (True, ("a", "b"))
@@ -300,7 +299,7 @@ def test_a_keras_file_is_served_as_it_says(tmp_path, encoder, monkeypatch, capsy
 
 def test_only_classes_have_labels(tmp_path, encoder, monkeypatch):
     """Checkpoints of others name the only output of a regression too."""
-    model = TextRegressor(encoder, Tokenizer(tiny.VOCABULARY))
+    model = TextRegressor(encoder, tiny.tokenizer())
     model.save_checkpoint(tmp_path / "theirs", "huggingface")
     config = tmp_path / "theirs" / "config.json"
     fields = json.loads(config.read_text()) | {"id2label": {"0": "score"}}
@@ -338,7 +337,7 @@ def as_keras_file(folder: Path, model: TextClassifier) -> Path:
     [as_run] + [pytest.param(each, marks=pytest.mark.slow) for each in (as_theirs, as_keras_file)],
 )
 def test_what_is_at_a_path_answers_the_same_from_its_export(tmp_path, encoder, capsys, write):
-    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
+    model = TextClassifier(encoder, tiny.tokenizer(), ["bad", "good"], pair=False)
     path, texts = write(tmp_path, model), ["the cat sat on the mat .", "", "a fish " * 40]
     assert command.main([str(path), "--out", str(tmp_path / "saved")]) == 0
     said = capsys.readouterr().err
@@ -450,7 +449,7 @@ def test_the_command_takes_several_poolings(tmp_path, encoder, monkeypatch):
 
 
 def test_a_classifier_of_several_labels_at_once_is_served_as_one(tmp_path, encoder, monkeypatch):
-    model = TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], multi_label=True)
+    model = TextClassifier(encoder, tiny.tokenizer(), ["bad", "good"], multi_label=True)
     conversion.save(model, tmp_path / "theirs", "huggingface")
     fields = json.loads((tmp_path / "theirs" / "config.json").read_text())
     assert fields["problem_type"] == "multi_label_classification"

@@ -19,7 +19,7 @@ WORD_OF_PIECE = [0, 1, 1, 2, 3, 4, 5, 6]
 @pytest.fixture(scope="module")
 def windows():
     """A context of eight pieces in windows of five, two apart."""
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     return WindowPreprocessor(tokenizer, max_length=9, stride=2, max_question_length=1)(
         (["who"], [CONTEXT])
     )
@@ -45,7 +45,7 @@ def test_a_words_share_is_that_of_its_pieces_where_they_have_most_context(window
 
 
 def test_an_empty_context_has_no_words():
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     empty = WindowPreprocessor(tokenizer, 9, 2, 1)((["who"], [""]))
     zeros = np.zeros(empty.pieces.shape, np.float32)
     assert len(SpanShares.of(empty, zeros, zeros, tiny.VOCABULARY).start) == 0

@@ -14,7 +14,6 @@ from bert_tf.config.reading import load_config
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.tasks import registry
-from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks import tiny_texts
 
@@ -79,7 +78,7 @@ def make_run(folder: Path, kind: str, **encoder: Any) -> Path:
     keras.utils.set_random_seed(1)
     loaded = load_config(CONFIGS[kind](folder))
     run = RunFolder.start(folder / "run", loaded)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     task = registry.family(loaded.task).task_class()(loaded, LABELS.get(kind))
     model = task.model(encoder_for(tiny.encoder_config(**encoder)), tokenizer)
     conversion.save(model, step_folder(run.checkpoints, 1))

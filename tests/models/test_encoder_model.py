@@ -15,7 +15,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 CONFIG = EncoderConfig(
@@ -103,7 +102,7 @@ def test_a_subclass_may_have_layers_and_losses_of_its_own(parts):
 
 
 def test_a_subclass_is_served_as_what_it_is_of(tmp_path):
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     TenTimes(Encoder(CONFIG), tokenizer).export(tmp_path / "out")
     answer = tf.saved_model.load(tmp_path / "out").signatures["serving_default"]
     assert answer(text=tf.constant(["the cat"]))["score"].shape == (1,)

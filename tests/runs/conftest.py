@@ -10,7 +10,6 @@ from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.data.corpora import pretraining_data
-from bert_tf.text import Tokenizer
 from bert_tf.training.checkpointing import Checkpoints
 from tests import tiny
 from tests.runs.lives import Nursery
@@ -21,7 +20,7 @@ def pretraining_yaml(tmp_path_factory) -> Path:
     """`tiny.write_pretraining` of one layer, with its corpus tokenized already."""
     folder = tmp_path_factory.mktemp("pretraining")
     path = tiny.write_pretraining(folder)
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     pretraining_data.build(load_config(path), tokenizer, folder / "tokens")
     text = (
         path.read_text()

@@ -11,7 +11,6 @@ from bert_tf.runs import fingerprint as module
 from bert_tf.runs.fingerprint import fingerprint, of_corpus, of_files, of_sizes
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.texts.mrpc import made_of
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 
@@ -96,7 +95,7 @@ def test_a_corpus_of_tfds_is_told_by_its_split(tmp_path):
     from tests.data.prepared_tfds import prepare
 
     folder = prepare(tmp_path / "tiny", [{"text": "cat sat."}] * 4, (4,))
-    path, tokenizer = tiny.write_pretraining(tmp_path), Tokenizer(tiny.VOCABULARY)
+    path, tokenizer = tiny.write_pretraining(tmp_path), tiny.tokenizer()
 
     def of(split):
         settings = [f"data.path={folder}", "data.format=tfds", f"data.split={split}"]

@@ -92,7 +92,7 @@ def load_of_checkpoint(path, start, *settings):
 )
 def test_the_initial_checkpoint_is_opened_once(tmp_path, found, write, run, settings):
     start = tmp_path / "start"
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     conversion.save(Encoder(tiny.encoder_config(16)), start, "bert_tf", tokenizer)
     run(load_of_checkpoint(write(tmp_path), start, *settings), tmp_path / "run")
     assert found[start] == 1

@@ -202,14 +202,14 @@ def test_a_folder_tokens_of_somebody_else_is_not_removed(begin, tmp_path):
 def test_token_shards_that_have_changed_do_not_resume(tmp_path):
     path = tiny.write_pretraining(tmp_path)
     text = load_config(path)
-    pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
+    pretraining_data.build(text, tiny.tokenizer(), tmp_path / "tokens")
     settings = [f"data.path={tmp_path / 'tokens'}", "data.format=token_shards", "train.steps=1"]
     shards = load_config(path, settings)
     metrics = runs.pretrain(shards, tmp_path / "run")
     assert runs.pretrain(shards, tmp_path / "run") == metrics
 
     add_a_document(tmp_path)
-    pretraining_data.build(text, Tokenizer(tiny.VOCABULARY), tmp_path / "tokens")
+    pretraining_data.build(text, tiny.tokenizer(), tmp_path / "tokens")
     with pytest.raises(UserError, match="training data differ from those at step 1; restore them"):
         runs.pretrain(shards, tmp_path / "run")
 

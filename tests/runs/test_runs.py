@@ -18,7 +18,6 @@ from bert_tf.config.reading import load_config
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.report.curves import read_curves
-from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions
 from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
@@ -282,7 +281,7 @@ def test_mistakes_in_a_fine_tuning_are_named(tmp_path, setting, message):
 def test_a_checkpoint_may_have_more_embeddings_than_pieces(tmp_path):
     """As transformers pads its table: `resize_token_embeddings(pad_to_multiple_of=...)`."""
     sizes = tiny.encoder_config(32, vocab_size=len(tiny.VOCABULARY) + 6)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     conversion.save(Encoder(sizes), tmp_path / "padded", "huggingface", tokenizer)
     path = tiny.write_finetuning(tmp_path)
     path.write_text(
@@ -316,7 +315,7 @@ def test_trials_of_other_initial_weights_are_not_compared(tmp_path, pretrained):
     (run / "metrics.json").unlink()
     keras.utils.set_random_seed(5)
     shutil.rmtree(start)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     conversion.save(Encoder(tiny.encoder_config(32)), start, "bert_tf", tokenizer)
     with pytest.raises(UserError, match="the init.checkpoint changed since the first trials of"):
         runs.finetune(config, run)

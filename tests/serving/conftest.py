@@ -16,7 +16,6 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from bert_tf import MultipleChoice, TextClassifier
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.text import Tokenizer
 from serving import bodies
 from tests import tiny
 
@@ -28,7 +27,7 @@ _VERSIONS = {(None, None), ("versions", "1"), ("labels", "stable")}
 def exports(tmp_path_factory) -> dict[str, Path]:
     """Name -> SavedModel."""
     keras.utils.set_random_seed(3)
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     config = tiny.encoder_config(num_hidden_layers=1)
     folder = tmp_path_factory.mktemp("served")
     models = {

@@ -15,7 +15,6 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks.question_answering.squad import read_squad
 from bert_tf.tasks.token_classification.conll import read_conll
-from bert_tf.text import Tokenizer
 from tests import tiny, tiny_questions, tiny_tags
 
 SEED, EPOCHS, BATCH, RATE = 7, 2, 8, 3e-3
@@ -32,7 +31,7 @@ def checkpoint(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretrained") / "checkpoint"
     config = tiny.encoder_config(16, num_hidden_layers=1, initializer_range=0.1)
     model = PreTrainer(Encoder(config))
-    conversion.save(model, folder, "huggingface", Tokenizer(tiny.VOCABULARY))
+    conversion.save(model, folder, "huggingface", tiny.tokenizer())
     return folder
 
 

@@ -4,7 +4,6 @@ import keras
 
 import bert_tf
 from bert_tf.encoder.ablations import encoder_for
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 TEXTS = ["the cat sat", "a dog ran", "the cat swam .", "a dog sat on the mat", "cat", "dog"] * 4
@@ -26,7 +25,7 @@ def encoder(seed=0, **changes):
 
 
 def tokenizer():
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+    return tiny.tokenizer()
 
 
 def classifier(**settings):

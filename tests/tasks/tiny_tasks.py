@@ -4,7 +4,6 @@ from bert_tf.data.batching import TrainingRows
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 
@@ -12,7 +11,7 @@ def model_of(task: Task) -> TaskModel:
     """The model of a task whose labels are known, with new weights."""
     return task.model(
         Encoder(tiny.encoder_config(num_hidden_layers=1)),
-        Tokenizer(tiny.VOCABULARY, lower_case=True),
+        tiny.tokenizer(),
     )
 
 

@@ -152,4 +152,4 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
 )
 def test_what_is_no_batch_of_texts_is_told(texts, message):
     with pytest.raises(UserError, match=message):
-        Preprocessor(Tokenizer(tiny.VOCABULARY), max_length=8)(texts)
+        Preprocessor(tiny.tokenizer(), max_length=8)(texts)

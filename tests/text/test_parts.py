@@ -12,7 +12,7 @@ TEXTS = ["the cat sat .", "", "dogs ran " * 30, "a", "\N{SNOWMAN} fish", "good "
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY, lower_case=True)
+    return tiny.tokenizer()
 
 
 @pytest.mark.parametrize(("max_bytes", "pair"), [(1, True), (40, False), (10_000, True)])

@@ -320,7 +320,7 @@ def test_a_vocabulary_that_is_none_is_refused(pieces):
 
 
 def test_a_tokenizer_is_pickled_and_copied_also_after_its_first_call():
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     expected = tokenizer.tokenize(["the cats sat"]).to_list()
     preprocess = Preprocessor(tokenizer, max_length=8)
     for again in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import callbacks
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from bert_tf import AdamW, Encoder, Preprocessor, TextClassifier, TokenClassifier, Tokenizer
+from bert_tf import AdamW, Encoder, Preprocessor, TextClassifier, TokenClassifier
 from tests import tiny
 
 EPOCHS, STEPS = 3, 4
@@ -22,7 +22,7 @@ def inputs():
     """What the encoder takes, for 32 texts in batches of 8."""
     source = random.Random(0)
     texts = [("cat ", "dog ")[i % 2] + tiny.sentence(source, 4) for i in range(8 * STEPS)]
-    tokenizer = Tokenizer(tiny.VOCABULARY, lower_case=True)
+    tokenizer = tiny.tokenizer()
     preprocess = Preprocessor(tokenizer, max_length=16)
     return tf.data.Dataset.from_tensor_slices(texts).batch(8).map(preprocess).cache()
 

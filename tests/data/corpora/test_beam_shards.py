@@ -14,10 +14,9 @@ from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.shard_writing import write_token_shards
 from bert_tf.data.corpora.token_shards import DEV, TRAIN
 from bert_tf.errors import UserError
-from bert_tf.text import Tokenizer
 from tests import tiny
 
-TOKENIZER = Tokenizer(tiny.VOCABULARY)
+TOKENIZER = tiny.tokenizer()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

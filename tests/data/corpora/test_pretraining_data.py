@@ -9,12 +9,11 @@ from bert_tf.data.corpora import pretraining_data
 from bert_tf.data.corpora.shard_data import ShardData
 from bert_tf.data.corpora.token_shards import DEV, TRAIN, TokenShards
 from bert_tf.errors import UserError
-from bert_tf.text import Tokenizer
 from tests import tiny
 from tests.data import counting
 
 LENGTHS = counting.random_lengths(number=150, sentences=12, longest=9)
-TOKENIZER = Tokenizer(tiny.VOCABULARY)
+TOKENIZER = tiny.tokenizer()
 MAX_LENGTH, PREDICTIONS, BATCH = 32, 5, 12
 
 

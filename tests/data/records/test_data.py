@@ -10,11 +10,10 @@ import tensorflow as tf
 from bert_tf.data.records.data import RecordData
 from bert_tf.data.records.format import RecordFormat
 from bert_tf.errors import UserError
-from bert_tf.text import Tokenizer
 from tests import tiny
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-TOKENIZER = Tokenizer(tiny.VOCABULARY)
+TOKENIZER = tiny.tokenizer()
 FORMAT = RecordFormat("google", max_length=8, max_predictions=2, has_labels=True)
 
 

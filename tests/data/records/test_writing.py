@@ -20,7 +20,7 @@ from bert_tf.errors import UserError
 from bert_tf.text import Tokenizer
 from tests import tiny
 
-TOKENIZER = Tokenizer(tiny.VOCABULARY)
+TOKENIZER = tiny.tokenizer()
 MAX_LENGTH, PREDICTIONS = 24, 4
 
 
@@ -135,7 +135,7 @@ def test_another_vocabulary_or_casing_is_noticed(written):
     other = Tokenizer([*tiny.VOCABULARY[:-1], "other"])
     for tokenizer, message in [
         (other, "were made with a different vocabulary"),
-        (Tokenizer(tiny.VOCABULARY, lower_case=False), "made without tokenizer.lower_case false"),
+        (tiny.tokenizer(False), "made without tokenizer.lower_case false"),
     ]:
         with pytest.raises(UserError, match=message):
             RecordData(written, 1, MAX_LENGTH, tokenizer)

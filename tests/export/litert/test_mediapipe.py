@@ -176,7 +176,7 @@ def test_what_mediapipe_lacks_is_logged(tmp_path, caplog):
     model = bert_tf.TextClassifier(encoder, cased, ["bad", "good"], pair=False)
     model.export(tmp_path / "cased.tflite", format="litert", lengths=[8])
     assert "MediaPipe cannot run the file: MediaPipe lowercases every text" in caplog.text
-    model = bert_tf.TextClassifier(encoder, Tokenizer(tiny.VOCABULARY), ["bad", "good"], pair=False)
+    model = bert_tf.TextClassifier(encoder, tiny.tokenizer(), ["bad", "good"], pair=False)
     model.export(tmp_path / "uncased.tflite", format="litert", lengths=[8])
     assert "keeps accents" in caplog.text
 

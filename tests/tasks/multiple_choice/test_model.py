@@ -10,7 +10,7 @@ from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multiple_choice.run import MultipleChoiceTask
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text import Preprocessor
 from tests import tiny
 from tests.tasks.tiny_tasks import examples_of, model_of
 from tests.tasks.tiny_texts import write_config, write_lines
@@ -54,7 +54,7 @@ def test_each_choice_is_packed_with_its_context(tmp_path):
     examples = examples_of(task)
     inputs, labels = examples.take(np.array([3, 1]))
     assert labels.tolist() == [3, 1]
-    preprocess = Preprocessor(Tokenizer(tiny.VOCABULARY, lower_case=True), 24, padding="batch")
+    preprocess = Preprocessor(tiny.tokenizer(), 24, padding="batch")
     for place, row in enumerate((3, 1)):
         expected = preprocess((["the fish ."] * 4, made[row]["choices"]))
         width = expected["input_mask"].shape[1]

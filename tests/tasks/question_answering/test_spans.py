@@ -20,7 +20,7 @@ GOOGLE = json.loads((Path(__file__).parents[2] / "fixtures" / "google_answers.js
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer(tiny.VOCABULARY)
+    return tiny.tokenizer()
 
 
 def decoded(windows, contexts, logits, **rules) -> Answers:

@@ -11,7 +11,7 @@ from bert_tf.data.batching import training_batches
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.question_answering.squad import Question, read_squad
 from bert_tf.tasks.question_answering.windows import WindowRows
-from bert_tf.text import Tokenizer, WindowPreprocessor
+from bert_tf.text import WindowPreprocessor
 from tests import tiny, tiny_questions
 
 
@@ -23,7 +23,7 @@ def questions(tmp_path_factory) -> list[Question]:
 
 @pytest.fixture(scope="module")
 def rows(questions) -> WindowRows:
-    tokenizer = Tokenizer(tiny.VOCABULARY)
+    tokenizer = tiny.tokenizer()
     return WindowRows.cut(questions, WindowPreprocessor(tokenizer, 20, 6, 4))
 
 
@@ -70,7 +70,5 @@ def test_questions_of_all_chunks_are_kept_apart(questions, tmp_path):
         answer = {"text": word, "answer_start": content["context"].index(word)}
         content["qas"].append({"id": str(i), "question": "on", "answers": [answer]})
     path.write_text(json.dumps({"data": [{"paragraphs": [content]}]}))
-    rows = WindowRows.cut(
-        read_squad(path), WindowPreprocessor(Tokenizer(tiny.VOCABULARY), 20, 6, 4)
-    )
+    rows = WindowRows.cut(read_squad(path), WindowPreprocessor(tiny.tokenizer(), 20, 6, 4))
     assert rows.starts.tolist() == rows.ends.tolist() == [3, 6] * 300

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import bert_tf
 from bert_tf.retrieval.search import exact_search
 from bert_tf.text.parts import as_first, first_equal, map_rows
 from tests.tasks import tiny_objects as tiny
@@ -19,22 +18,26 @@ ARE_SAME = np.array([text in SAME for text in TEXTS])
 PLACES = np.flatnonzero(ARE_SAME).tolist()
 
 
-def served(model, way, tmp_path):
-    """A function from string tensors to what a way of asking answers."""
-    if way == "python":
-        return model.serve
-    path = tmp_path / ("model" if way == "saved_model" else "model.tflite")
-    settings = {} if way == "saved_model" else {"format": "litert", "inputs": way}
-    model.export(path, **settings)
-    return bert_tf.load(path).serve
-
-
 WAYS = ("python", "saved_model", "ids", "strings")
 
 
+@pytest.fixture
+def served(models, loaded, lite):
+    """Gives a function from string tensors to what a way of asking answers."""
+
+    def serve(family, way):
+        if way == "python":
+            return models(family).serve
+        if way == "saved_model":
+            return loaded(family).serve
+        return lite(family, **({} if way == "ids" else {"inputs": way})).serve
+
+    return serve
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_equal_passages_are_ranked_in_their_order(tmp_path, way):
-    serve = served(tiny.reranker(initializer_range=1.0), way, tmp_path)
+def test_equal_passages_are_ranked_in_their_order(served, way):
+    serve = served("reranking", way)
     lists = [TEXTS, TEXTS[::-1]]
     found = serve({"query": tf.constant(["who sat", "a dog"]), "passages": tf.constant(lists)})
     for passages, order, scores in zip(
@@ -46,8 +49,8 @@ def test_equal_passages_are_ranked_in_their_order(tmp_path, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_first_of_equal_choices_is_chosen(tmp_path, way):
-    serve = served(tiny.chooser(), way, tmp_path)
+def test_the_first_of_equal_choices_is_chosen(served, way):
+    serve = served("multiple_choice", way)
     for count in (2, 5, 9, 17):
         choices = [[SAME[i % 2] for i in range(count)]]
         found = serve({"context": tf.constant(["the"]), "choices": tf.constant(choices)})
@@ -56,27 +59,19 @@ def test_the_first_of_equal_choices_is_chosen(tmp_path, way):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: tiny.classifier(labels=["bad", "good", "so so"]),
-        lambda: tiny.multi_labeller(labels=["cat", "dog", "swims"]),
-        tiny.regressor,
-        tiny.embedder,
-        lambda: tiny.tagger(labels=["O", "B-animal", "I-animal"]),
-    ],
-    ids=["classification", "multi_label", "regression", "embedding", "tags"],
+    "family", ["classification", "multi_label", "regression", "embedding", "token_classification"]
 )
-def test_equal_texts_of_a_request_have_equal_answers(make):
-    outputs = make().serve(text=tf.constant(TEXTS))
+def test_equal_texts_of_a_request_have_equal_answers(models, family):
+    outputs = models(family).serve(text=tf.constant(TEXTS))
     for name, value in outputs.items():
         if value.dtype == tf.float32:
             rows = value.numpy()[ARE_SAME]
             assert (rows == rows[0]).all(), name
 
 
-def test_equal_texts_with_gaps_are_filled_alike():
+def test_equal_texts_with_gaps_are_filled_alike(models):
     texts = [f"{text} [MASK] sat [MASK]" for text in TEXTS]
-    found = tiny.filler().serve(text=tf.constant(texts))
+    found = models("mlm").serve(text=tf.constant(texts))
     for value in found.values():
         rows = value.numpy()[ARE_SAME]
         assert (rows == rows[0]).all()
@@ -98,8 +93,8 @@ def test_repeated_windows_of_a_context_have_equal_scores():
         assert (value.numpy() == value.numpy()[0]).all()
 
 
-def test_equal_texts_of_several_batches_have_equal_answers():
-    model = tiny.classifier(labels=["bad", "good"])
+def test_equal_texts_of_several_batches_have_equal_answers(models):
+    model = models("classification")
     texts = [SAME[0] if place in PLACES else text for place, text in enumerate(TEXTS)]
     for size in (2, 5, 32):
         answers = model.predict(texts, batch_size=size, verbose=0)
@@ -108,7 +103,7 @@ def test_equal_texts_of_several_batches_have_equal_answers():
         assert one is not answers[PLACES[1]]  # the user may change one of them
 
 
-def test_equal_vectors_are_equally_alike():
+def test_equal_vectors_are_equally_alike(models):
     source = np.random.default_rng(0)
     for width, count in itertools.product((3, 8, 13, 384), (5, 31, 67)):
         vector, others = source.normal(size=(1, width)), source.normal(size=(count, width))
@@ -120,12 +115,8 @@ def test_equal_vectors_are_equally_alike():
             assert ranked == sorted(ranked)
             score_of = dict(zip(row, values, strict=True))
             assert score_of[count] == score_of[count + 4]
-        found = tiny_similarity(queries, passages)
+        found = models("embedding").similarity(queries, passages)
         assert (found[:, count] == found[:, count + 4]).all()
-
-
-def tiny_similarity(a, b):
-    return tiny.embedder().similarity(a, b, verbose=0)
 
 
 def test_rows_are_compared_whole():
