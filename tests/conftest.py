@@ -22,6 +22,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Lets go of what a file has traced; graphs are in cycles."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begins with what takes longest, so that in the end no process waits for another."""
     rank = {folder: number for number, folder in enumerate(_LONG)}

@@ -28,6 +28,8 @@ LINK = re.compile(r"\]\(([^):\s]+)\)")
 # Progress bars, escape codes of a terminal, and what TensorFlow logs.
 NOISE = re.compile(r"[\b\r\x1b]|INFO:|WARNING|^\d{4}-\d\d-\d\d ", re.MULTILINE)
 
+pytestmark = pytest.mark.notebook
+
 each_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
 
 
