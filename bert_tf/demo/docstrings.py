@@ -6,26 +6,24 @@ the Python version and the installed versions are.
 """
 
 import ast
-import contextlib
+import json
 import os
 import signal
+import subprocess
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from bert_tf.demo.prose import sentences
 from bert_tf.errors import UserError
 
 STANDARD_LIBRARY = "python"
-# Files that a process reads at a time.
-_CHUNK = 32
+# A process is worth its start for so many files.
+_FILES = 200
 LIBRARIES = (
     STANDARD_LIBRARY,
     "numpy",
@@ -88,31 +86,52 @@ def harvest(
     ]
     passages: list[Passage] = []
     seen: set[str] = set()
-    # Processes that are forked would inherit the threads of TensorFlow, where it is imported.
-    workers = ProcessPoolExecutor(
-        mp_context=get_context("spawn"),
-        # Ctrl-C is for this process, which then sends them no more files.
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
-    )
-    with workers, contextlib.ExitStack() as stack:
-        read: Any = workers.map(_prose_of, [file for *_, file in files], chunksize=_CHUNK)
-        stack.callback(read.close)  # what is not read yet is not waited for
-        for number, ((library, folder, file), found) in enumerate(zip(files, read, strict=True), 1):
-            module = f"{library}/{file.relative_to(folder).as_posix()}"
-            for docstring, prose in found:
-                if docstring not in seen:
-                    seen.add(docstring)
-                    if prose:
-                        passages.append(Passage(library, module, prose))
-            if on_progress:
-                on_progress(number, len(files))
+    read = _in_processes([file for *_, file in files])
+    for number, ((library, folder, file), found) in enumerate(zip(files, read, strict=True), 1):
+        module = f"{library}/{file.relative_to(folder).as_posix()}"
+        for docstring, prose in found:
+            if docstring not in seen:
+                seen.add(docstring)
+                if prose:
+                    passages.append(Passage(library, module, tuple(prose)))
+        if on_progress:
+            on_progress(number, len(files))
     return passages
 
 
-def _prose_of(file: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The documentation strings of a file, each with its sentences."""
-    return [(docstring, sentences(docstring)) for docstring in docstrings(file)]
+def _in_processes(files: Sequence[Path]) -> Iterator[list[tuple[str, list[str]]]]:
+    """The documentation strings of each file with their sentences, read on every processor.
+
+    The processes are programs of their own: those of `multiprocessing` cannot be started from an
+    interactive session or a notebook.
+    """
+    count = max(1, min(len(os.sched_getaffinity(0)), len(files) // _FILES))
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(count)
+    ]
+    try:
+        for number, worker in enumerate(workers):
+            assert worker.stdin is not None
+            worker.stdin.write(json.dumps([str(file) for file in files[number::count]]).encode())
+            worker.stdin.close()
+        for number in range(len(files)):
+            output = workers[number % count].stdout
+            assert output is not None
+            yield json.loads(output.readline())
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _work() -> None:
+    """What each process does: a list of files in, a line for each of them out, both as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    for file in json.load(sys.stdin):
+        print(json.dumps([(each, sentences(each)) for each in docstrings(Path(file))]), flush=True)
 
 
 def installed_folders() -> dict[str, Path]:
@@ -200,3 +219,7 @@ def _documented_elsewhere(call: ast.Call) -> Iterator[str]:
     for argument in ast.walk(call):
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             yield argument.value
+
+
+if __name__ == "__main__":
+    _work()

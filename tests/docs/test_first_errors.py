@@ -118,8 +118,8 @@ def printed(code, **environment):
 
 
 def test_a_name_that_is_not_there(monkeypatch):
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     is_on_the_page(refusal(lambda: bert_tf.load("no-such/model")), "there is no file")
 
 
