@@ -138,8 +138,9 @@ def map_in_parts(
     """
     inputs = dict(inputs)
     rows = tf.shape(next(iter(inputs.values())))[0]
-    # Traced once, although the loop needs to know the form of the outputs before its first turn.
-    traced = tf.function(lambda part: function(part), autograph=False).get_concrete_function(
+    # What the outputs are. The loop does not call this function: each function that reaches frozen
+    # weights gets a copy of them when a SavedModel is loaded.
+    traced = tf.function(function, autograph=False).get_concrete_function(
         {name: tf.TensorSpec([None, *each.shape[1:]], each.dtype) for name, each in inputs.items()}
     )
     forms = tf.nest.flatten(traced.structured_outputs)
@@ -156,7 +157,7 @@ def map_in_parts(
 
     def step(start: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple:
         stop = tf.minimum(stop_after(start), rows)
-        part = tf.nest.flatten(traced({name: each[start:stop] for name, each in inputs.items()}))
+        part = tf.nest.flatten(function({name: each[start:stop] for name, each in inputs.items()}))
         place = arrays[0].size()
         return stop, [a.write(place, v) for a, v in zip(arrays, part, strict=True)]
 

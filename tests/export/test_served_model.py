@@ -105,7 +105,7 @@ def test_each_weight_is_in_the_file_once_in_the_serving_precision(exported, mode
 @pytest.mark.parametrize(
     ("family", "settings", "functions"),
     [
-        ("classification", {"freeze": True}, 7),
+        ("classification", {"freeze": True}, 6),
         pytest.param("mlm", FAST, 9, marks=[pytest.mark.slow, pytest.mark.bfloat16]),
     ],
 )
