@@ -3,8 +3,8 @@
     python -m benchmarks.equal_rows
 
 Exports models of BERT-base's shape with random weights twice: as they are, and without the
-operations that find equal rows. Both are asked in turns, in one process, with the same texts, no
-two of which are equal. A row gives the median of each in milliseconds, their ratio, and how long it
+operations that find equal rows. Both answer in turns, in one process, the same texts, no two of
+which are equal. A row gives the median of each in milliseconds, their ratio, and how long it
 takes to find that so many rows of 64 tokens are different.
 """
 

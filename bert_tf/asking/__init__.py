@@ -79,7 +79,7 @@ def batches(
     """The places of the rows of each batch, and what the model answers; see `each_answer`.
 
     Rows of similar length share a batch. The longest come first, so that what does not fit into
-    memory shows at once. Equal rows are asked once, so that they have the same answer.
+    memory shows at once. Equal rows are computed once, so that they have the same answer.
     """
     if not rows:
         return

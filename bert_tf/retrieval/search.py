@@ -61,8 +61,8 @@ def exact_search(
     start = 0
     for part in _parts(passages, block):
         vectors = _vectors(part, "passages", asked.shape[1], start, cosine)
-        block_of = tf.constant(vectors), _first_equal(vectors)
-        found = [_best_of(chunk, *block_of, k, start) for chunk in chunks]
+        rows, first = tf.constant(vectors), _first_equal(vectors)
+        found = [_best_of(chunk, rows, first, k, start) for chunk in chunks]
         best = [_merged(*two, k) for two in zip(best, found, strict=True)] if best else found
         start += len(part)
     if not start:

@@ -99,7 +99,7 @@ def first_equal(rows: tf.Tensor) -> tf.Tensor:
     Args:
         rows: [rows, ...], of whole numbers or of float32.
     """
-    # Only on the CPU does the operation take an axis.
+    # On the CPU the operation takes an axis; it was not tried on another device.
     with tf.device("/CPU:0"):
         count = tf.shape(rows)[0]
         flat = tf.reshape(rows, [count, tf.reduce_prod(tf.shape(rows)[1:])])

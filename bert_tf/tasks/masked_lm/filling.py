@@ -11,7 +11,7 @@ from bert_tf.export.service import Tensors
 from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.packing import trim
-from bert_tf.text.parts import as_first, first_equal, map_in_chunks, map_in_groups
+from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups
 from bert_tf.text.rows import splits_of
 
 # Scores over the vocabulary are computed for so many numbers at a time: a quarter of a GiB.
@@ -90,7 +90,8 @@ class GapFiller:
         keys = tf.stack(
             [tf.gather(same, wanted[:, 0]), tf.gather_nd(windows["positions"], wanted)], axis=1
         )
-        return {name: as_first(each, keys) for name, each in filled.items()} | {"masks": masks}
+        first = first_equal(keys)
+        return {name: tf.gather(each, first) for name, each in filled.items()} | {"masks": masks}
 
     def _windows(self, texts: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
         """The windows that have a [MASK] to fill.
