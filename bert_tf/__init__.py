@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf.errors import UserError as UserError
 from bert_tf.quiet import import_keras
+from bert_tf.starting import not_collecting, start_faster
 
 if TYPE_CHECKING:
     from bert_tf.encoder.config import EncoderConfig as EncoderConfig
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from bert_tf.text import Tokenizer as Tokenizer
 
 __version__ = "0.2.0"
+
+start_faster()
 
 # The modules of the public names: of those that need no TensorFlow, and of the others.
 _LIGHT = {
@@ -80,9 +83,10 @@ __all__ = ["UserError", *_LIGHT, *_WITH_KERAS]
 
 def __getattr__(name: str) -> object:
     if name in _WITH_KERAS:
-        import_keras()
-        for home in sorted({*_WITH_KERAS.values()}):
-            importlib.import_module(home)
+        with not_collecting():
+            import_keras()
+            for home in sorted({*_WITH_KERAS.values()}):
+                importlib.import_module(home)
     elif name not in _LIGHT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module((_LIGHT | _WITH_KERAS)[name]), name)

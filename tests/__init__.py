@@ -1,1 +1,3 @@
 """Tests mirror the packages."""
+
+import bert_tf  # noqa: F401 - TensorFlow then starts faster

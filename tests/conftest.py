@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -11,8 +12,8 @@ import pytest  # noqa: E402
 
 from tests.processors import ends_in_bfloat16  # noqa: E402
 
-# The folders whose files take longest, longest first.
-_LONG = ("runs", "tasks", "export", "training", "models", "interpret", "experiments", "fuzzing")
+# When garbage was last looked for.
+_collected = time.monotonic()
 
 
 def pytest_collection_finish() -> None:
@@ -23,16 +24,16 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Lets go of what a file has traced; graphs are in cycles."""
-    if nextitem is None or nextitem.path != item.path:
+    """Lets go of what files have traced, every few seconds; graphs are in cycles."""
+    global _collected
+    if nextitem and nextitem.path != item.path and time.monotonic() > _collected + 5:
         gc.collect()
+        _collected = time.monotonic()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with what takes longest, so that in the end no process waits for another."""
-    rank = {folder: number for number, folder in enumerate(_LONG)}
-    here = Path(__file__).parent
-    items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(rank)))
+def pytest_sessionfinish() -> None:
+    """Keeps pytest from looking for garbage five times when it ends."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

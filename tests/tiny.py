@@ -23,7 +23,7 @@ def encoder_config(hidden_size: int = 8, **changes: Any) -> EncoderConfig:
     sizes = {
         "vocab_size": len(VOCABULARY),
         "hidden_size": hidden_size,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 2 * hidden_size,
         "max_position_embeddings": 32,
@@ -73,7 +73,7 @@ def write_labelled(folder: Path, rows: dict[str, int] | None = None) -> Path:
 
 MODEL = """\
 model:
-  {hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2, max_position_embeddings: 32,
+  {hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, max_position_embeddings: 32,
    initializer_range: 0.1, hidden_dropout_prob: 0.0}
 """
 

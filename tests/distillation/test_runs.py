@@ -28,7 +28,8 @@ SIZES = "hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2"
 def place(tmp_path_factory):
     """A folder with the run of a teacher of two layers in `teacher`, and its data."""
     folder = tmp_path_factory.mktemp("distillation")
-    sizes = {"hidden_size": 16, "initializer_range": 0.1, "hidden_dropout_prob": 0.0}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "initializer_range": 0.1}
+    sizes["hidden_dropout_prob"] = 0.0
     make_run(folder, "classification", **sizes).rename(folder / "teacher")
     (folder / "more.tsv").write_text(
         "text\n" + "the cat swam\nfish under the tree\nbird\ndog dog\n" * 4

@@ -42,7 +42,7 @@ def test_every_output_stays_the_same(attention, fused):
 
 
 def test_shards_have_halves_of_the_weights():
-    encoder = encoder_of()
+    encoder = encoder_of(num_hidden_layers=2)
     in_shards = sharded(encoder)
     (first, _), (whole, _) = in_shards.blocks, encoder.blocks
     heads = encoder.config.num_attention_heads

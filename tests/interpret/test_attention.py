@@ -20,7 +20,7 @@ INPUTS = {
 @pytest.mark.parametrize("layout", ["padded", "unpadded"])
 def test_each_map_is_what_the_layer_computes_from_its_input(layout):
     keras.utils.set_random_seed(0)
-    encoder = Encoder(tiny.encoder_config(), layout)
+    encoder = Encoder(tiny.encoder_config(num_hidden_layers=2), layout)
     found = attention_maps(encoder, INPUTS, np.arange(5))
     assert found.layers == ("1", "2")
     encoded = encoder.encode(INPUTS)
@@ -33,7 +33,7 @@ def test_each_map_is_what_the_layer_computes_from_its_input(layout):
 
 
 def test_two_ways_side_by_side_have_their_layers_one_after_the_other():
-    encoder = encoder_for(tiny.encoder_config(attention="side_by_side"))
+    encoder = encoder_for(tiny.encoder_config(num_hidden_layers=2, attention="side_by_side"))
     found = attention_maps(encoder, INPUTS, np.arange(5))
     assert found.layers == tuple(f"{i} {way}" for way in WAYS_SHOWN for i in (1, 2))
     assert not np.triu(found.probabilities[:2], 1).any()

@@ -57,7 +57,9 @@ def finetuned(tmp_path_factory) -> tuple[Path, dict[str, float]]:
         if step == 20:
             shutil.copytree(folder / "run", folder / "killed")
 
-    config = load_config(tiny.write_finetuning(folder), ["train.learning_rate=0.005"])
+    config = load_config(
+        tiny.write_finetuning(folder), ["train.learning_rate=0.005", "model.num_hidden_layers=2"]
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoints, "save", save_and_copy)
         return folder / "run", runs.finetune(config, folder / "run")

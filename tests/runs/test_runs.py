@@ -408,7 +408,7 @@ def test_no_trial_begins_if_one_of_them_has_a_batch_that_the_devices_cannot_shar
     ("write", "setting", "message"),
     [
         (tiny.write_finetuning, "max_length=[24,600]", "600 is longer than the model's 32 posit"),
-        (tiny.write_finetuning, "frozen_layers=[1,6]", "6 is more than the model's 2 layers"),
+        (tiny.write_finetuning, "frozen_layers=[1,6]", "6 is more than the model's 1 layers"),
         (tiny.write_finetuning, "batch_size=[8,5000]", "batch_size 5000 is larger than the data"),
         (tiny_questions.write_finetuning, "max_length=[24,7]", "7, too short for questions of 4"),
     ],

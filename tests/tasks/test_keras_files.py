@@ -117,6 +117,16 @@ def test_a_model_that_was_compiled_stays_so(tmp_path):
     assert same.encoder.rematerialize
 
 
+@pytest.mark.filterwarnings("error:.*loading:UserWarning")
+def test_a_model_that_was_compiled_and_not_trained_is_loaded_without_a_warning(tmp_path):
+    model = tiny.classifier(labels=["bad", "good"])
+    model.compile(keras.optimizers.Adam(0.01))
+    model.save(tmp_path / "model.keras")
+    same = bert_tf.load(tmp_path / "model.keras")
+    assert isinstance(same.optimizer, keras.optimizers.Adam)
+    assert int(same.optimizer.iterations) == 0
+
+
 @pytest.mark.slow
 def test_the_moments_of_a_recipe_that_each_fit_begins_anew_are_not_in_it(tmp_path):
     model = tiny.classifier()
