@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.asking.saved_model import register_ops
+from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export import hub, model_card, optimizing
@@ -123,8 +124,7 @@ def save(
     Raises:
         UserError: a version that is no number from 1, or a folder that exists or cannot be written.
     """
-    if version is not None and version < 1:
-        raise UserError(f"version is {version}; it must be a whole number, 1 or more")
+    checked_argument("version", version)
     folder = Path(out)
     for name in services:
         # Path.exists raises an error for a name that is too long; writing there explains it.

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.arguments import checked_argument
 from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
 from bert_tf.data.tables.json_files import whole_text
@@ -81,6 +82,7 @@ def batches(
     Rows of similar length share a batch. The longest come first, so that what does not fit into
     memory shows at once. Equal rows are computed once, so that they have the same answer.
     """
+    batch_size = checked_argument("batch_size", batch_size)
     if not rows:
         return
     places: dict[Hashable, list[int]] = {}

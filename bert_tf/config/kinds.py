@@ -29,5 +29,11 @@ FilePath = Annotated[str, Field(min_length=1), BeforeValidator(_found)]
 FilePaths = Annotated[tuple[FilePath, ...], Field(min_length=1)]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+Length = Annotated[int, Field(ge=3)]
+"""Tokens of a row; [CLS], one token and [SEP] are the fewest."""
+Natural = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+"""Of dropout."""
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]

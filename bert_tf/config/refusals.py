@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -16,7 +16,13 @@ _SHOWN = 60
 # Kinds of errors for which pydantic's own words speak of Python, or of more than the file has.
 _WORDS = {
     "bool_type": "must be true or false",
-    "dict_type": "must be a section",
+    "dict_type": "must be a mapping",
+    "float_type": "must be a number",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "int_type": "must be a whole number",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:.15g}",
     "model_type": "must be a section",
     "tuple_type": "must be a list",
     "too_long": "must have at most {max_length} items",
@@ -26,30 +32,54 @@ _WORDS = {
 
 
 def refusal(error: ValidationError, section: type[Section], tree: Tree) -> UserError:
-    """The first mistake that pydantic found in `tree` as a file of `section`.
+    """The first mistake that pydantic found in `tree` as a file of `section`; see `mistake`."""
+    keys, said = mistake(error, section, tree.values)
+    return UserError(f"{tree.place(keys)}: {said}")
+
+
+def mistake(
+    error: ValidationError, section: type[Section], values: Any, within: Keys = ()
+) -> tuple[Keys, str]:
+    """The first mistake that pydantic found in `values` as a `section`: its keys and a sentence.
 
     Unknown keys come before other mistakes. Where a value may be of several types, the sentence
     names those that it comes closest to.
+
+    Args:
+        error: pydantic's.
+        section: what the values should be.
+        values: what was given.
+        within: the keys of the section itself.
     """
     errors = error.errors(include_url=False)
     unknown = [each for each in errors if each["type"] == "extra_forbidden"]
     first = (unknown or errors)[0]
-    keys = _keys_in(tree.values, first["loc"])
-    name, place = ".".join(keys)[:_SHOWN], tree.place(keys)
+    keys = _keys_in(values, first["loc"])
     if unknown:
-        nearest = ".".join(_nearest(keys, list(_valid_keys(section))))
-        return UserError(f"{place}: unknown key {name!r}; the nearest valid key is {nearest}")
+        nearest = ".".join((*within, *_nearest(keys, list(_valid_keys(section)))))
+        name = ".".join((*within, *keys))[:_SHOWN]
+        return keys, f"unknown key {name!r}; the nearest valid key is {nearest}"
     if first["type"] == "missing":
-        return UserError(f"{place}: missing key {'.'.join(map(str, first['loc']))}; add it")
+        return keys, f"missing key {'.'.join((*within, *map(str, first['loc'])))}; add it"
     if "error" in first.get("ctx", {}):  # a rule on several keys
-        return UserError(f"{place}: {first['ctx']['error']}")
-    ways = [each for each in errors if each["loc"][:2] == first["loc"][:2]]
-    ways = [each for each in ways if len(each["loc"]) == max(len(e["loc"]) for e in ways)]
-    name = ".".join(_keys_in(tree.values, ways[0]["loc"]))[:_SHOWN]
+        return keys, str(first["ctx"]["error"])
+    ways = _closest([each for each in errors if each["loc"][:2] == first["loc"][:2]])
+    name = ".".join((*within, *_keys_in(values, ways[0]["loc"])))[:_SHOWN]
+    return keys, sentence(ways, name)
+
+
+def sentence(errors: Sequence[Any], name: str) -> str:
+    """What is wrong with one value, by pydantic's errors about it: "name must be …, got …"."""
+    ways = _closest(errors)
     expected = " or ".join(dict.fromkeys(map(_expected, ways))).replace(" or must be ", " or ")
-    got = json.dumps(ways[0]["input"], ensure_ascii=False)
-    shown = got if len(got) <= _SHOWN else f"{got[:_SHOWN]}…"
-    return UserError(f"{place}: {name} {expected}, got {shown}")
+    got = json.dumps(ways[0]["input"], ensure_ascii=False, default=repr)
+    return f"{name} {expected}, got {got if len(got) <= _SHOWN else f'{got[:_SHOWN]}…'}"
+
+
+def _closest(errors: Sequence[Any]) -> list[Any]:
+    """The errors about the types that a value comes closest to."""
+    depth = max(len(each["loc"]) for each in errors)
+    return [each for each in errors if len(each["loc"]) == depth]
 
 
 def _keys_in(values: Any, loc: tuple[int | str, ...]) -> Keys:

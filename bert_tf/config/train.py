@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from bert_tf.config.kinds import Count, Positive, Share
+from bert_tf.config.kinds import Count, Length, Natural, Positive, Seed, Share
 from bert_tf.config.section import Section
 
 # Keys that all runs of a search share, as a process has one value of them.
@@ -62,13 +62,13 @@ class TrainConfig(Section):
     """
     gradient_clip: Positive | None = 1.0
     """Maximum norm of the gradient of all weights together; null does not clip."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seed: Seed = 0
     """Seed of the initial weights, the order of the data, the masks and dropout."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """`bfloat16` takes half the memory. It is faster on hardware made for it and slower on any
     other.
     """
-    max_length: Annotated[int, Field(ge=3)] = 128
+    max_length: Length = 128
     """Tokens in a sequence, including [CLS] and [SEP]. Longer texts are truncated; longer contexts
     of questions and longer sentences of words are read in windows.
     """
@@ -131,7 +131,7 @@ class PretrainingTrain(TrainConfig):
     tenths of the steps with short ones (appendix A.2): max_length 128, long_length 512.
     """
 
-    long_length: Annotated[int, Field(ge=3)] | None = None
+    long_length: Length | None = None
     """Tokens in a sequence towards the end of the run; null keeps max_length for the whole run."""
     long_fraction: Share = 0.1
     """Share of the steps that have the long sequences."""
@@ -176,7 +176,7 @@ class FinetuningTrain(TrainConfig):
 
     model_config = ConfigDict(json_schema_extra=_allow_lists)
 
-    frozen_layers: Annotated[int, Field(ge=0)] | None = None
+    frozen_layers: Natural | None = None
     """Layers that are not trained: 0 freezes the embeddings, n also the first n blocks; null trains
     everything.
     """

@@ -124,8 +124,10 @@ def run(out: str | os.PathLike) -> None:
         trained = load_config_for("finetune", FinetuningRun, out / f"{name}.yaml")
         runs.finetune(trained, out / name)
     _export(out)
-    _ask(out)
+    # It answers while this process goes on.
+    asked = _ask(out)
     _export_for_phones(out)
+    _show_answers(out, asked)
     accuracies = {
         "always the same library": data["splits"]["test"]["majority_share"],
         "without pre-training": _accuracy(out, "from_scratch"),
@@ -201,15 +203,23 @@ def _export_for_phones(out: Path) -> None:
     export_run(out / "finetuning", out / "model.tflite", format="litert", precision="int8")
 
 
-def _ask(out: Path) -> None:
+def _ask(out: Path) -> subprocess.Popen:
     """Puts held-out passages to the SavedModel in a process that does not import bert_tf."""
-    _title("Querying the SavedModel in a new process, with only tensorflow and tensorflow_text")
-    texts, labels = _held_out(out)
+    texts, _ = _held_out(out)
     # -P: nothing is imported from the folder of the script.
-    asked = subprocess.run([sys.executable, "-P", out / "ask.py", out / "saved_model", *texts])
+    command = [sys.executable, "-P", str(out / "ask.py"), str(out / "saved_model"), *texts]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
+
+
+def _show_answers(out: Path, asked: subprocess.Popen) -> None:
+    """Waits for the answers of that process, and prints them."""
+    _title("Querying the SavedModel in a new process, with only tensorflow and tensorflow_text")
+    answers, _ = asked.communicate()
     if asked.returncode:
         raise UserError(f"{out / 'ask.py'} failed; its output above says why")
-    logger.info(f"The right answers: {', '.join(labels)}")
+    _, labels = _held_out(out)
+    logger.info(f"{answers}The right answers: {', '.join(labels)}")
 
 
 def _held_out(out: Path) -> tuple[list[str], list[str]]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from bert_tf.checkpoints.layers import spread
 from bert_tf.config.distillation import DistillationLosses
+from bert_tf.config.refusals import mistake
 from bert_tf.distillation import losses
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.watching import Watch, watching
@@ -239,7 +240,7 @@ def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> Distillat
     >>> losses_of({"temperature": 0})
     Traceback (most recent call last):
         ...
-    bert_tf.errors.UserError: distillation: temperature should be greater than 0, but is 0
+    bert_tf.errors.UserError: distillation.temperature must be greater than 0, got 0
 
     Raises:
         UserError: an unknown key, or a value that does not fit.
@@ -253,15 +254,8 @@ def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> Distillat
     try:
         return DistillationLosses.model_validate(dict(given))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(DistillationLosses.model_fields)
-            raise UserError(f"distillation has no key {name!r}; it has {known}") from None
-        if "error" in first.get("ctx", {}):
-            raise UserError(f"distillation: {first['ctx']['error']}") from None
-        message = first["msg"].replace("Input ", "").replace("should", f"{name} should", 1)
-        raise UserError(f"distillation: {message}, but is {first['input']!r}") from None
+        _, said = mistake(error, DistillationLosses, dict(given), ("distillation",))
+        raise UserError(said) from None
 
 
 def check_teacher(student: "TaskModel", teacher: "TaskModel") -> None:

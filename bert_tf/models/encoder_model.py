@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.compat import Extensible, layers_below, without_retracing_notice
+from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.errors import UserError
@@ -67,6 +68,7 @@ class EncoderModel(Extensible, keras.Model):
         """Whether blocks compute their intermediates again for the gradient; see `compile`."""
         return any(tower.rematerialize for tower in self.encoder.towers().values())
 
+    @checked
     def compile(
         self,
         *args: Any,
@@ -89,8 +91,6 @@ class EncoderModel(Extensible, keras.Model):
             UserError: there is not even one part, or parts of a batch, also those of several
                 devices, are to share a loss that is no mean over rows.
         """
-        if accumulation_steps < 1:
-            raise UserError(f"accumulation_steps must be at least 1, not {accumulation_steps}")
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
         if found and accumulation_steps * _replicas() > 1:

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.compat import UpdatesTogether
+from bert_tf.config.arguments import checked
 
 # Searched for in a weight's path; what matches does not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
@@ -39,6 +40,7 @@ class BertOptimizer(UpdatesTogether):
         nonfinite: int32, how many updates had such a gradient since the optimizer was built.
     """
 
+    @checked
     def __init__(
         self,
         learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.config.arguments import checked
 from bert_tf.errors import UserError
 
 
@@ -27,6 +28,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         UserError: no updates at all, or more of warm-up than there are.
     """
 
+    @checked
     def __init__(
         self,
         peak: float,
@@ -34,9 +36,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         warmup_steps: int = 0,
         decay_after_warmup: bool = False,
     ):
-        if total_steps < 1:
-            raise UserError(f"total_steps must be at least 1, not {total_steps}")
-        if not 0 <= warmup_steps <= total_steps:
+        if warmup_steps > total_steps:
             raise UserError(
                 f"warmup_steps must be between 0 and total_steps ({total_steps}), not "
                 f"{warmup_steps}"

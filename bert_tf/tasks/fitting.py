@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
 from bert_tf.data.batching import TrainingRows, training_batches
@@ -51,6 +52,7 @@ class StringTraining(TaskInterface):
         """Keras's configuration; None if `fit` compiled the model."""
         return None if self._compiled_by_fit else super().get_compile_config()
 
+    @checked
     def fit(
         self,
         x: Any = None,
@@ -253,6 +255,7 @@ class StringTraining(TaskInterface):
         inputs.check_count(columns, columns[0], "labels")
         return Given(columns, None, inputs.weights_of(sample_weight, columns))
 
+    @checked
     def evaluate(
         self,
         x: Any = None,

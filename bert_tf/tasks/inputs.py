@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Text
+from bert_tf.data.tables.json_files import whole_text
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 
@@ -376,6 +377,11 @@ def check_class_names(names: Sequence[str]) -> None:
     bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own label
     """
     for name in names:
+        if whole_text(name) != name:
+            raise UserError(
+                f"the label {name!r} has half of a surrogate pair, which UTF-8 cannot hold; "
+                "remove it"
+            )
         if name.splitlines() != [name]:
             raise UserError(
                 f"the label {name!r} is not one line of text; give each class a name of one line"

@@ -20,6 +20,7 @@ from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.arguments import checked
 from bert_tf.data.batching import EncodedRows
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
@@ -190,6 +191,7 @@ class TaskModel(StringTraining):
         """The settings without those that `fit` finds on validation data."""
         return self.settings
 
+    @checked
     def student(
         self,
         num_hidden_layers: int | None = None,
@@ -234,7 +236,7 @@ class TaskModel(StringTraining):
         Raises:
             UserError: a label that cannot name a class, or occurs twice.
         """
-        names, _ = inputs.label_texts(list(labels))
+        names, _ = inputs.label_texts(inputs.as_list(labels, "labels"))
         inputs.check_class_names(names)
         with self._scope():
             self.set_labels(tuple(names))
@@ -352,6 +354,7 @@ class TaskModel(StringTraining):
         """
         conversion.save(self, folder, format)
 
+    @checked
     def export(
         self,
         filepath: str | os.PathLike,
@@ -418,6 +421,7 @@ class TaskModel(StringTraining):
 
     # ---- Answering ----------------------------------------------------------------------------
 
+    @checked
     def predict(
         self,
         x: Any = None,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.config.arguments import checked
 from bert_tf.errors import UserError
 from bert_tf.text.packing import Features, join, truncate
 from bert_tf.text.rows import owners, splits_of
@@ -160,6 +161,7 @@ class WindowPreprocessor:
     [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
     """
 
+    @checked
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -179,11 +181,6 @@ class WindowPreprocessor:
             UserError: a window has no room for context next to the longest question, or `stride` or
                 `max_question_length` is not positive.
         """
-        if stride < 1 or max_question_length < 1:
-            raise UserError(
-                f"stride is {stride} and max_question_length {max_question_length}; "
-                "both must be 1 or more"
-            )
         if max_length < max_question_length + 4:
             raise UserError(
                 f"max_length is {max_length}, too short for questions of {max_question_length} "

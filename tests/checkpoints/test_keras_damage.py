@@ -162,7 +162,7 @@ def test_a_file_of_a_later_format_says_so_whatever_else_is_in_it(configured):
         (("config", "max_length"), 2.5, "max_length has the unexpected value 2.5"),
         (("config", "max_length"), 10**9, "max_length 1000000000 is longer than the model's 7"),
         (("config", "dropout"), [[[]]], "'dropout' has an unexpected value"),
-        (("config", "dropout"), 2.5, "a dropout rate must be in .0, 1., not 2.5"),
+        (("config", "dropout"), 2.5, "dropout must be less than 1, got 2.5"),
         (("config", "dtype"), "int8", "'int8' is not a dtype"),
         (("config", "dtype"), node("Policy", "os"), "names 'Policy' of 'os', which is not part"),
         (("config", "format"), "x", "format has the unexpected value 'x'"),

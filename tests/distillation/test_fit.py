@@ -478,9 +478,12 @@ def test_teachers_that_do_not_fit_are_refused():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"temperature": 0}, "temperature should be greater than 0, but is 0"),
-        ({"soft": -1.0}, "soft should be greater than or equal to 0, but is -1.0"),
-        ({"softs": 1.0}, "distillation has no key 'softs'; it has temperature, hard, soft"),
+        ({"temperature": 0}, "distillation.temperature must be greater than 0, got 0"),
+        ({"soft": -1.0}, "distillation.soft must be at least 0, got -1.0"),
+        (
+            {"softs": 1.0},
+            "unknown key 'distillation.softs'; the nearest valid key is distillation.soft",
+        ),
         ({"soft": 0.0}, "nothing is learned from the teacher"),
         ({"relation_heads": 4}, "relation_heads is for relations, whose weight is 0"),
         (4.0, "distillation must be a dict such as"),

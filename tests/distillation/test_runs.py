@@ -223,7 +223,7 @@ def test_a_search_has_one_teacher(place):
             {"train": ", rematerialize: true", "distillation": ", relations: 1.0"},
             "require the activations that rematerialize discards",
         ),
-        ({"distillation": ", attention: 1.0, hard: -1"}, "distillation.hard must be greater than"),
+        ({"distillation": ", attention: 1.0, hard: -1"}, "distillation.hard must be at least 0"),
         (
             {
                 "model": SIZES.replace("16", "32"),

@@ -125,7 +125,7 @@ def test_thresholds_that_were_found_on_dev_data_are_not_the_students():
     ("arguments", "message"),
     [
         ((5,), "a student with 5 layers cannot be made from a teacher with 4; choose 1 to 4"),
-        ((0,), "a student with 0 layers cannot be made"),
+        ((0,), "num_hidden_layers must be at least 1, got 0"),
         ((2, "odd"), "unknown layers 'odd'; choose spread, first, last, or a list of numbers"),
         ((2, [0, 4]), "the teacher has no layer 4; its layers are 0 to 3"),
         ((None, [-1]), "the teacher has no layer -1"),

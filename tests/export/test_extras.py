@@ -127,5 +127,5 @@ def test_a_version_is_a_folder_of_its_own(models, tmp_path):
     whole = save_task(models("nsp"), tmp_path / "whole")
     with pytest.raises(UserError, match="whole is an export without versions; choose another"):
         save_task(models("nsp"), whole, version=2)
-    with pytest.raises(UserError, match="version is 0; it must be a whole number"):
+    with pytest.raises(UserError, match="version must be at least 1, got 0"):
         save_task(models("nsp"), out, version=0)

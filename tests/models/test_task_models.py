@@ -270,7 +270,7 @@ def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
 
 
 def test_less_than_one_part_is_refused():
-    with pytest.raises(UserError, match="accumulation_steps must be at least 1, not 0"):
+    with pytest.raises(UserError, match="accumulation_steps must be at least 1, got 0"):
         answerer(Encoder(SHALLOW)).compile(AdamW(1e-3), accumulation_steps=0)
 
 

@@ -173,9 +173,9 @@ def test_the_decay_may_begin_where_the_warm_up_ends(step, rate):
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ((0, 0), "total_steps must be at least 1, not 0"),
+        ((0, 0), "total_steps must be at least 1, got 0"),
         ((10, 11), r"warmup_steps must be between 0 and total_steps \(10\), not 11"),
-        ((10, -1), r"total_steps \(10\), not -1"),
+        ((10, -1), "warmup_steps must be at least 0, got -1"),
     ],
 )
 def test_a_schedule_of_no_steps_or_of_more_warm_up_than_steps_is_refused(steps, told):

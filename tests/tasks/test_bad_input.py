@@ -240,7 +240,7 @@ def test_settings_that_do_not_fit(tmp_path):
     )
     for make in (tiny.classifier, tiny.regressor, tiny.chooser, tiny.answerer, tiny.tagger):
         for length in (0, -1):
-            assert refusal(make, max_length=length).startswith(f"max_length is {length}")
+            assert refusal(make, max_length=length).startswith("max_length must be at least 3")
     assert "the label 'good' occurs 2 times" in refusal(tiny.classifier, labels=["good", "good"])
     tiny.classifier(labels=["bad", "good"]).save_checkpoint(tmp_path / "checkpoint")
     for open_with in (bert_tf.TextClassifier.from_checkpoint, bert_tf.load):

@@ -134,7 +134,7 @@ def test_as_many_questions_as_contexts_are_needed(tokenizer, questions, contexts
 
 
 def test_settings_that_cannot_be_are_refused(tokenizer):
-    with pytest.raises(UserError, match="stride is 0"):
+    with pytest.raises(UserError, match="stride must be at least 1, got 0"):
         WindowPreprocessor(tokenizer, stride=0)
     with pytest.raises(UserError, match="max_length is 60, too short for questions of 64"):
         WindowPreprocessor(tokenizer, max_length=60)

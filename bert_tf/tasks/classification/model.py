@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
@@ -66,6 +67,7 @@ class TextClassifier(TextModel):
         """A model of the class that the arguments select; see `class_for`."""
         return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

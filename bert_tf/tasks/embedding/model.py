@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.asking import Answers, each_answer
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
+from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
@@ -103,6 +104,7 @@ class TextEmbedder(EmbeddingTraining):
     )
     default_max_length = None
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,
@@ -302,6 +304,7 @@ class TextEmbedder(EmbeddingTraining):
         )
         return vectors[0] if single else np.stack(vectors)
 
+    @checked
     def similarity(
         self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:

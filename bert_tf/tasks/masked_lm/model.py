@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import BATCH, Answers, Outputs, Text, each_answer, encoded, plain
+from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
@@ -116,6 +117,7 @@ class MaskedLM(TaskModel, WeightedModel):
     default_max_length = None
     has_targets = False
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,
@@ -347,6 +349,7 @@ class MaskedLM(TaskModel, WeightedModel):
                 f"top_k is {top_k}; it must be from 1 to {most}, the size of the vocabulary"
             )
 
+    @checked
     def predict(self, x: Any = None, *args: Any, top_k: int | None = None, **kwargs: Any) -> Any:
         """The most probable fillings of the gaps in texts; see `TaskModel.predict`.
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -81,6 +82,7 @@ class MultiLabelClassifier(TextClassifier):
     setting_names = ("pair", "max_length", "thresholds")
     texts_type = MultiLabelTexts
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,
@@ -267,11 +269,12 @@ def _in_order(
                 f"the threshold for {unknown[0]!r} has no label; the labels are {', '.join(labels)}"
             )
         given = [given.get(name, DEFAULT_THRESHOLD) for name in labels]
+    given = inputs.as_list(given, "thresholds")
     if len(given) != len(labels):
         raise UserError(
             f"there are {len(given)} thresholds, but {len(labels)} labels; give one for each"
         )
     for name, value in zip(labels, given, strict=True):
-        if isinstance(value, bool | str) or not 0 <= value <= 1:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise UserError(f"the threshold for {name!r} is {value!r}; it must be from 0 to 1")
     return tuple(map(float, given))

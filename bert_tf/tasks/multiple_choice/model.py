@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, plain
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -58,6 +59,7 @@ class MultipleChoice(GroupModel):
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
     }
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
@@ -54,6 +55,7 @@ class NextSentence(TextModel):
     default_max_length = None
     head_name = "next_sentence"
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

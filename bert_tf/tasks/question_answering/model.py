@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf import asking
 from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -130,6 +131,7 @@ class QuestionAnswerer(TaskModel):
     # The reference's.
     default_max_length = 384
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

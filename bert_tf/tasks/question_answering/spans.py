@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.errors import UserError
+from bert_tf.config.arguments import checked_argument
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.text.rows import positions
 from bert_tf.text.windows import QuestionWindows
@@ -41,11 +41,8 @@ class SpanRules:
     null_threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.n_best < 1 or self.max_answer_length < 1:
-            raise UserError(
-                f"n_best is {self.n_best} and max_answer_length {self.max_answer_length}; "
-                "both must be 1 or more"
-            )
+        for name, value in dataclasses.asdict(self).items():
+            checked_argument(name, value)
 
     @property
     def candidates(self) -> int:

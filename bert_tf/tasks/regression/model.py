@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -50,6 +51,7 @@ class TextRegressor(TextModel):
 
     answer_names = ("score",)
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

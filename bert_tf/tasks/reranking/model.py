@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Outputs, plain
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -105,6 +106,7 @@ class Reranker(GroupModel):
         "passages": [["Goethe wrote Faust.", "Faust is a play in two parts.", "A fist is a hand."]],
     }
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

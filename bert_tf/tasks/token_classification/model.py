@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Text, characters, each_answer, plain
+from bert_tf.config.arguments import checked
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
@@ -135,6 +136,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     answer_names = ("words", "labels", "starts", "ends", "scores")
     setting_names = ("max_length", "stride")
 
+    @checked
     def __init__(
         self,
         encoder: Encoder,

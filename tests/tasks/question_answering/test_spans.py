@@ -103,7 +103,7 @@ def test_where_no_pair_of_the_best_fits_the_best_token_answers(tokenizer):
 
 @pytest.mark.parametrize("rules", [{"n_best": 0}, {"max_answer_length": 0}])
 def test_rules_by_which_there_is_no_answer_are_refused(rules):
-    with pytest.raises(UserError, match="both must be 1 or more"):
+    with pytest.raises(UserError, match="(n_best|max_answer_length) must be at least 1"):
         SpanRules(**rules)
 
 
