@@ -61,7 +61,6 @@ class HubPreprocessor(Service):
         self._preprocess = Preprocessor(tokenizer, max_length)
 
     def facts(self) -> dict[str, Any]:
-        """See `Service`."""
         return {
             "class": "Preprocessor",
             "lower_case": self.tokenizer.lower_case,
@@ -78,7 +77,6 @@ class HubPreprocessor(Service):
         return self._preprocess(inputs["text"])
 
     def attributes(self) -> dict[str, Any]:
-        """See `Service`."""
         texts = [tf.TensorSpec([None], tf.string, "text")]
         special_tokens = tf.function(self._special_tokens, input_signature=[], autograph=False)
 
@@ -179,7 +177,6 @@ class HubEncoder(Service):
             )
 
     def facts(self) -> dict[str, Any]:
-        """See `Service`."""
         return model_facts(self._model, Form(device="any"))
 
     def signatures(self) -> dict[str, Signature]:
@@ -196,7 +193,6 @@ class HubEncoder(Service):
         return {name: each for name, each in outputs.items() if isinstance(each, tf.Tensor)}
 
     def attributes(self) -> dict[str, Any]:
-        """See `Service`."""
 
         @tf.function(input_signature=[_IDS], autograph=False)
         def serve_training(inputs: Features) -> Tensors:
@@ -221,7 +217,7 @@ class HubEncoder(Service):
         return attributes
 
     def assets(self) -> dict[str, str]:
-        """See `Service`; bert_tf reads the sizes from one of them."""
+        # Bert_tf reads the sizes from one of them.
         description = describe(self._model, self.tokenizer)
         if self._has_head:
             description = dataclasses.replace(

@@ -44,15 +44,12 @@ class TaskService(Service):
         self.task = family.name if family else None
 
     def facts(self) -> dict[str, Any]:
-        """See `Service`."""
         return self._network.facts() | self._settings
 
     def signatures(self) -> dict[str, Signature]:
-        """See `Service`."""
         return self._signatures
 
     def attributes(self) -> dict[str, Any]:
-        """See `Service`."""
         return {"weights": self._network.variables} | self._functions
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, tensors_of
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 
@@ -26,7 +26,7 @@ def is_saved_model(path: str | os.PathLike) -> bool:
         return False
 
 
-class SavedModel:
+class SavedModel(Answers):
     """A SavedModel that answers rows of strings; see `bert_tf.asking.Answers`.
 
     Args:
@@ -54,7 +54,6 @@ class SavedModel:
             raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.asking.Answers`."""
         if signature not in self._loaded.signatures:
             known = ", ".join(self._loaded.signatures)
             raise UserError(
@@ -70,11 +69,9 @@ class SavedModel:
         return {name: specs[name].shape.rank for name in sorted(specs)}
 
     def signature_names(self) -> tuple[str, ...]:
-        """See `bert_tf.asking.Answers`."""
         return tuple(self._loaded.signatures)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.asking.Answers`."""
         tensors = tensors_of(rows, self.ranks(signature))
         outputs = self._loaded.signatures[signature](**tensors)
         return {name: value.numpy() for name, value in outputs.items()}

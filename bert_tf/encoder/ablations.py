@@ -67,7 +67,6 @@ class OneWayEncoder(Encoder):
         _check(self, not config.bilstm and config.attention in ("left_to_right", "right_to_left"))
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
-        """See `one_way_bias`."""
         return one_way_bias(layout.key_mask, self.config.attention, positions)
 
     def pooled_positions(self, input_mask: tf.Tensor) -> tf.Tensor:
@@ -93,7 +92,7 @@ class TwoWayEncoder(Encoder):
         )
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        """See `Encoder`; each of the two tokens [batch * 2, hidden] gives the half that read it."""
+        # Each of the two tokens [batch * 2, hidden] gives the half that read it.
         half = self.config.output_size // 2
         joined = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
         return super().pool(joined, input_mask)
@@ -136,7 +135,6 @@ class SideBySideEncoder(TwoWayEncoder):
     def encode_at(
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """See `Encoder`."""
         return _joined(
             *(tower.encode_at(part, positions, training) for tower, part in self._parts(inputs))
         )
@@ -196,7 +194,7 @@ class BiLSTMEncoder(TwoWayEncoder):
     def encode_at(
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """See `Encoder`; an LSTM reads every token."""
+        # An LSTM reads every token.
         return self.encode(inputs, training).select(positions)
 
     def towers(self) -> dict[str, Encoder]:

@@ -66,7 +66,6 @@ class EncoderPictures(Pictures):
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
 
     def look(self, row: Row) -> Look:
-        """See `Pictures`."""
         subject, texts = self.subject, [text_of(row, name) for name in row]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
         heading = tuple(map(sections.shortened, texts))
@@ -91,5 +90,4 @@ class EncoderPictures(Pictures):
         return mean(encoder, encoded, inputs["input_mask"])[0].numpy()
 
     def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`."""
         return sections.of_marks(marks, self.note)

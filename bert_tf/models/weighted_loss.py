@@ -64,7 +64,7 @@ class WeightedModel(EncoderModel):
         }
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """See `EncoderModel`.
+        """As `EncoderModel.compile`, without a loss.
 
         Raises:
             UserError: a loss or metrics were given.

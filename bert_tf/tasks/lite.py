@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, rows_of
+from bert_tf.asking import Answers, Outputs, Row, rows_of
 from bert_tf.errors import UserError
 from bert_tf.export.litert.lite_file import SUFFIX
 from bert_tf.tasks.lite_network import LiteNetwork, LiteStrings
@@ -27,7 +27,7 @@ def is_lite_file(path: str | os.PathLike) -> bool:
     return Path(path).suffix == SUFFIX
 
 
-class LiteTask:
+class LiteTask(Answers):
     """A `.tflite` file of a task.
 
     It answers as the task model that it was exported from does, and cannot be trained.
@@ -86,15 +86,12 @@ class LiteTask:
         return self.model.similarity(*args, **kwargs)
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.asking.Answers`."""
         return self.model.ranks(signature)
 
     def signature_names(self) -> tuple[str, ...]:
-        """See `bert_tf.asking.Answers`."""
         return self.model.signature_names()
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.asking.Answers`."""
         with self._explained():
             return self.model.ask(signature, rows)
 

@@ -159,7 +159,7 @@ class LiteStrings:
         return self.signatures.run(self._length, given)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.asking.Answers`."""
+        """The outputs of a signature for rows, [rows, ...]."""
         if signature != "serving_default":
             raise UserError(
                 f"{self._path} takes strings, and has no signature {signature!r}; export a file "

@@ -477,20 +477,17 @@ class TaskModel(StringTraining):
         return self._function("serving_default")(tensors)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """See `Network`: in its own graph the model uses its parts directly."""
+        """`compute` itself: in its own graph the model uses its parts directly."""
         return compute
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.asking.Answers`."""
         specs = self._signature(signature).inputs
         return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:
-        """See `bert_tf.asking.Answers`."""
         return tuple(self.signatures())
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        """See `bert_tf.asking.Answers`."""
         outputs = self._function(signature)(tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import asking
-from bert_tf.asking import Outputs, batches, tensors_of
+from bert_tf.asking import Answers, Outputs, batches, tensors_of
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import Row, without_padding
@@ -50,7 +50,7 @@ def rows_of_file(model: Any, path: str) -> list[Row]:
     return asked.rows
 
 
-class _Asked:
+class _Asked(Answers):
     """The model as `Answers`, whose network records what it is given."""
 
     def __init__(self, model: Any):
@@ -59,15 +59,12 @@ class _Asked:
         self._signatures = model.signatures(_Recorder(model, self._record))
 
     def ranks(self, signature: str) -> dict[str, int]:
-        """See `bert_tf.asking.Answers`."""
         return self._model.ranks(signature)
 
     def signature_names(self) -> tuple[str, ...]:
-        """See `bert_tf.asking.Answers`."""
         return self._model.signature_names()
 
     def ask(self, signature: str, rows: Sequence[asking.Row]) -> Outputs:
-        """See `bert_tf.asking.Answers`."""
         outputs = self._signatures[signature].answer(tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
 
@@ -92,7 +89,7 @@ class _Recorder:
         return self._model(inputs, training=False)
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """See `bert_tf.tasks.interface.Network`."""
+        """As `ServedModel.function`."""
 
         def recorded(inputs: Any) -> Any:
             if INPUTS[0] in inputs:

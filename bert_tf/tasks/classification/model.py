@@ -87,14 +87,13 @@ class TextClassifier(TextModel):
 
     @classmethod
     def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        """See `TaskModel`; with `multi_label` a classifier is a `MultiLabelClassifier`."""
+        # With `multi_label` a classifier is a `MultiLabelClassifier`.
         if cls is not TextClassifier or not settings.get("multi_label"):
             return cls
         # It extends this class, which cannot import it.
         return cast(type[Self], registry.family("multi_label_classification").model_class())
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """See `TaskModel`."""
         super().set_labels(labels)
         self.head["num_classes"] = len(labels)
         self.classifier = self.make_linear(len(labels), "classifier")
@@ -105,7 +104,7 @@ class TextClassifier(TextModel):
         return losses_of_classes()
 
     def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        """See `TextModel`; whole numbers sort as numbers, all else as text."""
+        # Whole numbers sort as numbers, all else as text.
         labels, are_numbers = inputs.label_texts(targets)
         found = sorted(set(labels), key=int if are_numbers else None)
         return labels, tuple(found) if len(found) > 1 else ()
@@ -115,7 +114,6 @@ class TextClassifier(TextModel):
         return rows.class_ids(self.labels)
 
     def learn_from(self, rows: LabelledTexts) -> None:
-        """See `TaskModel`."""
         super().learn_from(rows)
         if not self.labels:
             self.name_classes(rows.all_classes())
@@ -145,7 +143,6 @@ class TextClassifier(TextModel):
         )
 
     def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
-        """See `classification_metrics`."""
         if rows.labels is None:
             return {}
         return classification_metrics(predictions, self.targets(rows))

@@ -15,7 +15,6 @@ class ClassificationPictures(TextPictures):
     """Pictures of a classifier."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        """See `TextPictures`."""
         subject, names = self.subject, self.subject.model.labels
         best = int(tf.argmax(output[0]))
         explained = subject.explain(
@@ -26,7 +25,6 @@ class ClassificationPictures(TextPictures):
         return charts.bars(names, tf.nn.softmax(output[0]).numpy()), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
-        """See `TextPictures`."""
         names = self.subject.model.labels
         return [
             *sections.by_label(rows.vectors, rows.texts, rows.targets.tolist(), names, marks, NOTE),

@@ -37,7 +37,6 @@ class Classification(TextTask):
             self._weights = class_weights(self.data.class_weights, self.labels, counts)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextClassifier:
-        """See `Task`."""
         return TextClassifier(encoder, tokenizer, self.labels, **self.settings())
 
     def compile(self, model: TextClassifier, **options: Any) -> None:
@@ -47,7 +46,6 @@ class Classification(TextTask):
         model.compile(**options)
 
     def check(self, rows: LabelledTexts) -> None:
-        """See `TextTask`."""
         rows.class_ids(self.labels)
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:

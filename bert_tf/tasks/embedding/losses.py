@@ -162,7 +162,6 @@ class CosineRegression(EmbeddingLoss):
         super().__init__(name=name)
 
     def check(self, targets: np.ndarray) -> None:
-        """See `EmbeddingLoss`."""
         _check_each(targets, np.abs(targets) <= 1, "CosineRegression takes scores from -1 to 1")
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
@@ -194,7 +193,6 @@ class OnlineContrastive(EmbeddingLoss):
         self.margin = _positive("margin", margin)
 
     def check(self, targets: np.ndarray) -> None:
-        """See `EmbeddingLoss`."""
         _check_each(
             targets, (targets == 0) | (targets == 1), "OnlineContrastive takes the scores 0 and 1"
         )
@@ -321,11 +319,9 @@ class Matryoshka(EmbeddingLoss):
             )
 
     def check(self, targets: np.ndarray) -> None:
-        """See `EmbeddingLoss`."""
         self.loss.check(targets)
 
     def check_width(self, width: int) -> None:
-        """See `EmbeddingLoss`."""
         self.loss.check_width(width)
         if max(self.dims) > width:
             raise UserError(

@@ -162,13 +162,11 @@ class TextEmbedder(EmbeddingTraining):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """See `TaskModel`."""
         modes = embedder.poolings(self.pooling)
         own = {"pooling": modes[0] if len(modes) == 1 else [*modes], "prompts": {**self.prompts}}
         return super().settings | own
 
     def embed(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        """See `EmbeddingTraining`."""
         vectors = pool(self.encoder, inputs, embedder.poolings(self.pooling), training)
         for layer in self.dense_layers:
             vectors = tf.cast(layer(vectors), tf.float32)
@@ -248,7 +246,6 @@ class TextEmbedder(EmbeddingTraining):
         )
 
     def training_prompt(self) -> tuple[str, int]:
-        """See `EmbeddingTraining`; the default prompt."""
         prompt = self._default_text()
         return prompt, 0 if self.include_prompt else self._prompt_length(prompt)
 
@@ -285,7 +282,7 @@ class TextEmbedder(EmbeddingTraining):
         verbose: int | str = "auto",
         prompt: str | None = None,
     ) -> np.ndarray:
-        """See `TaskModel`; an array, not a list. `prompt` is the name of a prompt."""
+        # An array, not a list. `prompt` is the name of a prompt.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")

@@ -13,5 +13,4 @@ class EmbeddingPictures(EncoderPictures):
     note = "Each point is a text: the vector that the model gives it."
 
     def vector(self, inputs: Inputs) -> np.ndarray:
-        """See `EncoderPictures`."""
         return self.subject.model(inputs, training=False)[0].numpy()

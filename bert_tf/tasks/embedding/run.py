@@ -57,18 +57,17 @@ class EmbeddingTask(Task):
         return _SPEARMAN if is_scored else _NDCG
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`; of beir, the files of the judgements."""
+        # Of beir, the files of the judgements.
         return {"": _path(self.config, split)}
 
     def sources(self, split: str) -> list[Path]:
-        """See `Task`; of beir, also the texts."""
+        # Of beir, also the texts.
         paths = super().sources(split)
         if self.data.format == "beir":
             paths += [Path(self.data.path) / name for name in ("corpus.jsonl", "queries.jsonl")]
         return paths
 
     def training_rows(self) -> TextGroups:
-        """See `Task`."""
         (path,) = self.files("train").values()
         rows = files.read(path, self.data.format)
         assert isinstance(rows, TextGroups)
@@ -81,7 +80,6 @@ class EmbeddingTask(Task):
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextEmbedder:
-        """See `Task`."""
         chosen = {name: getattr(self.config.model, name) for name in ("pooling", "normalize")}
         settings = {name: value for name, value in chosen.items() if value is not None}
         settings["max_length"] = self.config.train.max_length
@@ -96,13 +94,12 @@ class EmbeddingTask(Task):
         return losses.Matryoshka(loss, settings.matryoshka) if settings.matryoshka else loss
 
     def compile(self, model: TaskModel, **options: Any) -> None:
-        """See `Task`."""
         loss = self.loss()
         check_batch(loss, self.config.train.batch_size, self._texts)
         model.compile(loss=loss, **options)
 
     def read(self, path: Path) -> TextGroups | Collection:
-        """See `Task`; of beir, a search."""
+        # Of beir, a search.
         rows = files.read(path, self.data.format, judged=True)
         if isinstance(rows, TextGroups) and rows.form == "texts" and len(rows.columns) == 1:
             raise UserError(

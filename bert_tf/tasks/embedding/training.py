@@ -150,7 +150,7 @@ class EmbeddingTraining(TaskModel):
         return tf.reshape(self.embed(rows, training), [shape[0], shape[1], self.width])
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; the vectors, as a mean over the texts of a row."""
+        # The vectors, as a mean over the texts of a row.
         shape = tf.shape(outputs)[:2]
         return [Matched("values", outputs, tf.fill(shape, 1.0 / tf.cast(shape[1], tf.float32)))]
 
@@ -162,11 +162,11 @@ class EmbeddingTraining(TaskModel):
         )
 
     def learns_without_targets(self, rows: TextGroups) -> bool:
-        """See `TaskModel`; an anchor has its positive."""
+        # An anchor has its positive.
         return len(rows.columns) > 1
 
     def with_any_targets(self, rows: TextGroups) -> TextGroups:
-        """See `TaskModel`; single texts, with vectors."""
+        # Single texts, with vectors.
         vectors = np.zeros((len(rows), self.width), np.float32)
         return dataclasses.replace(rows, form="vectors", targets=vectors)
 
@@ -315,14 +315,12 @@ class EmbeddingTraining(TaskModel):
         return super().fit(x, y, *args, **kwargs)
 
     def names_of(self, x: Any) -> tuple[str, ...]:
-        """See `TaskModel`."""
         if isinstance(x, Mapping):
             return tuple(x)
         number = len(x) if isinstance(x, tuple) else 1
         return ("text",) if number == 1 else tuple(f"text_{i}" for i in range(1, number + 1))
 
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        """See `StringTraining`."""
         if sample_weight is not None:
             raise self._weighted()
         if getattr(y, "ndim", 0) == 2:
@@ -331,7 +329,6 @@ class EmbeddingTraining(TaskModel):
         return super().given(x, y)
 
     def rows(self, given: Given) -> TextGroups:
-        """See `TaskModel`."""
         names = self.names_of(given.columns)
         columns = tuple(
             [plain(text) for text in inputs.texts_of(column, name)]
@@ -373,7 +370,7 @@ class EmbeddingTraining(TaskModel):
         return vectors
 
     def learn_from(self, rows: TextGroups) -> None:
-        """See `TaskModel`; sets the form of the data, and checks that the loss fits them."""
+        # Sets the form of the data, and checks that the loss fits them.
         self._take_up(rows.form)
         if rows.targets is not None:
             self._loss_now().check(rows.targets)
@@ -395,7 +392,7 @@ class EmbeddingTraining(TaskModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> NumberedTexts:
-        """See `TaskModel`; each different text is tokenized once."""
+        # Each different text is tokenized once.
         texts, numbers = rows.numbered()
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
@@ -428,7 +425,7 @@ class EmbeddingTraining(TaskModel):
 
     # A dataset may be of inputs alone.
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        """See `TaskModel`; a text has the number of its first place in the batch."""
+        # A text has the number of its first place in the batch.
         columns = [*x.values()] if isinstance(x, Mapping) else tf.nest.flatten(x)
         if y is None and len(columns) == 1:
             columns *= 2

@@ -166,15 +166,14 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"masked_lm": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: Mapping[str, tf.Tensor]) -> Sequence[Matched]:
-        """See `TaskModel`; the piece at each place."""
+        # The piece at each place.
         return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
 
     def learns_without_targets(self, rows: Sequence[Text]) -> bool:
-        """See `TaskModel`; the hidden tokens are the targets."""
+        # The hidden tokens are the targets.
         return True
 
     def rows(self, given: Given) -> list[Text]:
-        """See `TaskModel`; texts."""
         texts = inputs.texts_of(given.columns[0], "text")
         for row, text in enumerate(texts):
             if not text.strip():
@@ -182,7 +181,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return texts
 
     def learn_from(self, rows: Sequence[Text]) -> None:
-        """See `TaskModel`; there is nothing to decide."""
+        """There is nothing to decide."""
 
     def examples(
         self,
@@ -190,7 +189,7 @@ class MaskedLM(TaskModel, WeightedModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedWindows:
-        """See `TaskModel`; the tokens to predict are chosen later, again in each epoch."""
+        # The tokens to predict are chosen later, again in each epoch.
         of_windows: list[np.ndarray] = []
 
         def packed() -> Iterator[Tensors]:
@@ -206,7 +205,7 @@ class MaskedLM(TaskModel, WeightedModel):
         return EncodedWindows(windows, weights[np.concatenate(of_windows)])
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
-        """See `TaskModel`; `y` is not used."""
+        # `y` is not used.
         features, owners = self._windows(x["text"] if isinstance(x, Mapping) else x)
         seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         more = () if weights is None else (tf.gather(weights, owners),)
@@ -313,7 +312,6 @@ class MaskedLM(TaskModel, WeightedModel):
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
 
     def device_form(self, network: Network | None = None) -> DeviceForm:
-        """See `bert_tf.tasks.masked_lm.filling.device_form`."""
         return device_form(network or self, self.tokenizer, self.top_k)
 
     def strings_form(self, network: Network | None = None) -> StringsForm:
@@ -380,7 +378,6 @@ class MaskedLM(TaskModel, WeightedModel):
     def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """See `TaskModel`."""
         x, single = inputs.as_batch(x)
         (column,) = inputs.columns_of(x, cls.input_names)
         texts = inputs.texts_of(column, "text")

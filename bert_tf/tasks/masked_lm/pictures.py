@@ -24,7 +24,7 @@ class GapPictures(EncoderPictures):
         self._preprocess = Preprocessor(keeping, subject.max_length, padding="batch")
 
     def focus(self, inputs: Inputs) -> int:
-        """See `EncoderPictures`; the first gap."""
+        # The first gap.
         is_gap = inputs["input_word_ids"][0] == self.subject.tokenizer.mask_id
         return int(np.argmax(is_gap))
 

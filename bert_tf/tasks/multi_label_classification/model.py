@@ -107,7 +107,6 @@ class MultiLabelClassifier(TextClassifier):
         super().__init__(encoder, tokenizer, labels, pair, max_length, dropout, **kwargs)
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """See `TaskModel`."""
         super().set_labels(labels)
         if self._given_thresholds is not None:
             self.thresholds = _in_order(self._given_thresholds, labels)
@@ -120,29 +119,26 @@ class MultiLabelClassifier(TextClassifier):
         }
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """See `TaskModel.fit`."""
         if self._given_thresholds is None:
             self.thresholds = None
         return super().fit(*args, **kwargs)
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; labels, of which any number is right."""
+        # Labels, of which any number is right.
         return [Matched("labels", outputs)]
 
     def any_label(self) -> tuple[str, ...]:
-        """See `TextModel`."""
         return ()
 
     @property
     def given_settings(self) -> dict[str, Any]:
-        """See `TaskModel`."""
         return super().given_settings | {"thresholds": self._given_thresholds}
 
     # A label of a row is a tuple of names.
     def labels_of(  # type: ignore[override]
         self, targets: list
     ) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-        """See `TextModel`; whole numbers sort as numbers, all else as text."""
+        # Whole numbers sort as numbers, all else as text.
         rows, found, are_numbers = [], set(), True
         for row, value in enumerate(targets):
             if value is None or isinstance(value, str | bytes | int | float):
@@ -226,7 +222,7 @@ class MultiLabelClassifier(TextClassifier):
     def official_metrics(  # type: ignore[override]
         self, predictions: Predictions, rows: MultiLabelTexts
     ) -> dict[str, float]:
-        """See `multi_label_metrics`; and the thresholds, as `threshold_` and the label."""
+        """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
         if rows.labels is None:
             return {}
         thresholds = predictions.thresholds

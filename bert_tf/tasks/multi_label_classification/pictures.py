@@ -19,7 +19,7 @@ class MultiLabelPictures(TextPictures):
     """Pictures of a `MultiLabelClassifier`."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        """See `TextPictures`; the most probable label is explained."""
+        # The most probable label is explained.
         subject, names = self.subject, self.subject.model.labels
         best = int(tf.argmax(output[0]))
         explained = subject.explain(
@@ -30,7 +30,7 @@ class MultiLabelPictures(TextPictures):
         return charts.bars(names, sigmoid(output[0].numpy()).tolist()), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
-        """See `TextPictures`. The points are coloured by the first label of a text."""
+        # The points are coloured by the first label of a text.
         names, given = self.subject.model.labels, rows.targets > 0
         probabilities = sigmoid(rows.outputs.logits)
         predicted = probabilities >= np.asarray(rows.outputs.thresholds, np.float32)

@@ -21,7 +21,6 @@ class MultiLabelClassification(TextTask):
     data: MultiLabelData
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`."""
         self.check_format()
         return super().files(split)
 
@@ -30,14 +29,12 @@ class MultiLabelClassification(TextTask):
         self.labels = rows.all_classes()
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:
-        """See `Task`."""
         thresholds = self.data.thresholds
         return MultiLabelClassifier(
             encoder, tokenizer, self.labels, thresholds=thresholds, **self.settings()
         )
 
     def check(self, rows: MultiLabelTexts) -> None:
-        """See `TextTask`."""
         rows.matrix(self.labels)
 
     def words(self, predictions: Predictions, submitted: bool) -> list[str]:

@@ -76,7 +76,6 @@ class MultipleChoice(GroupModel):
         return losses_of_classes()
 
     def rows(self, given: Given) -> list[Choices]:
-        """See `TaskModel`."""
         contexts, lists = self.checked(given.columns)
         labels = [None] * len(contexts) if given.targets is None else given.targets
         for row, (choices, label) in enumerate(zip(lists, labels, strict=True)):
@@ -97,14 +96,13 @@ class MultipleChoice(GroupModel):
         ]
 
     def learn_from(self, rows: Sequence[Choices]) -> None:
-        """See `TaskModel`; there is nothing to decide."""
+        """There is nothing to decide."""
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; choices, of which one is right."""
+        # Choices, of which one is right.
         return [Matched("classes", outputs)]
 
     def with_any_targets(self, rows: Sequence[Choices]) -> list[Choices]:
-        """See `TaskModel`."""
         return [row._replace(label=0) for row in rows]
 
     def examples(
@@ -113,7 +111,6 @@ class MultipleChoice(GroupModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedGroups:
-        """See `TaskModel`."""
         groups = self.groups([row.context for row in rows], [row.choices for row in rows])
         labels = np.array([row.label for row in rows], np.int32)
         return EncodedGroups(targets=labels, weights=weights, **groups)
@@ -186,7 +183,6 @@ class MultipleChoice(GroupModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
-        """See `GroupModel`."""
         return {
             "choice": as_json(outputs["choice"][place]),
             "probabilities": as_json(outputs["probabilities"][place][:size]),

@@ -21,11 +21,9 @@ class ChoicePictures(GroupPictures):
     """Pictures of a `MultipleChoice` model."""
 
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        """See `GroupPictures`; the probabilities."""
         return charts.bars(names, tf.nn.softmax(scores).numpy())
 
     def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
-        """See `GroupPictures`."""
         labels, choices = groups.targets, groups.scores.shape[1]
         is_right = (np.arange(choices) == labels[:, None]).ravel().astype(int).tolist()
         names = [f"choice {i}" for i in range(1, choices + 1)]

@@ -30,7 +30,6 @@ class MultipleChoiceTask(Task):
     data: MultipleChoiceData
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`."""
         self.check_format()
         form = self.data.format
         name = getattr(self.data, split) or f"{split}.{_SUFFIXES[form]}"
@@ -39,16 +38,13 @@ class MultipleChoiceTask(Task):
         return {"": Path(self.data.path) / name}
 
     def training_rows(self) -> list[Choices]:
-        """See `Task`."""
         (path,) = self.files("train").values()
         return self.read(path)[: self.data.train_rows]
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:
-        """See `Task`."""
         return MultipleChoice(encoder, tokenizer, self.config.train.max_length)
 
     def read(self, path: Path) -> list[Choices]:
-        """See `Task`."""
         rows = read_choices(path, self.data.format)
         if rows[0].label is None and self.needs_labels(path):
             raise UserError(f"{path} has no labels")

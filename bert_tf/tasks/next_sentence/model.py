@@ -81,11 +81,9 @@ class NextSentence(TextModel):
         return losses_of_classes()
 
     def any_label(self) -> str:
-        """See `TextModel`."""
         return _CLASSES[0]
 
     def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        """See `TextModel`."""
         for row, value in enumerate(targets):
             if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
                 raise UserError(

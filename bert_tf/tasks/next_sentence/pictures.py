@@ -18,7 +18,6 @@ class NextSentencePictures(TextPictures):
     """Pictures of a `NextSentence`."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        """See `TextPictures`."""
         subject = self.subject
         explained = subject.explain(
             ["the log-odds that the second text follows"],
@@ -28,5 +27,4 @@ class NextSentencePictures(TextPictures):
         return charts.bars(_NAMES, tf.nn.softmax(output[0]).numpy()), explained
 
     def among_texts(self, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`."""
         return sections.of_marks(marks, _NOTE)

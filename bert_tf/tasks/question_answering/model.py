@@ -185,12 +185,11 @@ class QuestionAnswerer(TaskModel):
         }
 
     def matched(self, outputs: Mapping[str, tf.Tensor], y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; the token of the start and that of the end, as a mean."""
+        # The token of the start and that of the end, as a mean.
         half = tf.fill([tf.shape(outputs["start"])[0]], 0.5)
         return [Matched("classes", outputs[name], half) for name in ("start", "end")]
 
     def with_any_targets(self, rows: Sequence[Question]) -> list[Question]:
-        """See `TaskModel`."""
         if self.unanswerable is None:
             raise UserError(
                 "rows without answers do not show whether a question can be unanswerable; create "
@@ -200,7 +199,6 @@ class QuestionAnswerer(TaskModel):
 
     @property
     def given_settings(self) -> dict[str, Any]:
-        """See `TaskModel`."""
         found = {"null_threshold": None} if self._finds_threshold else {}
         return super().given_settings | found
 
@@ -223,7 +221,7 @@ class QuestionAnswerer(TaskModel):
     def fit(  # type: ignore[override]
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> keras.callbacks.History:
-        """See `TaskModel.fit`; takes questions, contexts and answers.
+        """`TaskModel.fit` for questions, contexts and answers.
 
         Args:
             x: questions, with `y` contexts; or a tuple of both, with `y` answers; or rows as in
@@ -247,13 +245,13 @@ class QuestionAnswerer(TaskModel):
     def evaluate(  # type: ignore[override]
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> Any:
-        """See `TaskModel.evaluate`; takes the same as `fit`."""
+        # Takes the same as `fit`.
         if answers is not None:
             x, y = (x, y), answers
         return super().evaluate(x, y, **kwargs)
 
     def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        """See `TaskModel`; `x` may be rows as in SQuAD."""
+        # `x` may be rows as in SQuAD.
         if y is None and (columns := _squad_rows(x)) is not None:
             x, y = columns[:2], columns[2]
         if y is None or not isinstance(x, tuple | Mapping):
@@ -268,7 +266,7 @@ class QuestionAnswerer(TaskModel):
         return Given(lists, targets, inputs.weights_of(sample_weight, lists))
 
     def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
-        """See `TaskModel`; `x` may be rows as in SQuAD."""
+        # `x` may be rows as in SQuAD.
         if y is None and (columns := _squad_rows(x)) is not None:
             x, y = columns[:2], columns[2]
         return super().given_or_unlabelled(x, y, sample_weight)
@@ -281,7 +279,6 @@ class QuestionAnswerer(TaskModel):
         return super()._given_from(data, steps)
 
     def rows(self, given: Given) -> list[Question]:
-        """See `TaskModel`."""
         rows = [
             Question(str(row), plain(question), plain(context), None)
             for row, (question, context) in enumerate(zip(*_checked(given.columns), strict=True))
@@ -294,7 +291,6 @@ class QuestionAnswerer(TaskModel):
         ]
 
     def learn_from(self, rows: Sequence[Question]) -> None:
-        """See `TaskModel`."""
         none = next((row for row, each in enumerate(rows) if each.answers == ()), None)
         if self.unanswerable is None:
             self.unanswerable = none is not None
@@ -306,7 +302,6 @@ class QuestionAnswerer(TaskModel):
             )
 
     def check_targets(self, rows: Sequence[Question]) -> None:
-        """See `TaskModel`."""
         if self.unanswerable is not None:
             self.learn_from(rows)
 
@@ -316,11 +311,10 @@ class QuestionAnswerer(TaskModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> WindowRows:
-        """See `TaskModel`."""
         return WindowRows.cut(rows, self.windows(), weights)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """See `TaskModel`; `y` is a dict of `text` string [batch] and `start` int [batch]."""
+        # `y` is a dict of `text` string [batch] and `start` int [batch].
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.input_names)
         questions, contexts = x
@@ -366,7 +360,7 @@ class QuestionAnswerer(TaskModel):
     def official_metrics(
         self, predictions: Predictions, rows: Sequence[Question]
     ) -> dict[str, float]:
-        """See `answer_metrics` and `answer_or_none_metrics`; the latter with `null_threshold`."""
+        """Those of `answer_metrics`, or of `answer_or_none_metrics` and a `null_threshold`."""
         if not are_known(rows):
             return {}
         if predictions.null_threshold is None:
@@ -386,7 +380,6 @@ class QuestionAnswerer(TaskModel):
         self._functions.clear()
 
     def inner_signatures(self) -> dict[str, Signature]:
-        """See `TaskModel`."""
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
             return self.find(given, self)._asdict()
@@ -518,7 +511,6 @@ class QuestionAnswerer(TaskModel):
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> Any:
-        """See `TaskModel`."""
         if (columns := _squad_rows(x)) is not None:
             x = columns[:2]
         x, single = inputs.as_batch(x)

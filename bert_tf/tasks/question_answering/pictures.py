@@ -69,7 +69,7 @@ class QuestionPictures(Pictures):
         self._rules = subject.model.rules()
 
     def look(self, row: Row) -> Look:
-        """See `Pictures`; of a long context the window with the answer is looked into."""
+        # Of a long context the window with the answer is looked into.
         subject = self.subject
         question, context = text_of(row, "question"), text_of(row, "context")
         asked = self._asked(question, context)
@@ -86,7 +86,6 @@ class QuestionPictures(Pictures):
         return Look((question,), answer, (seen,), (mark,))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`."""
         subject = self.subject
         everything: list[Question] = subject.read_dev()
         data = [everything[i] for i in sections.draw(len(everything), rows)]

@@ -27,7 +27,7 @@ class QuestionAnswering(Task):
     data: QuestionAnsweringData
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`; of TFDS, the name and the split."""
+        # Of TFDS, the name and the split.
         self.check_format()
         name = getattr(self.data, split)
         if self.data.format == "tfds":
@@ -37,11 +37,11 @@ class QuestionAnswering(Task):
         return {"": Path(self.data.path) / name}
 
     def train_files(self) -> list[Path]:
-        """See `Task`; those of `data.extra_train` follow."""
+        # Those of `data.extra_train` follow.
         return [*super().train_files(), *map(Path, self.data.extra_train or ())]
 
     def training_rows(self) -> list[Question]:
-        """See `Task`; questions whose answer is not at its offset are left out."""
+        # Questions whose answer is not at its offset are left out.
         path, *others = self.train_files()
         questions = self._usable(path, self.read(path)[: self.data.train_rows])
         for more in others:
@@ -49,7 +49,6 @@ class QuestionAnswering(Task):
         return questions
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> QuestionAnswerer:
-        """See `Task`."""
         data = self.data
         return QuestionAnswerer(
             encoder,
@@ -64,7 +63,6 @@ class QuestionAnswering(Task):
         )
 
     def check_settings(self, tokenizer: Tokenizer) -> None:
-        """See `Task`."""
         length, data = self.config.train.max_length, self.data
         WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
 

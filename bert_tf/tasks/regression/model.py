@@ -73,15 +73,13 @@ class TextRegressor(TextModel):
         return {"loss": keras.losses.MeanSquaredError()}
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; a number."""
         return [Matched("values", outputs[:, tf.newaxis])]
 
     def any_label(self) -> str:
-        """See `TextModel`."""
         return "0"
 
     def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        """See `TextModel`; numbers as text, as files have them."""
+        # Numbers as text, as files have them.
         for row, value in enumerate(targets):
             if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
                 raise UserError(f"label {row} is {value!r}; give a number")
@@ -109,7 +107,6 @@ class TextRegressor(TextModel):
         return {"score": logits}
 
     def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
-        """See `regression_metrics`."""
         if rows.labels is None:
             return {}
         return regression_metrics(predictions, self.targets(rows))

@@ -17,7 +17,6 @@ class RegressionPictures(TextPictures):
     """Pictures of a regression."""
 
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:
-        """See `TextPictures`."""
         subject = self.subject
         explained = subject.explain(
             ["the score"], inputs, lambda rows: subject.model(rows, training=False)[:, None]
@@ -25,7 +24,6 @@ class RegressionPictures(TextPictures):
         return charts.score(float(output[0])), explained
 
     def of_dev(self, rows: DevRows, marks: Sequence[Mark]) -> list[Section]:
-        """See `TextPictures`."""
         found = regression_metrics(rows.outputs, rows.targets)
         note = (
             f"{len(rows.targets)} rows: Pearson {figures(found['pearson'])}, Spearman "

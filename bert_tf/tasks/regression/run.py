@@ -19,11 +19,9 @@ class Regression(TextTask):
     has_classes = False
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextRegressor:
-        """See `Task`."""
         return TextRegressor(encoder, tokenizer, **self.settings())
 
     def check(self, rows: LabelledTexts) -> None:
-        """See `TextTask`."""
         rows.numbers()
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:

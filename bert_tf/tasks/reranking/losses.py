@@ -62,7 +62,6 @@ class BinaryCrossEntropyLoss(RankingLoss):
     short_name = "binary_cross_entropy"
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """See `RankingLoss`."""
         targets, logits = _without_padding(relevance), _at_passages(relevance, logits)
         losses = tf.nn.sigmoid_cross_entropy_with_logits(targets, logits)
         return tf.reduce_sum(_at_passages(relevance, losses), axis=1)
@@ -93,7 +92,6 @@ class MeanSquaredErrorLoss(RankingLoss):
         self.activation = checked_activation(activation)
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """See `RankingLoss`."""
         scores = ACTIVATIONS[self.activation](_at_passages(relevance, logits))
         errors = tf.math.squared_difference(scores, _without_padding(relevance))
         return tf.reduce_sum(_at_passages(relevance, errors), axis=1)
@@ -119,7 +117,6 @@ class ListNetLoss(RankingLoss):
     compares = True
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """See `RankingLoss`."""
         mask = tf.cast(_is_there(relevance), tf.int32)
         wanted = tf.nn.softmax(hide_padding(_without_padding(relevance), mask))
         return tf.nn.softmax_cross_entropy_with_logits(wanted, hide_padding(logits, mask))
@@ -146,7 +143,6 @@ class LambdaLoss(RankingLoss):
     compares = True
 
     def sums(self, relevance: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """See `RankingLoss`."""
         logits = hide_padding(logits, tf.cast(_is_there(relevance), tf.int32))
         order = tf.argsort(logits, direction="DESCENDING", stable=True)
         relevance, logits = (tf.gather(each, order, batch_dims=1) for each in (relevance, logits))

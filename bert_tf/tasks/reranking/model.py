@@ -161,14 +161,13 @@ class Reranker(GroupModel):
         return self._loss_to_learn()
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
-        """See `TaskModel`; the logits of the passages, as a mean over those of each query."""
+        # The logits of the passages, as a mean over those of each query.
         is_there = tf.cast(~tf.math.is_nan(y), tf.float32)
         share = tf.math.divide_no_nan(is_there, tf.reduce_sum(is_there, axis=1, keepdims=True))
         logits = tf.where(is_there > 0, outputs, 0.0)
         return [Matched("values", logits[..., tf.newaxis], share)]
 
     def with_any_targets(self, rows: Sequence[Candidates]) -> list[Candidates]:
-        """See `TaskModel`."""
         return [row._replace(relevance=(0.0,) * len(row.passages)) for row in rows]
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
@@ -181,7 +180,7 @@ class Reranker(GroupModel):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """See `EncoderModel`; a `RankingLoss` is divided by what it counts in the whole batch."""
+        # A `RankingLoss` is divided by what it counts in the whole batch.
         if not isinstance(self.loss, RankingLoss):
             return super().part_loss(x, y, y_pred, sample_weight, sums)
         losses = self.loss.sums(y, y_pred)
@@ -195,7 +194,7 @@ class Reranker(GroupModel):
     # ---- Rows ---------------------------------------------------------------------------------
 
     def rows(self, given: Given) -> list[Candidates]:
-        """See `TaskModel`; a passage may be one string, and strings "" at the end are padding."""
+        # A passage may be one string, and strings "" at the end are padding.
         queries, passages = given.columns
         relevance = [None] * len(given) if given.targets is None else given.targets
         if passages and inputs.is_text(passages[0]):
@@ -213,7 +212,7 @@ class Reranker(GroupModel):
         ]
 
     def learn_from(self, rows: Sequence[Candidates]) -> None:
-        """See `TaskModel`; the loss, unless it is given."""
+        # The loss, unless it is given.
         check_loss(rows, self._decide_loss(default_loss(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
@@ -229,13 +228,12 @@ class Reranker(GroupModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedCandidates:
-        """See `TaskModel`."""
         groups = self.groups([row.query for row in rows], [row.passages for row in rows])
         relevance = np.array([each for row in rows for each in row.relevance or ()], np.float32)
         return EncodedCandidates(targets=relevance, weights=weights, **groups)
 
     def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """See `GroupModel`; a query may have one passage, string [batch]."""
+        # A query may have one passage, string [batch].
         query, passages = super().columns(x)
         return query, passages[:, tf.newaxis] if passages.shape.rank == 1 else passages
 
@@ -259,7 +257,7 @@ class Reranker(GroupModel):
     def official_metrics(
         self, predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
     ) -> dict[str, float]:
-        """See `ranking_metrics`; the loss is that of the training, if it is one of bert_tf."""
+        # The loss is that of the training, if it is one of bert_tf.
         if rows[0].relevance is None:
             return {}
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
@@ -332,7 +330,6 @@ class Reranker(GroupModel):
 
     @staticmethod
     def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
-        """See `GroupModel`."""
         return {name: as_json(outputs[name][place][:size]) for name in ("order", "scores")}
 
 

@@ -22,13 +22,12 @@ class RankingPictures(GroupPictures):
     """Pictures of a `Reranker`."""
 
     def answer(self, names: Sequence[str], scores: np.ndarray) -> Markup:
-        """See `GroupPictures`; the scores, the best first."""
+        # The scores, the best first.
         best_first = np.argsort(-scores, kind="stable").tolist()
         values = self._activated(scores).tolist()
         return charts.table(("", "score"), [(names[i], [values[i]]) for i in best_first])
 
     def of_dev(self, groups: DevGroups, marks: Sequence[Mark]) -> list[Section]:
-        """See `GroupPictures`."""
         found = ranking_metrics(groups.scores, groups.rows)
         metrics = ", ".join(f"{n} {figures(value)}" for n, value in found.items() if n != "loss")
         return sections.by_number(

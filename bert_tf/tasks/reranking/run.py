@@ -37,7 +37,7 @@ class Reranking(Task):
     _loss: RankingLoss | None = None
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`; of BEIR's folders those of judgements."""
+        # Of BEIR's folders those of judgements.
         self.check_format()
         form = self.data.format
         ending = form if form in tables.FORMATS else "tsv"
@@ -45,14 +45,14 @@ class Reranking(Task):
         return {"": folder / (getattr(self.data, split) or f"{split}.{ending}")}
 
     def sources(self, split: str) -> list[Path]:
-        """See `Task`; texts of BEIR's folders are in files of their own."""
+        # Texts of BEIR's folders are in files of their own.
         paths = super().sources(split)
         if self.data.format != "beir":
             return paths
         return [*paths, *(Path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
 
     def training_rows(self) -> list[Candidates]:
-        """See `Task`; they decide the loss, unless it is configured."""
+        # They decide the loss, unless it is configured.
         (path,) = self.files("train").values()
         rows = self.read(path)[: self.data.train_rows]
         self._loss = self.loss_of(rows)
@@ -60,16 +60,14 @@ class Reranking(Task):
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
-        """See `Task`."""
         activation = self.config.model.activation or self.initial.get("activation", "sigmoid")
         return Reranker(encoder, tokenizer, activation, self.config.train.max_length)
 
     def compile(self, model: TaskModel, **options: Any) -> None:
-        """See `Task`."""
         model.compile(loss=self._loss, **options)
 
     def read(self, path: Path) -> list[Candidates]:
-        """See `Task`; single passages are lists for a loss that compares them."""
+        # Single passages are lists for a loss that compares them.
         rows = read_candidates(
             path, self._format_of(path), self.data.negatives, self.data.negatives_seed
         )
@@ -81,7 +79,7 @@ class Reranking(Task):
     def score(
         self, model: TaskModel, predictions: Any, rows: Sequence[Candidates]
     ) -> dict[str, float]:
-        """See `Task`; the loss is the configured one, also of a model that was loaded."""
+        # The loss is the configured one, also of a model that was loaded.
         if rows[0].relevance is None:
             return {}
         return ranking_metrics(predictions, rows, self.loss_of(rows))

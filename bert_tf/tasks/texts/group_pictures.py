@@ -45,7 +45,7 @@ class GroupPictures(Pictures):
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
 
     def look(self, row: Row) -> Look:
-        """See `Pictures`; the text with the highest score comes first."""
+        # The text with the highest score comes first.
         subject, (first, others) = self.subject, self.accepted[0]
         text, group = text_of(row, first), list_of(row, others)
         features = self._preprocess((tf.constant([text] * len(group)), tf.constant(group)))
@@ -64,7 +64,6 @@ class GroupPictures(Pictures):
         return Look((text,), self.answer(names, scores), tuple(seen), tuple(marks))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`."""
         subject = self.subject
         everything = subject.read_dev()
         chosen = [everything[i] for i in sections.draw(len(everything), rows)]

@@ -145,7 +145,7 @@ class GroupModel(TaskModel):
         return {"encoded": pairs, "first_pairs": np.cumsum([0, *sizes])}
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """See `TaskModel`; a text "" is padding."""
+        # A text "" is padding.
         first, others = self.columns(x)
         shape = tf.shape(others)
         features = {
@@ -189,11 +189,9 @@ class GroupModel(TaskModel):
         )
 
     def inner_signatures(self) -> dict[str, Signature]:
-        """See `TaskModel`."""
         return {"scores": self._signature_of(lambda given: {"scores": self.scores(given, self)})}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        """See `TaskModel`."""
         network, (_, others) = network or self, self.input_names
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -271,7 +269,6 @@ class GroupModel(TaskModel):
     def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """See `TaskModel`."""
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in cls.input_names if name in x)
         single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])

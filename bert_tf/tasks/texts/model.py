@@ -119,18 +119,16 @@ class TextModel(TaskModel):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """See `TaskModel`."""
         return _PAIR if self.pair else _ONE
 
     def names_of(self, x: Any) -> tuple[str, ...]:
-        """See `TaskModel`; before one text or two is decided, the input decides."""
+        # Before one text or two is decided, the input decides.
         if self.pair is None:
             is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and set(_PAIR) <= set(x)
             return _PAIR if is_pair else _ONE
         return self.input_names
 
     def rows(self, given: Given) -> Texts:
-        """See `TaskModel`."""
         names = _PAIR if len(given.columns) == 2 else _ONE
         if self.pair is not None and names != self.input_names:
             raise UserError(f"the model takes {' and '.join(self.input_names)}")
@@ -155,16 +153,15 @@ class TextModel(TaskModel):
         raise NotImplementedError
 
     def learn_from(self, rows: Any) -> None:
-        """See `TaskModel`."""
         if self.pair is None:
             self.pair = len(rows.columns) == 2
 
     def settle(self) -> None:
-        """See `TaskModel`; texts are single if the checkpoint does not say."""
+        # Texts are single if the checkpoint does not say.
         self.pair = bool(self.pair)
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
-        """See `TaskModel`; classes, of which one is right."""
+        # Classes, of which one is right.
         return [Matched("classes", outputs)]
 
     def any_label(self) -> Any:
@@ -172,11 +169,9 @@ class TextModel(TaskModel):
         return self.labels[0]
 
     def with_any_targets(self, rows: Texts) -> Texts:
-        """See `TaskModel`."""
         return dataclasses.replace(rows, labels=[self.any_label()] * len(rows))
 
     def joined(self, rows: Texts, more: Texts) -> Texts:
-        """See `TaskModel`."""
         columns = zip(rows.columns, more.columns, strict=True)
         return dataclasses.replace(
             rows,
@@ -191,7 +186,6 @@ class TextModel(TaskModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> EncodedTexts:
-        """See `TaskModel`."""
         targets = self.targets(rows)
         if class_weight is not None:
             of_rows = np.array([class_weight.get(int(each), 1.0) for each in targets], np.float32)
@@ -199,11 +193,9 @@ class TextModel(TaskModel):
         return EncodedTexts(self.encoded(rows.columns), targets, weights)
 
     def check_targets(self, rows: Texts) -> None:
-        """See `TaskModel`."""
         self.targets(rows)
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """See `TaskModel`."""
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.names_of(x))
         features = self.preprocessor()(x)
@@ -244,11 +236,9 @@ class TextModel(TaskModel):
         return map_rows(network, features)
 
     def inner_signatures(self) -> dict[str, Signature]:
-        """See `TaskModel`."""
         return {"logits": self._of(lambda given: {"logits": self.logits(given, self)})}
 
     def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        """See `TaskModel`."""
         network = network or self
         return {
             "serving_default": self._of(lambda given: self._decoded(self.logits(given, network)))
@@ -281,7 +271,6 @@ class TextModel(TaskModel):
     def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """See `TaskModel`."""
         names = tuple(model.ranks("serving_default"))
         x, single = inputs.as_batch(x)
         columns = inputs.columns_of(x, names)

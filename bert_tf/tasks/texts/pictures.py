@@ -49,7 +49,6 @@ class TextPictures(Pictures):
         self._preprocess = Preprocessor(subject.tokenizer, subject.max_length, padding="batch")
 
     def look(self, row: Row) -> Look:
-        """See `Pictures`."""
         subject = self.subject
         texts = [text_of(row, name) for name in self.accepted[0]]
         inputs = self._preprocess(tuple(tf.constant([text]) for text in texts))
@@ -62,7 +61,6 @@ class TextPictures(Pictures):
         return Look(heading, answer, (seen,), (Mark(heading[0], vector),))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`."""
         subject = self.subject
         everything: Texts = subject.read_dev()
         chosen = sections.draw(len(everything), rows)

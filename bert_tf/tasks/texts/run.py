@@ -41,27 +41,25 @@ class TextTask(Task):
         return GLUE[task].metrics[0] if task else cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`; of TFDS, the name and the split."""
+        # Of TFDS, the name and the split.
         return text_files.find_files(self.data, split)
 
     def sources(self, split: str) -> list[Path]:
-        """See `Task`; MRPC's may be made of Microsoft's files."""
+        # MRPC's may be made of Microsoft's files.
         paths = super().sources(split)
         if self.data.format != "mrpc":
             return paths
         return [source for path in paths for source in mrpc.made_of(path)]
 
     def test_files(self) -> dict[str, Path]:
-        """See `Task`."""
         return self.files("test")
 
     def is_taken(self, name: str) -> bool:
-        """See `Task`; GLUE's server has names of its own for those of its test data."""
+        # GLUE's server has names of its own for those of its test data.
         task = text_files.glue_task(self.data)
         return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
 
     def training_rows(self) -> Texts:
-        """See `Task`."""
         (path,) = self.files("train").values()
         rows = self._read(path)
         self.prepare(rows)
@@ -73,7 +71,6 @@ class TextTask(Task):
         return {"pair": pair, "max_length": self.config.train.max_length}
 
     def read(self, path: Path) -> Texts:
-        """See `Task`."""
         rows = self._read(path)
         if rows.labels is not None or self.needs_labels(path):
             self.check(rows)

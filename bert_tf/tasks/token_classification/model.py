@@ -186,7 +186,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return keras.layers.Bidirectional(lstm, name=f"lstm_{index}", **policy)
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """See `TaskModel`."""
         super().set_labels(labels)
         self.head["num_classes"] = len(labels)
         # They have different names, since other programs have a place for one of them only.
@@ -239,18 +238,17 @@ class TokenClassifier(TaskModel, WeightedModel):
         return {"tokens": y_pred}
 
     def matched(self, outputs: tf.Tensor, y: tf.Tensor) -> Sequence[Matched]:
-        """See `TaskModel`; the class of each word."""
+        # The class of each word.
         weights = self.loss_targets(y)["tokens"].weights
         return [Matched("classes", outputs, weights, per="tokens")]
 
     def with_any_targets(self, rows: TaggedTexts) -> TaggedTexts:
-        """See `TaskModel`."""
         tag = self.labels[0]
         tagged = [each._replace(tags=(tag,) * len(each.words)) for each in rows.sentences]
         return dataclasses.replace(rows, sentences=tagged)
 
     def joined(self, rows: TaggedTexts, more: TaggedTexts) -> TaggedTexts:
-        """See `TaskModel`; documents stay apart."""
+        # Documents stay apart.
         after = 1 + max(each.document for each in rows.sentences)
         moved = [each._replace(document=after + each.document) for each in more.sentences]
         return dataclasses.replace(rows, sentences=[*rows.sentences, *moved])
@@ -260,7 +258,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
     def rows(self, given: Given) -> TaggedTexts:
-        """See `TaskModel`; tags of entities become IOB2."""
+        # Tags of entities become IOB2.
         lists = inputs.lists_of_texts(given.columns[0], "words")
         texts = [list(map(plain, words)) for words in lists]
         for row, words in enumerate(texts):
@@ -285,12 +283,10 @@ class TokenClassifier(TaskModel, WeightedModel):
         return tags
 
     def learn_from(self, rows: TaggedTexts) -> None:
-        """See `TaskModel`."""
         if not self.labels:
             self.name_classes(labels_of(rows, "the tags"))
 
     def check_targets(self, rows: TaggedTexts) -> None:
-        """See `TaskModel`."""
         if self.labels:
             check_tags(rows, self.labels)
 
@@ -300,7 +296,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         weights: np.ndarray | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> TaggedWindows:
-        """See `TaskModel`."""
         labels = self._classes(rows)
         of_words = None
         if weights is not None or class_weight is not None:
@@ -319,7 +314,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return [[index[tag] for each in text for tag in each.tags or ()] for text in rows.grouped()]
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """See `TaskModel`; words and tags are ragged, or [batch, words] padded with ""."""
+        # Words and tags are ragged, or [batch, words] padded with "".
         if isinstance(x, Mapping):
             x = x["words"]
         words = x if isinstance(x, tf.RaggedTensor) else without_padding(x)
@@ -345,7 +340,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return np.concatenate(answers)
 
     def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
-        """See `entity_metrics` if the tags are of entities; else `accuracy`.
+        """Those of `entity_metrics` if the tags are of entities; else `accuracy`.
 
         And `loss`, the mean cross-entropy of words.
         """
@@ -367,7 +362,6 @@ class TokenClassifier(TaskModel, WeightedModel):
         return [[self.labels[next(best)] for _ in each.words] for each in rows.sentences]
 
     def inner_signatures(self) -> dict[str, Signature]:
-        """See `TaskModel`."""
         tagger = self._tagger(None)
 
         def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -482,7 +476,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     def answers(
         cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """See `TaskModel`; the entities of texts, or the tags of `words`."""
+        # The entities of texts, or the tags of `words`.
         rows: list[dict[str, Any]]
         if isinstance(x, Mapping) and "words" in x:
             lists = inputs.as_list(x["words"], "words")

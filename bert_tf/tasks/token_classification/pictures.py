@@ -62,7 +62,7 @@ class TagPictures(Pictures):
         self._preprocess = subject.model.windows()
 
     def look(self, row: Row) -> Look:
-        """See `Pictures`; the words of interest are those with a tag, or else the likeliest one."""
+        # The words of interest are those with a tag, or else the likeliest one.
         subject = self.subject
         words, windows = self._tagged(text_of(row, "text"))
         best = words.probabilities.argmax(axis=1)
@@ -84,7 +84,7 @@ class TagPictures(Pictures):
         return Look(heading, self._answer(words, best), tuple(seen), tuple(marks))
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
-        """See `Pictures`; the first `rows` sentences are taken, since they belong together."""
+        # The first `rows` sentences are taken, since they belong together.
         subject = self.subject
         whole: TaggedTexts = subject.read_dev()
         data = dataclasses.replace(whole, sentences=whole.sentences[:rows])

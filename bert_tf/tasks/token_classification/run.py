@@ -37,14 +37,14 @@ class TokenClassification(Task):
     data: TokenClassificationData
 
     def files(self, split: str) -> dict[str, Path]:
-        """See `Task`; of TFDS, the name and the split."""
+        # Of TFDS, the name and the split.
         self.check_format()
         if self.data.format == "tfds":
             return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
         return super().files(split)
 
     def training_rows(self) -> TaggedTexts:
-        """See `Task`. Every type has its B and its I, even if training lacks one of them.
+        """The rows to train on. Every type has its B and its I, even if training lacks one of them.
 
         The types are those of the whole file, whatever `train_rows` says.
         """
@@ -54,7 +54,6 @@ class TokenClassification(Task):
         return dataclasses.replace(rows, sentences=rows.sentences[: self.data.train_rows])
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TokenClassifier:
-        """See `Task`."""
         settings = self.config.model
         return TokenClassifier(
             encoder,
