@@ -38,7 +38,8 @@ class TaskService(Service):
     def __init__(self, model: Any, network: ServedModel):
         super().__init__(model.tokenizer, model.labels)
         self._network = network
-        self._signatures, self._settings = model.signatures(network), model.settings
+        self._signatures = model.with_network(network).signatures()
+        self._settings = model.settings
         self._functions = model.exported_functions()
         family = registry.family_of(type(model).__name__)
         self.task = family.name if family else None

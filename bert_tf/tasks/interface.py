@@ -18,18 +18,13 @@ from bert_tf.tasks.inputs import Given
 
 
 class Network(Protocol):
-    """The interface of a model inside its signatures: the model, or in an export a `ServedModel`.
-
-    Its attributes are those of the task model.
-    """
+    """What computes a model's outputs: the model, or what stands for it in an export."""
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
         """Maps the encoder's inputs to the outputs of the task model's `call`; it never trains."""
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """`compute`, which uses the model by its parts, as the graph is to have it."""
-
-    def __getattr__(self, name: str) -> Any: ...
 
 
 class TaskInterface(EncoderModel):
@@ -107,12 +102,10 @@ class TaskInterface(EncoderModel):
         """The official metrics of predictions; {} if the rows have no targets."""
 
     @abstractmethod
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """The signatures of the exported model by name; "serving_default" is one of them.
 
-        Args:
-            network: used in place of this model, for example with frozen weights; None is the
-                model itself.
+        They compute with `network`.
         """
 
     @classmethod
@@ -137,30 +130,22 @@ class TaskInterface(EncoderModel):
             UserError: the inputs are not what the model takes.
         """
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """What the model answers on a device.
-
-        Args:
-            network: as for `signatures`.
 
         Raises:
             UserError: the family has no such form; by default it has none.
         """
-        del network
         raise UserError(
             f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
         )
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """How the model is asked with strings on a device.
-
-        Args:
-            network: as for `signatures`.
 
         Raises:
             UserError: the family has no such form; by default it has none.
         """
-        del network
         raise UserError(
             f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
             "export a file that takes ids"

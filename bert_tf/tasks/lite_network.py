@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,13 @@ class LiteNetwork:
             for name, values in zip(specs, found, strict=True)
         }
         return self._form.restore(outputs, inputs)
+
+    # Of a `MaskedLM`, the file fills the gaps itself.
+    fill_gaps = __call__
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute` itself."""
+        return compute
 
     def run(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the file answers to one row of the encoder's inputs, int32 [seq_len]."""

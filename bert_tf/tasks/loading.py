@@ -105,8 +105,7 @@ def lite_task(path: str | os.PathLike) -> LiteTask:
         computing.ask = asked.ask
         return LiteTask(name, model, asked)
     network = LiteNetwork(name, file.model, file.lengths, model.device_form())
-    computing.call = computing.fill_gaps = network
-    return LiteTask(name, model, network)
+    return LiteTask(name, model.with_network(network), network)
 
 
 def load_model(

@@ -37,6 +37,7 @@ from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import read_beside, write_beside
 from bert_tf.tasks import inputs, loading
 from bert_tf.tasks.fitting import StringTraining
+from bert_tf.tasks.interface import Network
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.training.custom_gradients import gradients_forgotten
@@ -86,6 +87,7 @@ class TaskModel(StringTraining):
         self._vocabulary: tuple[str | None, bool] = (None, True)
         # Traced signatures. Keras tracks what a plain dict holds, but not this.
         self._functions: UserDict[str, Callable] = UserDict()
+        self._network: Network | None = None
         self._tokenizer: Tokenizer | None = None
         if tokenizer is not None:
             self._set_tokenizer(tokenizer)
@@ -126,6 +128,17 @@ class TaskModel(StringTraining):
                 "vocabulary; load the whole .keras file instead"
             )
         return self._tokenizer
+
+    # No property: Keras would save what it gives as a part of the model.
+    def network(self) -> Network:
+        """What computes the outputs for strings: this model, or what stands for it in an export."""
+        return self if self._network is None else self._network
+
+    def with_network(self, network: Network) -> Self:
+        """This model, with the same weights, whose signatures compute with another network."""
+        model = object.__new__(type(self))
+        model.__dict__ |= self.__dict__ | {"_network": network, "_functions": UserDict()}
+        return model
 
     @property
     def has_tokenizer(self) -> bool:

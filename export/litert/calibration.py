@@ -56,7 +56,7 @@ class _Asked(Answers):
     def __init__(self, model: Any):
         self._model = model
         self.rows: list[Row] = []
-        self._signatures = model.signatures(_Recorder(model, self._record))
+        self._signatures = model.with_network(_Recorder(model, self._record)).signatures()
 
     def ranks(self, signature: str) -> dict[str, int]:
         return self._model.ranks(signature)

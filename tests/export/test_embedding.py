@@ -27,7 +27,7 @@ def test_vectors_are_the_encoders(models, tokenizer, pooling):
     encoder = models("embedding").encoder
     options = {} if pooling == "mean" else {"pooling": pooling}  # mean is what one expects
     model = TextEmbedder(encoder, tokenizer, **options)
-    signature = model.signatures(ServedModel(model))["serving_default"]
+    signature = model.with_network(ServedModel(model)).signatures()["serving_default"]
     found = signature.answer({"text": tf.constant(TEXTS)})
     inputs = Preprocessor(tokenizer, max_length=32)(TEXTS)
     expected = vectors(encoder(inputs), inputs["input_mask"].numpy(), pooling)

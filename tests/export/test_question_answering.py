@@ -32,7 +32,7 @@ def served(models, loaded, unanswerable) -> Callable[[dict], dict]:
         model = models("question_answering")
         settings = WINDOWS | {"n_best": 5, "unanswerable": True}
         model = QuestionAnswerer(model.encoder, model.tokenizer, **settings)
-        answer = traced(model.signatures(ServedModel(model))["serving_default"])
+        answer = traced(model.with_network(ServedModel(model)).signatures()["serving_default"])
     else:
         answer = loaded("question_answering").signatures["serving_default"]
     return lambda given: answer(**given)

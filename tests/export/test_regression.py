@@ -29,7 +29,7 @@ def test_scores_are_those_of_the_model(models, tokenizer, exported, loaded):
 
 def test_scores_of_pairs_are_those_of_the_model(models, tokenizer):
     model = TextRegressor(models("regression").encoder, tokenizer, pair=True, max_length=16)
-    signature = model.signatures(ServedModel(model))["serving_default"]
+    signature = model.with_network(ServedModel(model)).signatures()["serving_default"]
     texts = (TEXTS, TEXTS[::-1])
     inputs = dict(zip(("text_a", "text_b"), map(tf.constant, texts), strict=True))
     assert [*signature.inputs] == [*inputs]

@@ -15,7 +15,6 @@ from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks import inputs, registry
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.model import TextModel
@@ -132,12 +131,11 @@ class TextClassifier(TextModel):
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
         }
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`probabilities` float32 [1, classes]."""
-        model = network or self
         return DeviceForm(
             {"probabilities": output(len(self.labels))},
-            lambda features: {"probabilities": tf.nn.softmax(model(features))},
+            lambda features: {"probabilities": tf.nn.softmax(self.network()(features))},
             # Logits that have these probabilities.
             lambda outputs, _: tf.math.log(outputs["probabilities"]),
         )

@@ -26,7 +26,6 @@ from bert_tf.tasks.embedding.pooling import (
     without_prompt,
 )
 from bert_tf.tasks.embedding.training import EmbeddingTraining
-from bert_tf.tasks.interface import Network
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
 
@@ -172,13 +171,12 @@ class TextEmbedder(EmbeddingTraining):
             vectors = tf.cast(layer(vectors), tf.float32)
         return normalized(vectors) if self.normalize else vectors
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """`text` -> `embedding` float32 [batch, width]; the same of each prompt, by its name.
 
         "similarity" is `text_a`, `text_b` -> `similarity` float32 [batch], row by row. Texts with
         the same token ids have the same vector, that of the first of them.
         """
-        network = network or self
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
         default = self._default_text()
 
@@ -188,7 +186,7 @@ class TextEmbedder(EmbeddingTraining):
             if self.prompts and not self.include_prompt:
                 length = self._prompt_length(prompt)
                 features[POOLING_MASK] = without_prompt(features["input_mask"], length)
-            return map_rows(network, features)
+            return map_rows(self.network(), features)
 
         def answering(prompt: str) -> Signature:
             def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
@@ -209,7 +207,7 @@ class TextEmbedder(EmbeddingTraining):
             **{name: answering(text) for name, text in self.prompts.items()},
         }
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`embedding` float32 [1, width].
 
         Raises:
@@ -220,14 +218,13 @@ class TextEmbedder(EmbeddingTraining):
                 "a model that excludes its prompts from pooling cannot be exported to LiteRT; "
                 "load it with include_prompt=True, or export a SavedModel"
             )
-        model = network or self
         return DeviceForm(
             {"embedding": output(self.width)},
-            lambda features: {"embedding": model(features)},
+            lambda features: {"embedding": self.network()(features)},
             lambda outputs, _: outputs["embedding"],
         )
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """`text` -> `embedding` float32 [1, width].
 
         Raises:
@@ -239,7 +236,7 @@ class TextEmbedder(EmbeddingTraining):
                 "requires string concatenation, which LiteRT cannot do; export a file that takes "
                 "ids"
             )
-        form, names = self.device_form(network), self.input_names
+        form, names = self.device_form(), self.input_names
         answer = of_packed(form, names)
         return StringsForm(
             names, form.outputs, answer, lambda row: [row], lambda outputs, _: outputs

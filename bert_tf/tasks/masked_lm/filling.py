@@ -1,6 +1,7 @@
 """Filling the gaps of texts: from strings with [MASK] to pieces and their probabilities."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -8,7 +9,6 @@ from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
-from bert_tf.tasks.interface import Network
 from bert_tf.text import Tokenizer, slide
 from bert_tf.text.packing import trim
 from bert_tf.text.parts import first_equal, map_in_chunks, map_in_groups
@@ -31,16 +31,16 @@ class GapFiller:
     A model that reads in one direction fills a gap from the tokens on that side alone.
 
     Args:
-        network: a `MaskedLM`, used by its parts.
+        model: a `MaskedLM`, whose `network` is used by its parts.
         tokenizer: its tokenizer.
         max_length: most tokens of a window.
         top_k: how many of the most probable pieces to give.
     """
 
-    def __init__(self, network: Network, tokenizer: Tokenizer, max_length: int, top_k: int):
-        self._network = network
+    def __init__(self, model: Any, tokenizer: Tokenizer, max_length: int, top_k: int):
+        self._network = network = model.network()
         self._top_k = top_k
-        config = network.encoder.config
+        config = model.encoder.config
         self._to_reader = _TO_READER[config.attention]
         self._vocab_size = config.vocab_size
         self._max_length = max_length
@@ -143,7 +143,7 @@ class GapFiller:
         return best_pieces(self._network, inputs["vectors"], pieces, self._top_k)
 
 
-def best_pieces(network: Network, vectors: tf.Tensor, vocab_size: int, top_k: int) -> Tensors:
+def best_pieces(network: Any, vectors: tf.Tensor, vocab_size: int, top_k: int) -> Tensors:
     """The most probable pieces at some tokens.
 
     Args:
@@ -162,7 +162,7 @@ def best_pieces(network: Network, vectors: tf.Tensor, vocab_size: int, top_k: in
     return {"pieces": best.indices, "probabilities": tf.exp(best.values - total)}
 
 
-def device_form(network: Network, tokenizer: Tokenizer, top_k: int) -> DeviceForm:
+def device_form(network: Any, tokenizer: Tokenizer, top_k: int) -> DeviceForm:
     """What a `MaskedLM` answers on a device, for the first masks of a window.
 
     `pieces` int32 and `probabilities` float32 [1, masks, top_k], -1 and 0 where there are fewer

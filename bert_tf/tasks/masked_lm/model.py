@@ -26,7 +26,6 @@ from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
@@ -302,24 +301,24 @@ class MaskedLM(TaskModel, WeightedModel):
             "perplexity": float(np.exp(loss)),
         }
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """`text` -> `tokens` string and `probabilities` float32, both [batch, masks, top_k].
 
         The most probable piece comes first. Texts with fewer gaps than others are padded with ""
         and 0.
         """
-        filler = GapFiller(network or self, self.tokenizer, self.max_length, self.top_k)
+        filler = GapFiller(self, self.tokenizer, self.max_length, self.top_k)
         return {"serving_default": Signature(strings("text"), filler, _EXAMPLE)}
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
-        return device_form(network or self, self.tokenizer, self.top_k)
+    def device_form(self) -> DeviceForm:
+        return device_form(self, self.tokenizer, self.top_k)
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """`text` -> `pieces` int32 and `probabilities` float32 [1, masks, top_k].
 
         Only the first window of a text is read.
         """
-        form = self.device_form(network)
+        form = self.device_form()
         own = self.tokenizer
         # In plain text "[MASK]" is several pieces.
         whole = LiteTokenizer(Tokenizer(own.vocabulary, own.lower_case, keep_special_tokens=True))

@@ -18,7 +18,6 @@ from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts
 from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
@@ -195,9 +194,8 @@ class MultiLabelClassifier(TextClassifier):
             "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
         }
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`probabilities` float32 [1, classes]."""
-        model = network or self
 
         def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
             probabilities = outputs["probabilities"]
@@ -205,7 +203,7 @@ class MultiLabelClassifier(TextClassifier):
 
         return DeviceForm(
             {"probabilities": output(len(self.labels))},
-            lambda features: {"probabilities": tf.nn.sigmoid(model(features))},
+            lambda features: {"probabilities": tf.nn.sigmoid(self.network()(features))},
             logits,
         )
 

@@ -15,7 +15,6 @@ from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.model import TextModel
@@ -104,16 +103,15 @@ class NextSentence(TextModel):
         """`is_next` float32 [batch], the probability that the second text follows the first."""
         return {"is_next": tf.nn.softmax(logits)[:, 0]}
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`is_next` float32 [1]."""
-        model = network or self
 
         def logits(outputs: Mapping[str, tf.Tensor], _: Mapping[str, tf.Tensor]) -> tf.Tensor:
             is_next = outputs["is_next"]
             return tf.stack([tf.math.log(is_next), tf.math.log1p(-is_next)], axis=1)
 
         return DeviceForm(
-            {"is_next": output()}, lambda features: self.decode(model(features)), logits
+            {"is_next": output()}, lambda features: self.decode(self.network()(features)), logits
         )
 
     def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:

@@ -20,7 +20,6 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,
@@ -382,35 +381,33 @@ class QuestionAnswerer(TaskModel):
     def inner_signatures(self) -> dict[str, Signature]:
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return self.find(given, self)._asdict()
+            return self.find(given)._asdict()
 
         return {"answers": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """`answer` string [batch], bytes `start` to `end` (int32) of the context, `score` and
         `null_score` float32, `nbest_answers` string and `nbest_scores` float32 [batch, n].
 
         See `bert_tf.tasks.question_answering.spans.Answers`.
         """
-        network = network or self
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            found = self.find(given, network)._asdict()
+            found = self.find(given)._asdict()
             return {name: found[name] for name in self.answer_names}
 
         return {"serving_default": Signature(strings(*_EXAMPLE), answer, _EXAMPLE)}
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """The best answer in one window, and the logits of all its tokens.
 
         `start_logits`, `end_logits` float32 [1, seq_len]; `start`, `end` int32 [1], the first token
         and the one after the last, -1 and -1 for no answer; `score`, `null_score` float32 [1]; see
         `bert_tf.tasks.question_answering.spans.best_span`.
         """
-        model = network or self
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
-            logits, mask = model(features), features["input_mask"]
+            logits, mask = self.network()(features), features["input_mask"]
             # [SEP], the last token, is no part of the context.
             follows = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])
             is_context = (features["input_type_ids"] == 1) & (follows == 1)
@@ -429,13 +426,13 @@ class QuestionAnswerer(TaskModel):
         outputs |= {name: output() for name in ("score", "null_score")}
         return DeviceForm(outputs, answer, restore)
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """`question`, `context` -> bytes `start` to `end` of the context, int32 [1], -1 and -1 for
         no answer, and `score`, `null_score` float32 [1].
 
         Only the first window of a context is read.
         """
-        form = self.device_form(network)
+        form = self.device_form()
         names = ("start", "end", "score", "null_score")
 
         def answer(given: Mapping[str, tf.Tensor], tokenizer: Any, length: int) -> Tensors:
@@ -463,10 +460,10 @@ class QuestionAnswerer(TaskModel):
         outputs = {name: form.outputs[name] for name in names}
         return StringsForm(tuple(_EXAMPLE), outputs, answer, lambda row: [row], respond)
 
-    def find(self, given: Mapping[str, tf.Tensor], network: Network) -> Answers:
+    def find(self, given: Mapping[str, tf.Tensor]) -> Answers:
         """The answers to a batch of `question` and `context`, string [batch], in a graph."""
         windows = self.windows()((given["question"], given["context"]))
-        logits = map_rows(network, windows.features)
+        logits = map_rows(self.network(), windows.features)
         return decode(logits["start"], logits["end"], windows, given["context"], self.rules())
 
     # The second column follows the first, where Keras has `batch_size`.

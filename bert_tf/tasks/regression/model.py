@@ -16,7 +16,6 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.model import TextModel
@@ -93,12 +92,11 @@ class TextRegressor(TextModel):
         """float32 [batch]."""
         return tf.cast(y, tf.float32)
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`score` float32 [1]."""
-        model = network or self
         return DeviceForm(
             {"score": output()},
-            lambda features: {"score": model(features)},
+            lambda features: {"score": self.network()(features)},
             lambda outputs, _: outputs["score"],
         )
 

@@ -18,7 +18,6 @@ from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.reranking.candidates import (
     Candidates,
     check_has_lists,
@@ -281,9 +280,9 @@ class Reranker(GroupModel):
             "scores": tf.where(is_there, alike_where_equal(activated, scores), 0.0),
         }
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`score` and `logit` float32 [1], of one passage with its query."""
-        of_logits = super().device_form(network)
+        of_logits = super().device_form()
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
             found = of_logits.answer(features)

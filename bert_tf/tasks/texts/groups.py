@@ -15,7 +15,6 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, outpu
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.models.padding import hide_padding
 from bert_tf.tasks import inputs
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.model import EncodedTexts
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -189,13 +188,13 @@ class GroupModel(TaskModel):
         )
 
     def inner_signatures(self) -> dict[str, Signature]:
-        return {"scores": self._signature_of(lambda given: {"scores": self.scores(given, self)})}
+        return {"scores": self._signature_of(lambda given: {"scores": self.scores(given)})}
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        network, (_, others) = network or self, self.input_names
+    def signatures(self) -> dict[str, Signature]:
+        _, others = self.input_names
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            return self.decode(self.scores(given, network), given[others] != "")
+            return self.decode(self.scores(given), given[others] != "")
 
         return {"serving_default": self._signature_of(answer)}
 
@@ -207,20 +206,20 @@ class GroupModel(TaskModel):
         }
         return Signature(specs, answer, self.example)
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`logit` float32 [1], of one text with its first text."""
-        model = network or self
 
         def answer(features: Mapping[str, tf.Tensor]) -> Tensors:
-            return {"logit": model({name: each[tf.newaxis] for name, each in features.items()})[0]}
+            rows = {name: each[tf.newaxis] for name, each in features.items()}
+            return {"logit": self.network()(rows)[0]}
 
         return DeviceForm(
             {"logit": output()}, answer, lambda outputs, _: outputs["logit"][:, tf.newaxis]
         )
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """One text with its first text, and the outputs of `device_form`."""
-        form, (first, others) = self.device_form(network), self.input_names
+        form, (first, others) = self.device_form(), self.input_names
         names = first, others.removesuffix("s")
 
         def requests(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -239,7 +238,7 @@ class GroupModel(TaskModel):
 
         return StringsForm(names, form.outputs, of_packed(form, names), requests, respond)
 
-    def scores(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
+    def scores(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """float32 [batch, group]: the score of each text, and 0 for padding, which is left out.
 
         Pairs with the same token ids have the same score, that of the first of them.
@@ -251,7 +250,7 @@ class GroupModel(TaskModel):
 
         def score(rows: Mapping[str, tf.Tensor]) -> tf.Tensor:
             # The score of a text does not depend on the others: each can be a group by itself.
-            return network({name: values[:, tf.newaxis, :] for name, values in rows.items()})
+            return self.network()({name: values[:, tf.newaxis, :] for name, values in rows.items()})
 
         scores = tf.reshape(map_rows(score, features), [-1])
         return tf.scatter_nd(places, scores, tf.shape(others, tf.int64))

@@ -17,7 +17,6 @@ from bert_tf.export.litert.form import StringsForm, of_packed
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.text import GroupPreprocessor, Tokenizer
@@ -226,27 +225,24 @@ class TextModel(TaskModel):
         )
         return np.stack(logits)
 
-    def logits(self, given: Mapping[str, tf.Tensor], network: Network) -> tf.Tensor:
+    def logits(self, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The model's output for strings, in bounded memory however large the batch.
 
         Rows with the same token ids have the same output, that of the first of them.
         """
         preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
         features = preprocess([given[name] for name in self.input_names])
-        return map_rows(network, features)
+        return map_rows(self.network(), features)
 
     def inner_signatures(self) -> dict[str, Signature]:
-        return {"logits": self._of(lambda given: {"logits": self.logits(given, self)})}
+        return {"logits": self._of(lambda given: {"logits": self.logits(given)})}
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
-        network = network or self
-        return {
-            "serving_default": self._of(lambda given: self._decoded(self.logits(given, network)))
-        }
+    def signatures(self) -> dict[str, Signature]:
+        return {"serving_default": self._of(lambda given: self._decoded(self.logits(given)))}
 
-    def strings_form(self, network: Network | None = None) -> StringsForm:
+    def strings_form(self) -> StringsForm:
         """The inputs of `serving_default`, and the outputs of `device_form`."""
-        form, names = self.device_form(network), self.input_names
+        form, names = self.device_form(), self.input_names
 
         def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
             found = {name: tf.constant(values) for name, values in outputs.items()}

@@ -26,7 +26,6 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
@@ -362,7 +361,7 @@ class TokenClassifier(TaskModel, WeightedModel):
         return [[self.labels[next(best)] for _ in each.words] for each in rows.sentences]
 
     def inner_signatures(self) -> dict[str, Signature]:
-        tagger = self._tagger(None)
+        tagger = self._tagger()
 
         def logits(given: Mapping[str, tf.Tensor]) -> Tensors:
             words = without_padding(given["words"])
@@ -370,14 +369,14 @@ class TokenClassifier(TaskModel, WeightedModel):
 
         return {"logits": Signature(_WORDS_SPEC, logits, _WORDS)}
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """`text` or `words` -> `words`, `labels`, `starts`, `ends`, `scores`; `text` -> entities.
 
         All outputs are [batch, words] or [batch, entities], padded with "", -1 and 0. `scores` are
         probabilities of the labels. Offsets are bytes; those of words that were given as words are
         of the text of these words, joined by single spaces.
         """
-        tagger = self._tagger(network)
+        tagger = self._tagger()
 
         # Both signatures of texts call this function, so the graph holds it once.
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
@@ -403,17 +402,16 @@ class TokenClassifier(TaskModel, WeightedModel):
             signatures["entities"] = Signature(strings("text"), entities, _TEXT)
         return signatures
 
-    def device_form(self, network: Network | None = None) -> DeviceForm:
+    def device_form(self) -> DeviceForm:
         """`probabilities` float32 [1, seq_len, classes]; a word has those of its first piece."""
-        model = network or self
         return DeviceForm(
             {"probabilities": output(None, len(self.labels))},
-            lambda features: {"probabilities": tf.nn.softmax(model(features))},
+            lambda features: {"probabilities": tf.nn.softmax(self.network()(features))},
             lambda outputs, _: tf.math.log(outputs["probabilities"]),
         )
 
-    def _tagger(self, network: Network | None) -> WordTagger:
-        return WordTagger(network or self, self.windows())
+    def _tagger(self) -> WordTagger:
+        return WordTagger(self.network(), self.windows())
 
     def _tag_words(self, padded: tf.Tensor, tagger: WordTagger) -> Tensors:
         """Labels words, string [batch, words], in which "" after the last word is padding."""

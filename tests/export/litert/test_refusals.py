@@ -63,7 +63,7 @@ def test_a_file_that_is_there_is_kept(model, file):
 
 
 def test_an_operation_that_litert_lacks_is_named_with_the_model(model, tmp_path, monkeypatch):
-    def device_form(self, network=None):
+    def device_form(self):
         def answer(features):
             inverse = tf.linalg.inv(tf.eye(3) * tf.cast(features["input_mask"][0, 0], tf.float32))
             return {"probabilities": inverse[:1]}

@@ -14,7 +14,6 @@ from bert_tf.data.batching import EncodedRows, TrainingRows
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import Network
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text.parts import map_in_chunks
 from star_ratings.reviews import Reviews
@@ -133,13 +132,12 @@ class StarRater(TaskModel):
             "mean_absolute_error": float(error.mean()),
         }
 
-    def signatures(self, network: Network | None = None) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, Signature]:
         """`review` -> `stars` int32 [batch], `at_least` float32 [batch, steps]."""
-        network = network or self
         preprocess = Preprocessor(self.tokenizer, self.max_length, padding="batch")
 
         def answer(given: Mapping[str, tf.Tensor]) -> Tensors:
-            at_least = tf.sigmoid(map_in_chunks(network, preprocess(given["review"])))
+            at_least = tf.sigmoid(map_in_chunks(self.network(), preprocess(given["review"])))
             stars = 1 + tf.reduce_sum(tf.cast(at_least > 0.5, tf.int32), axis=1)
             return {"stars": stars, "at_least": at_least}
 

@@ -137,7 +137,7 @@ def test_mistakes_are_one_sentence():
     assert refusal(model.predict, "a [MASK]", top_k=999).startswith(
         "top_k is 999; it must be from 1"
     )
-    assert refusal(tiny.filler, top_k=0).startswith("top_k is 0; it must be from 1")
-    assert refusal(tiny.filler, max_length=2).startswith("max_length is 2; it must be 3 or more")
+    assert refusal(tiny.filler, top_k=0) == "top_k must be at least 1, got 0"
+    assert refusal(tiny.filler, max_length=2) == "max_length must be at least 3, got 2"
     endless = tf.data.Dataset.from_tensor_slices(TEXTS).batch(8).repeat()
     assert refusal(model.fit, endless) == "the dataset is endless; give steps_per_epoch"
