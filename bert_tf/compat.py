@@ -10,7 +10,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -121,6 +121,9 @@ def lite_interpreter(model: bytes, threads: int, with_text: bool) -> Interpreter
     return interpreter
 
 
+Layer = TypeVar("Layer", bound=keras.Layer)
+
+
 class UpdatesTogether(keras.optimizers.Optimizer):
     """An optimizer that is given all gradients of a step at once.
 
@@ -171,15 +174,14 @@ class UpdatesTogether(keras.optimizers.Optimizer):
         return self._get_variable_index(variable)
 
 
-class Extensible:
-    """A layer that may get more layers after it was built.
+def extensible(cls: type[Layer]) -> type[Layer]:
+    """A class of layers that may get more layers after they were built.
 
     Keras locks what is built. Models of bert_tf are built in the constructor, and a subclass adds
     its layers after that.
     """
-
-    def _lock_state(self) -> None:
-        pass
+    cls._lock_state = lambda self: None
+    return cls
 
 
 # Fails at the import where Keras has renamed what is overridden: the override would be ignored.

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import reading
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.compat import Extensible
+from bert_tf.compat import extensible
 from bert_tf.console import logger
 from bert_tf.encoder.attention import padding_bias
 from bert_tf.encoder.block import TransformerBlock
@@ -62,7 +62,8 @@ class Encoded:
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class Encoder(Extensible, keras.Model):
+@extensible
+class Encoder(keras.Model):
     """Token ids -> a vector for each token and one for the sequence.
 
     Called with a dict of three integer tensors [batch, seq_len]: `input_word_ids`, `input_mask`

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.compat import Extensible, layers_below, without_retracing_notice
+from bert_tf.compat import extensible, layers_below, without_retracing_notice
 from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.frozen import freeze, frozen_layers
@@ -20,7 +20,8 @@ from bert_tf.training.loop import update
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}
 
 
-class EncoderModel(Extensible, keras.Model):
+@extensible
+class EncoderModel(keras.Model):
     """A Keras model that owns an `Encoder` and adds a head to it.
 
     A subclass passes its own arguments to `__init__` as `head`, and creates the head's weights in

@@ -4,22 +4,20 @@ import contextlib
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
-from bert_tf.data.batching import TrainingRows, training_batches
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
+from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
 from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.interface import TaskInterface
 
 # Rows in one step of a fine-tuning, as in its configuration.
 _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
@@ -27,432 +25,261 @@ _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
 _NO_SEED = 87654321
 
 
-class StringTraining(TaskInterface):
-    """A task model that is trained and evaluated on strings."""
+@checked
+def fit(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    epochs: int = 1,
+    verbose: int | str = "auto",
+    callbacks: Any = None,
+    validation_split: float = 0.0,
+    validation_data: Any = None,
+    shuffle: bool = True,
+    class_weight: Mapping[Any, float] | None = None,
+    sample_weight: Any = None,
+    initial_epoch: int = 0,
+    steps_per_epoch: int | None = None,
+    validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
+    validation_freq: int | Collection[int] = 1,
+    *,
+    learning_rate: float | None = None,
+    seed: int | None = None,
+    teacher: Any = None,
+    distillation: DistillationLosses | Mapping[str, Any] | None = None,
+) -> keras.callbacks.History:
+    """Keras's `fit`, on strings or on ids.
 
-    # Keras's.
-    optimizer: Any
-    # Whether the rows of a batch are of similar length, which leaves little padding.
-    group_by_length: ClassVar[bool] = True
-    _compiled_by_fit = False
-    _epochs_drawn = 0
+    A model that was not compiled is compiled in each call with the paper's recipe: AdamW,
+    10 % warm-up, linear decay over all steps, clipping at norm 1, weight decay 0.01.
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
+    Strings in memory are tokenized once. Rows of similar length share a batch; rows that fill
+    no batch at the end of an epoch are left for the next one. A dataset of strings is tokenized
+    in its pipeline, and keeps its own batches. The logs carry the official metrics of the
+    validation data as `val_…`.
 
-        A compiled model is trained as it was compiled. Otherwise `fit` compiles it.
-        """
-        if len(args) < 2 and kwargs.get("loss") is None:
-            own = self.own_losses()
-            kwargs = own | {name: value for name, value in kwargs.items() if value is not None}
-        super().compile(*args, **kwargs)
-        self._compiled_by_fit = False
+    Args:
+        x: the inputs, see the class; or a batched dataset of (x, y).
+        y: the targets, see the class.
+        batch_size: rows of a batch (32).
+        class_weight: weights by the class's number or name.
+        learning_rate: the highest learning rate, if the model is not compiled (5e-5).
+        seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
+        teacher: a trained model of the same class, labels and vocabulary, from whose outputs
+            the model learns, besides `y` or without it (knowledge distillation). A loss that
+            the model was compiled with is the loss of `y`.
+        distillation: the losses of the teacher and their weights, a dict of the keys of the
+            section `distillation` in docs/reference/configuration.md, such as
+            `{"temperature": 4.0, "hidden": 1.0}`.
+        epochs: as in Keras, and so are all parameters that are not named here.
 
-    def get_compile_config(self) -> dict[str, Any] | None:
-        """Keras's configuration; None if `fit` compiled the model."""
-        return None if self._compiled_by_fit else super().get_compile_config()
+    Returns:
+        Keras's history.
 
-    @checked
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: int | str = "auto",
-        callbacks: Any = None,
-        validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: bool = True,
-        class_weight: Mapping[Any, float] | None = None,
-        sample_weight: Any = None,
-        initial_epoch: int = 0,
-        steps_per_epoch: int | None = None,
-        validation_steps: int | None = None,
-        validation_batch_size: int | None = None,
-        validation_freq: int | Collection[int] = 1,
-        *,
-        learning_rate: float | None = None,
-        seed: int | None = None,
-        teacher: Any = None,
-        distillation: DistillationLosses | Mapping[str, Any] | None = None,
-    ) -> keras.callbacks.History:
-        """Keras's `fit`, on strings or on ids.
-
-        A model that was not compiled is compiled in each call with the paper's recipe: AdamW,
-        10 % warm-up, linear decay over all steps, clipping at norm 1, weight decay 0.01.
-
-        Strings in memory are tokenized once. Rows of similar length share a batch; rows that fill
-        no batch at the end of an epoch are left for the next one. A dataset of strings is tokenized
-        in its pipeline, and keeps its own batches. The logs carry the official metrics of the
-        validation data as `val_…`.
-
-        Args:
-            x: the inputs, see the class; or a batched dataset of (x, y).
-            y: the targets, see the class.
-            batch_size: rows of a batch (32).
-            class_weight: weights by the class's number or name.
-            learning_rate: the highest learning rate, if the model is not compiled (5e-5).
-            seed: decides the order of the rows; None follows `keras.utils.set_random_seed`.
-            teacher: a trained model of the same class, labels and vocabulary, from whose outputs
-                the model learns, besides `y` or without it (knowledge distillation). A loss that
-                the model was compiled with is the loss of `y`.
-            distillation: the losses of the teacher and their weights, a dict of the keys of the
-                section `distillation` in docs/reference/configuration.md, such as
-                `{"temperature": 4.0, "hidden": 1.0}`.
-            epochs: as in Keras, and so are all parameters that are not named here.
-
-        Returns:
-            Keras's history.
-
-        Raises:
-            UserError: inputs or targets that do not fit the model or each other; one sentence with
-                the position.
-        """
-        options: dict[str, Any] = {
-            "epochs": epochs,
-            "verbose": verbose,
-            "initial_epoch": initial_epoch,
-            "validation_freq": validation_freq,
+    Raises:
+        UserError: inputs or targets that do not fit the model or each other; one sentence with
+            the position.
+    """
+    options: dict[str, Any] = {
+        "epochs": epochs,
+        "verbose": verbose,
+        "initial_epoch": initial_epoch,
+        "validation_freq": validation_freq,
+    }
+    _check_teaching(model, teacher, distillation)
+    if inputs.is_for_keras(x):
+        if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
+            raise UserError(
+                "fit on ids requires targets, even with a teacher; give y, or fit on strings"
+            )
+        with _taught(model, teacher, distillation):
+            return EncoderModel.fit(
+                model,
+                x,
+                y,
+                batch_size,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                shuffle=shuffle,
+                class_weight=class_weight,
+                sample_weight=sample_weight,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_batch_size=validation_batch_size,
+                **options,
+            )
+    labelled = True
+    if learning_rate is not None:
+        model.check_not_compiled("learning_rate", "the optimizer in compile")
+    if isinstance(x, tf.data.Dataset):
+        if y is not None or sample_weight is not None or validation_split:
+            raise UserError(
+                "a dataset contains its targets and weights; remove y, sample_weight and "
+                "validation_split"
+            )
+        model._learn_from_dataset(x, steps_per_epoch)
+        if class_weight is not None and len(x.element_spec) > 2:
+            raise UserError(
+                "the dataset contains weights, which Keras does not combine with "
+                "class_weight; multiply the weights in the dataset instead"
+            )
+        class_weight = model._weights_by_number(class_weight)
+        batches, steps = encoded_dataset(model, x), steps_per_epoch or _steps_of(x)
+    else:
+        if teacher is None:
+            given = model.given(x, y, sample_weight)
+        else:
+            given = model.given_or_unlabelled(x, y, sample_weight)
+        if validation_split and validation_data is None:
+            given, validation_data = given.split(validation_split)
+        rows = model.rows(given)
+        if teacher is not None and given.targets is None:
+            labelled = model.learns_without_targets(rows)
+            if not labelled:
+                _check_unlabelled(model, sample_weight, class_weight, validation_data)
+                rows = model.with_any_targets(rows)
+        model.learn_from(rows)
+        examples = model.examples(rows, given.weights, model._weights_by_number(class_weight))
+        batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
+        steps = steps_per_epoch or len(examples.lengths) // batch_size
+        first = (model._epochs_drawn + initial_epoch) * steps
+        batches = model._batches(examples, batch_size, seed, first, shuffle)
+        model._epochs_drawn += epochs - initial_epoch
+        class_weight, steps_per_epoch = None, steps
+    options |= {"class_weight": class_weight, "steps_per_epoch": steps_per_epoch}
+    validation_batch_size = validation_batch_size or batch_size
+    is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
+    if inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
+        options |= {
+            "validation_data": validation_data,
+            "validation_steps": validation_steps,
+            "validation_batch_size": validation_batch_size,
         }
-        self._check_teaching(teacher, distillation)
-        if inputs.is_for_keras(x):
-            if teacher is not None and y is None and not isinstance(x, tf.data.Dataset):
-                raise UserError(
-                    "fit on ids requires targets, even with a teacher; give y, or fit on strings"
-                )
-            with self._taught(teacher, distillation):
-                return super().fit(
-                    x,
-                    y,
-                    batch_size,
-                    callbacks=callbacks,
-                    validation_split=validation_split,
-                    validation_data=validation_data,
-                    shuffle=shuffle,
-                    class_weight=class_weight,
-                    sample_weight=sample_weight,
-                    steps_per_epoch=steps_per_epoch,
-                    validation_steps=validation_steps,
-                    validation_batch_size=validation_batch_size,
-                    **options,
-                )
-        labelled = True
-        if learning_rate is not None:
-            self.check_not_compiled("learning_rate", "the optimizer in compile")
-        if isinstance(x, tf.data.Dataset):
-            if y is not None or sample_weight is not None or validation_split:
-                raise UserError(
-                    "a dataset contains its targets and weights; remove y, sample_weight and "
-                    "validation_split"
-                )
-            self._learn_from_dataset(x, steps_per_epoch)
-            if class_weight is not None and len(x.element_spec) > 2:
-                raise UserError(
-                    "the dataset contains weights, which Keras does not combine with "
-                    "class_weight; multiply the weights in the dataset instead"
-                )
-            class_weight = self._weights_by_number(class_weight)
-            batches, steps = self._encoded_dataset(x), steps_per_epoch or _steps_of(x)
-        else:
-            if teacher is None:
-                given = self.given(x, y, sample_weight)
-            else:
-                given = self.given_or_unlabelled(x, y, sample_weight)
-            if validation_split and validation_data is None:
-                given, validation_data = given.split(validation_split)
-            rows = self.rows(given)
-            if teacher is not None and given.targets is None:
-                labelled = self.learns_without_targets(rows)
-                if not labelled:
-                    self._check_unlabelled(sample_weight, class_weight, validation_data)
-                    rows = self.with_any_targets(rows)
-            self.learn_from(rows)
-            examples = self.examples(rows, given.weights, self._weights_by_number(class_weight))
-            batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
-            steps = steps_per_epoch or len(examples.lengths) // batch_size
-            first = (self._epochs_drawn + initial_epoch) * steps
-            batches = self._batches(examples, batch_size, seed, first, shuffle)
-            self._epochs_drawn += epochs - initial_epoch
-            class_weight, steps_per_epoch = None, steps
-        options |= {"class_weight": class_weight, "steps_per_epoch": steps_per_epoch}
-        validation_batch_size = validation_batch_size or batch_size
-        is_tuple = isinstance(validation_data, tuple | list) and len(validation_data)
-        if inputs.is_for_keras(validation_data[0] if is_tuple else validation_data):
-            options |= {
-                "validation_data": validation_data,
-                "validation_steps": validation_steps,
-                "validation_batch_size": validation_batch_size,
-            }
-        else:
-            if not isinstance(validation_data, Given):
-                validation_data = self._given_from(validation_data, validation_steps)
-            validated = self.rows(validation_data)
-            # What is wrong with them shows before the training.
-            self.check_targets(validated)
-            validation = _Validation(
-                self, validated, validation_batch_size, verbose, validation_freq
-            )
-            callbacks = _first(validation, callbacks)
-        with self._taught(teacher, distillation, labelled):
-            if not self.is_compiled_by_user():
-                self._compile_for(steps * epochs, learning_rate)
-            try:
-                return super().fit(batches, callbacks=callbacks, shuffle=False, **options)
-            except tf.errors.InvalidArgumentError as error:
-                raise _explained(error) from None
-
-    def _check_teaching(self, teacher: Any, distillation: Any) -> None:
-        """Raises UserError if this model cannot learn from the teacher."""
-        if teacher is None:
-            if distillation is not None:
-                raise UserError(
-                    "distillation requires a teacher; give teacher=, or remove distillation"
-                )
-            return
-        losses_of(distillation)
-        with self._scope():
-            # Without labels, the model gets those of the teacher.
-            check_teacher(self, teacher)
-
-    def _check_unlabelled(
-        self, sample_weight: Any, class_weight: Any, validation_data: Any
-    ) -> None:
-        """Raises UserError if `fit` was given what only rows with labels have."""
-        for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
-            if value is not None:
-                raise UserError(
-                    f"{name} applies to the loss on labels, but there are no labels; remove it"
-                )
-        if isinstance(validation_data, Given) and validation_data.targets is None:
-            raise UserError(
-                "validation_split would select rows without labels, which cannot be evaluated; "
-                "give validation_data"
-            )
-
-    @contextlib.contextmanager
-    def _taught(self, teacher: Any, distillation: Any, labelled: bool = True) -> Iterator[None]:
-        """While this model learns from a teacher, if there is one."""
-        if teacher is None:
-            yield
-            return
-        with self._scope():
-            teaching = Teaching(self, teacher, losses_of(distillation), labelled)
-        if self.is_compiled_by_user():
-            teaching.check_compiled(self)
+    else:
+        if not isinstance(validation_data, Given):
+            validation_data = model._given_from(validation_data, validation_steps)
+        validated = model.rows(validation_data)
+        # What is wrong with them shows before the training.
+        model.check_targets(validated)
+        validation = _Validation(model, validated, validation_batch_size, verbose, validation_freq)
+        callbacks = _first(validation, callbacks)
+    with _taught(model, teacher, distillation, labelled):
+        if not model.is_compiled_by_user():
+            _compile_for(model, steps * epochs, learning_rate)
         try:
-            # The training step has to be traced with the teacher, and afterwards without it.
-            self.teaching, self.train_function = teaching, None
-            yield
-        finally:
-            self.teaching, self.train_function = None, None
+            return EncoderModel.fit(model, batches, callbacks=callbacks, shuffle=False, **options)
+        except tf.errors.InvalidArgumentError as error:
+            raise _explained(error) from None
 
-    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
-        """As `given`; without `y`, the inputs alone."""
-        if y is not None or self.has_targets is not True:
-            return self.given(x, y, sample_weight)
-        columns = inputs.columns_of(x, self.names_of(x))
-        inputs.check_count(columns, columns[0], "labels")
-        return Given(columns, None, inputs.weights_of(sample_weight, columns))
 
-    @checked
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        sample_weight: Any = None,
-        steps: int | None = None,
-        callbacks: Any = None,
-        return_dict: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """The official metrics on strings; on ids, Keras's `evaluate`.
-
-        Args:
-            x: as for `fit`.
-            y: as for `fit`.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            steps: batches to take of a dataset.
-            sample_weight: as in Keras, for ids.
-            callbacks: as in Keras, for ids.
-            return_dict: as in Keras, for ids.
-            **kwargs: Keras's own.
-
-        Returns:
-            On strings a dict of metrics, the same that `bert-tf evaluate` prints.
-
-        Raises:
-            UserError: as `fit`.
-        """
-        if inputs.is_for_keras(x):
-            return super().evaluate(
-                x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
-            )
-        if sample_weight is not None:
-            raise UserError("the official metrics weight all rows equally; remove sample_weight")
-        self._check_ready()
-        return self.score(self.rows(self._given_of(x, y, steps)), batch_size, verbose)
-
-    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        """The arguments of `fit` or `evaluate` as lists.
-
-        Raises:
-            UserError: a target for each row is missing, or columns of different lengths.
-        """
-        columns = inputs.columns_of(x, self.names_of(x))
-        if self.has_targets and y is None:
+def _check_teaching(model: Any, teacher: Any, distillation: Any) -> None:
+    """Raises UserError if this model cannot learn from the teacher."""
+    if teacher is None:
+        if distillation is not None:
             raise UserError(
-                "the labels are missing; give them as the second argument, after "
-                f"{' and '.join(self.input_names)}"
+                "distillation requires a teacher; give teacher=, or remove distillation"
             )
-        if self.has_targets is False and y is not None:
-            raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
-        targets = None if y is None else inputs.as_list(y, "labels")
-        inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
-        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+        return
+    losses_of(distillation)
+    with model._scope():
+        # Without labels, the model gets those of the teacher.
+        check_teacher(model, teacher)
 
-    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Given:
-        """As `given`; `x` may also be a dataset of (x, y)."""
-        if isinstance(x, tf.data.Dataset):
-            x, y = inputs.from_dataset(x, steps, what)
-        return self.given(x, y)
 
-    def _given_from(self, data: Any, steps: int | None) -> Given:
-        """The validation data as lists."""
-        if isinstance(data, tf.data.Dataset):
-            return self._given_of(data, None, steps, "validation_data")
-        if not isinstance(data, tuple | list) or len(data) != 2:
-            raise UserError("validation_data must be two entries, (inputs, labels)")
-        return self._given_of(data[0], data[1], steps, "validation_data")
-
-    def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
-        """The official metrics of the model on rows."""
-        return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
-
-    def _weights_by_number(
-        self, class_weight: Mapping[Any, float] | None
-    ) -> dict[int, float] | None:
-        """Weights by class number, from weights by number or by name.
-
-        Raises:
-            UserError: a weight of an unknown class.
-        """
-        if class_weight is None:
-            return None
-        if not self.has_labels:
+def _check_unlabelled(
+    model: Any, sample_weight: Any, class_weight: Any, validation_data: Any
+) -> None:
+    """Raises UserError if `fit` was given what only rows with labels have."""
+    for name, value in (("sample_weight", sample_weight), ("class_weight", class_weight)):
+        if value is not None:
             raise UserError(
-                f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
+                f"{name} applies to the loss on labels, but there are no labels; remove it"
             )
-        numbers, weights = {name: i for i, name in enumerate(self.labels)}, {}
-        for key, weight in class_weight.items():
-            number = numbers.get(str(key), key)
-            if not isinstance(number, int | np.integer) or not 0 <= number < len(self.labels):
-                raise UserError(
-                    f"class_weight has {key!r}, which is not a label; the labels are "
-                    f"{', '.join(self.labels)}"
-                )
-            weights[int(number)] = float(weight)
-        return weights
-
-    def _batches(
-        self,
-        examples: TrainingRows,
-        batch_size: int,
-        seed: int | None,
-        first: int,
-        shuffle: bool,
-    ) -> tf.data.Dataset:
-        is_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
-        return training_batches(
-            examples,
-            batch_size,
-            random_seed() if seed is None else seed,
-            first,
-            length=self.max_length if is_tpu else None,
-            group_by_length=self.group_by_length,
-            shuffle=shuffle,
+    if isinstance(validation_data, Given) and validation_data.targets is None:
+        raise UserError(
+            "validation_split would select rows without labels, which cannot be evaluated; "
+            "give validation_data"
         )
 
-    def _compile_for(self, steps: int, learning_rate: float | None) -> None:
-        """Compiles with the paper's recipe for so many steps."""
-        steps = max(steps, 1)
-        recipe = FinetuningTrain(steps=steps)
-        if learning_rate is not None:
-            recipe = recipe.model_copy(update={"learning_rate": learning_rate})
-        with self._scope():
-            self.compile(optimizer=make_optimizer(recipe, steps))
-        self._compiled_by_fit = True
 
-    def is_compiled_by_user(self) -> bool:
-        """Whether the model was compiled, and not by `fit` itself."""
-        return self.compiled and not self._compiled_by_fit
+@contextlib.contextmanager
+def _taught(model: Any, teacher: Any, distillation: Any, labelled: bool = True) -> Iterator[None]:
+    """While this model learns from a teacher, if there is one."""
+    if teacher is None:
+        yield
+        return
+    with model._scope():
+        teaching = Teaching(model, teacher, losses_of(distillation), labelled)
+    if model.is_compiled_by_user():
+        teaching.check_compiled(model)
+    try:
+        # The training step has to be traced with the teacher, and afterwards without it.
+        model.teaching, model.train_function = teaching, None
+        yield
+    finally:
+        model.teaching, model.train_function = None, None
 
-    def check_not_compiled(self, option: str, place: str) -> None:
-        """Raises UserError if an option of `fit` has no use, since the user compiled the model.
 
-        Args:
-            option: its name.
-            place: what takes it then.
-        """
-        if self.is_compiled_by_user():
-            raise UserError(
-                f"{option} has no effect on a compiled model; give it to {place}, or remove it"
-            )
+@checked
+def evaluate(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | None = None,
+    verbose: int | str = "auto",
+    sample_weight: Any = None,
+    steps: int | None = None,
+    callbacks: Any = None,
+    return_dict: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """The official metrics on strings; on ids, Keras's `evaluate`.
 
-    def _scope(self) -> Any:
-        """The scope in which this model's variables are made."""
-        return (self.distribute_strategy or tf.distribute.get_strategy()).scope()
+    Args:
+        x: as for `fit`.
+        y: as for `fit`.
+        batch_size: rows of a batch (32).
+        verbose: 0 shows no progress.
+        steps: batches to take of a dataset.
+        sample_weight: as in Keras, for ids.
+        callbacks: as in Keras, for ids.
+        return_dict: as in Keras, for ids.
+        **kwargs: Keras's own.
 
-    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
-        """Checks a dataset of strings, and sets what it decides."""
-        inputs.check_batched(dataset, "x")
-        element = dataset.element_spec
-        if self.has_targets and (not isinstance(element, tuple) or len(element) < 2):
-            raise UserError("the dataset has no labels; its elements must be (x, y)")
-        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
-            raise UserError("the dataset is endless; give steps_per_epoch")
-        if self.has_labels and not self.labels:
-            raise UserError(
-                "the classes of a dataset are unknown before training; give labels= when you "
-                "create the model, as in from_checkpoint(…, labels=['bad', 'good'])"
-            )
+    Returns:
+        On strings a dict of metrics, the same that `bert-tf evaluate` prints.
 
-    def class_of(self, names: tf.Tensor) -> tf.Tensor:
-        """The number of each class in a graph: string [...] -> int32 [...]."""
-        matches = names[..., tf.newaxis] == tf.constant(self.labels)
-        is_known = tf.reduce_any(matches, axis=-1)
-        unknown = tf.boolean_mask(names, ~is_known)
-        said = tf.strings.join(
-            [
-                "in the dataset, the label '",
-                tf.concat([unknown, [""]], axis=0)[0],
-                f"' is unknown; the labels are {', '.join(self.labels)}",
-            ]
+    Raises:
+        UserError: as `fit`.
+    """
+    if inputs.is_for_keras(x):
+        return EncoderModel.evaluate(
+            model, x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict, **kwargs
         )
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
-            return tf.argmax(matches, axis=-1, output_type=tf.int32)
+    if sample_weight is not None:
+        raise UserError("the official metrics weight all rows equally; remove sample_weight")
+    model._check_ready()
+    return model.score(model.rows(model._given_of(x, y, steps)), batch_size, verbose)
 
-    def _encoded_dataset(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """A dataset of strings as one of ids, tokenized in the pipeline."""
-        mapped = dataset.map(
-            lambda *batch: self.encode(*batch), num_parallel_calls=tf.data.AUTOTUNE
-        )
-        return mapped.prefetch(tf.data.AUTOTUNE)
 
-    def _check_ready(self) -> None:
-        """Raises UserError if the model has no head yet."""
-        if self.has_labels and not self.labels:
-            raise self._without_labels()
+def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:
+    """Compiles with the paper's recipe for so many steps."""
+    steps = max(steps, 1)
+    recipe = FinetuningTrain(steps=steps)
+    if learning_rate is not None:
+        recipe = recipe.model_copy(update={"learning_rate": learning_rate})
+    with model._scope():
+        model.compile(optimizer=make_optimizer(recipe, steps))
+    model._compiled_by_fit = True
 
-    def _without_labels(self) -> UserError:
-        """The error message for a model that has no head yet."""
-        return UserError(
-            f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
-            "checkpoint with a head"
-        )
+
+def encoded_dataset(model: Any, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """A dataset of strings as one of ids, tokenized in the pipeline."""
+    mapped = dataset.map(lambda *batch: model.encode(*batch), num_parallel_calls=tf.data.AUTOTUNE)
+    return mapped.prefetch(tf.data.AUTOTUNE)
 
 
 class _Validation(keras.callbacks.Callback):
@@ -463,7 +290,7 @@ class _Validation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        owner: StringTraining,
+        owner: Any,
         rows: Any,
         batch_size: int | None,
         verbose: int | str,

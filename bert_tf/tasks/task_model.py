@@ -7,21 +7,24 @@ in a subclass what its rows are, and how they are encoded, decoded and scored.
 import contextlib
 import dataclasses
 import os
+from abc import abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, Row, Text, encoded, tensors_of
+from bert_tf.asking import Answers, Outputs, Row, Text, encoded, tensors_of
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked
-from bert_tf.data.batching import EncodedRows
+from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.frozen import freeze
@@ -29,15 +32,16 @@ from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export import LITERT, SAVED_MODEL
 from bert_tf.export.litert.calibration import rows_of_texts
+from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import read_beside, write_beside
-from bert_tf.tasks import inputs, loading
-from bert_tf.tasks.fitting import StringTraining
-from bert_tf.tasks.interface import Network
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.tasks import fitting, inputs, loading
+from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.training.custom_gradients import gradients_forgotten
@@ -46,7 +50,17 @@ from bert_tf.training.custom_gradients import gradients_forgotten
 _CHUNK = 1024
 
 
-class TaskModel(StringTraining):
+class Network(Protocol):
+    """What computes a model's outputs: the model, or what stands for it in an export."""
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
+        """Maps the encoder's inputs to the outputs of the task model's `call`; it never trains."""
+
+    def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`compute`, which uses the model by its parts, as the graph is to have it."""
+
+
+class TaskModel(EncoderModel):
     """A model of one task, from strings to answers.
 
     Args:
@@ -65,6 +79,28 @@ class TaskModel(StringTraining):
     Raises:
         UserError: a tokenizer or a length that does not fit the encoder.
     """
+
+    # Names of what `serving_default` returns, by which a SavedModel of the family is known.
+    answer_names: ClassVar[tuple[str, ...]]
+    # The arguments of the constructor that decide how strings are read and answers are made.
+    setting_names: ClassVar[tuple[str, ...]] = ("max_length",)
+    # The default of `max_length`, at most the positions of the encoder; None takes all of them.
+    default_max_length: ClassVar[int | None] = 128
+    # The arguments of `answers` by which one call of `predict` differs from another.
+    answer_options: ClassVar[tuple[str, ...]] = ()
+    has_labels: ClassVar[bool] = False
+    # Whether `fit` takes targets besides the inputs; None: it takes them if they are given.
+    has_targets: ClassVar[bool | None] = True
+
+    labels: tuple[str, ...]
+    max_length: int
+
+    # Keras's.
+    optimizer: Any
+    # Whether the rows of a batch are of similar length, which leaves little padding.
+    group_by_length: ClassVar[bool] = True
+    _compiled_by_fit = False
+    _epochs_drawn = 0
 
     def __init__(
         self,
@@ -258,6 +294,175 @@ class TaskModel(StringTraining):
         """Sets the checked labels of `name_classes`; a subclass creates its head."""
         self.labels = labels
         self._functions.clear()
+
+    # ---- Training and evaluation --------------------------------------------------------------
+
+    fit = fitting.fit
+    evaluate = fitting.evaluate
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's `compile`, with the loss of the task as the default; see `EncoderModel`.
+
+        A compiled model is trained as it was compiled. Otherwise `fit` compiles it.
+        """
+        if len(args) < 2 and kwargs.get("loss") is None:
+            own = self.own_losses()
+            kwargs = own | {name: value for name, value in kwargs.items() if value is not None}
+        super().compile(*args, **kwargs)
+        self._compiled_by_fit = False
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """Keras's configuration; None if `fit` compiled the model."""
+        return None if self._compiled_by_fit else super().get_compile_config()
+
+    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
+        """As `given`; without `y`, the inputs alone."""
+        if y is not None or self.has_targets is not True:
+            return self.given(x, y, sample_weight)
+        columns = inputs.columns_of(x, self.names_of(x))
+        inputs.check_count(columns, columns[0], "labels")
+        return Given(columns, None, inputs.weights_of(sample_weight, columns))
+
+    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
+        """The arguments of `fit` or `evaluate` as lists.
+
+        Raises:
+            UserError: a target for each row is missing, or columns of different lengths.
+        """
+        columns = inputs.columns_of(x, self.names_of(x))
+        if self.has_targets and y is None:
+            raise UserError(
+                "the labels are missing; give them as the second argument, after "
+                f"{' and '.join(self.input_names)}"
+            )
+        if self.has_targets is False and y is not None:
+            raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
+        targets = None if y is None else inputs.as_list(y, "labels")
+        inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
+        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+
+    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Given:
+        """As `given`; `x` may also be a dataset of (x, y)."""
+        if isinstance(x, tf.data.Dataset):
+            x, y = inputs.from_dataset(x, steps, what)
+        return self.given(x, y)
+
+    def _given_from(self, data: Any, steps: int | None) -> Given:
+        """The validation data as lists."""
+        if isinstance(data, tf.data.Dataset):
+            return self._given_of(data, None, steps, "validation_data")
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise UserError("validation_data must be two entries, (inputs, labels)")
+        return self._given_of(data[0], data[1], steps, "validation_data")
+
+    def score(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> dict:
+        """The official metrics of the model on rows."""
+        return self.official_metrics(self.infer(rows, batch_size, verbose), rows)
+
+    def _weights_by_number(
+        self, class_weight: Mapping[Any, float] | None
+    ) -> dict[int, float] | None:
+        """Weights by class number, from weights by number or by name.
+
+        Raises:
+            UserError: a weight of an unknown class.
+        """
+        if class_weight is None:
+            return None
+        if not self.has_labels:
+            raise UserError(
+                f"class_weight is for classes, but a {type(self).__name__} has none; remove it"
+            )
+        numbers, weights = {name: i for i, name in enumerate(self.labels)}, {}
+        for key, weight in class_weight.items():
+            number = numbers.get(str(key), key)
+            if not isinstance(number, int | np.integer) or not 0 <= number < len(self.labels):
+                raise UserError(
+                    f"class_weight has {key!r}, which is not a label; the labels are "
+                    f"{', '.join(self.labels)}"
+                )
+            weights[int(number)] = float(weight)
+        return weights
+
+    def _batches(
+        self,
+        examples: TrainingRows,
+        batch_size: int,
+        seed: int | None,
+        first: int,
+        shuffle: bool,
+    ) -> tf.data.Dataset:
+        is_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
+        return training_batches(
+            examples,
+            batch_size,
+            fitting.random_seed() if seed is None else seed,
+            first,
+            length=self.max_length if is_tpu else None,
+            group_by_length=self.group_by_length,
+            shuffle=shuffle,
+        )
+
+    def is_compiled_by_user(self) -> bool:
+        """Whether the model was compiled, and not by `fit` itself."""
+        return self.compiled and not self._compiled_by_fit
+
+    def check_not_compiled(self, option: str, place: str) -> None:
+        """Raises UserError if an option of `fit` has no use, since the user compiled the model.
+
+        Args:
+            option: its name.
+            place: what takes it then.
+        """
+        if self.is_compiled_by_user():
+            raise UserError(
+                f"{option} has no effect on a compiled model; give it to {place}, or remove it"
+            )
+
+    def _scope(self) -> Any:
+        """The scope in which this model's variables are made."""
+        return (self.distribute_strategy or tf.distribute.get_strategy()).scope()
+
+    def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:
+        """Checks a dataset of strings, and sets what it decides."""
+        inputs.check_batched(dataset, "x")
+        element = dataset.element_spec
+        if self.has_targets and (not isinstance(element, tuple) or len(element) < 2):
+            raise UserError("the dataset has no labels; its elements must be (x, y)")
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
+            raise UserError("the dataset is endless; give steps_per_epoch")
+        if self.has_labels and not self.labels:
+            raise UserError(
+                "the classes of a dataset are unknown before training; give labels= when you "
+                "create the model, as in from_checkpoint(…, labels=['bad', 'good'])"
+            )
+
+    def class_of(self, names: tf.Tensor) -> tf.Tensor:
+        """The number of each class in a graph: string [...] -> int32 [...]."""
+        matches = names[..., tf.newaxis] == tf.constant(self.labels)
+        is_known = tf.reduce_any(matches, axis=-1)
+        unknown = tf.boolean_mask(names, ~is_known)
+        said = tf.strings.join(
+            [
+                "in the dataset, the label '",
+                tf.concat([unknown, [""]], axis=0)[0],
+                f"' is unknown; the labels are {', '.join(self.labels)}",
+            ]
+        )
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
+            return tf.argmax(matches, axis=-1, output_type=tf.int32)
+
+    def _check_ready(self) -> None:
+        """Raises UserError if the model has no head yet."""
+        if self.has_labels and not self.labels:
+            raise self._without_labels()
+
+    def _without_labels(self) -> UserError:
+        """The error message for a model that has no head yet."""
+        return UserError(
+            f"this {type(self).__name__} has no labels yet; train it with fit, or load a "
+            "checkpoint with a head"
+        )
 
     # ---- Saving -------------------------------------------------------------------------------
 
@@ -522,6 +727,174 @@ class TaskModel(StringTraining):
             with gradients_forgotten():
                 self._functions[key] = traced.get_concrete_function(dict(signature.inputs))
         return self._functions[key]
+
+    # ---- What a family defines -----------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the columns that `fit` and `evaluate` take, those of a row together."""
+
+    @abstractmethod
+    def rows(self, given: Given) -> Any:
+        """Checks the rows of a user, and brings them into the form in which files are read.
+
+        Raises:
+            UserError: an input or a target has a wrong type or value; with its position.
+        """
+
+    @abstractmethod
+    def learn_from(self, rows: Any) -> None:
+        """Sets what the first training rows decide: the labels, and one text or two.
+
+        Raises:
+            UserError: the rows do not fit what was decided before.
+        """
+
+    @abstractmethod
+    def examples(
+        self,
+        rows: Any,
+        weights: np.ndarray | None = None,
+        class_weight: Mapping[int, float] | None = None,
+    ) -> TrainingRows:
+        """Encodes rows to train on; each is tokenized once.
+
+        Args:
+            rows: with targets.
+            weights: float32 [rows], the weight of each row.
+            class_weight: class -> the weight of its rows; others have weight 1.
+
+        Raises:
+            UserError: a target that the model cannot predict.
+        """
+
+    @abstractmethod
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights."""
+
+    @abstractmethod
+    def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
+        """The predictions for all rows, in their order, for `official_metrics`."""
+
+    @abstractmethod
+    def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
+        """The official metrics of predictions; {} if the rows have no targets."""
+
+    @abstractmethod
+    def signatures(self) -> dict[str, Signature]:
+        """The signatures of the exported model by name; "serving_default" is one of them.
+
+        They compute with `network`.
+        """
+
+    @classmethod
+    @abstractmethod
+    def answers(
+        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> Any:
+        """Answers of a model of this class, or of a SavedModel of one, as Python values.
+
+        A subclass may add arguments, which it names in `answer_options`.
+
+        Args:
+            model: the model, or the SavedModel.
+            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+
+        Returns:
+            A list with an answer for each row; for a single row, its answer.
+
+        Raises:
+            UserError: the inputs are not what the model takes.
+        """
+
+    def device_form(self) -> DeviceForm:
+        """What the model answers on a device.
+
+        Raises:
+            UserError: the family has no such form; by default it has none.
+        """
+        raise UserError(
+            f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
+        )
+
+    def strings_form(self) -> StringsForm:
+        """How the model is asked with strings on a device.
+
+        Raises:
+            UserError: the family has no such form; by default it has none.
+        """
+        raise UserError(
+            f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
+            "export a file that takes ids"
+        )
+
+    @classmethod
+    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
+        """The class of the model with such arguments; by default this one."""
+        del settings
+        return cls
+
+    def settle(self) -> None:
+        """Decides the settings that a checkpoint left open; by default there are none."""
+
+    def check_targets(self, rows: Any) -> None:
+        """Raises UserError if rows have targets that the model cannot predict."""
+
+    def remember(self, metrics: Mapping[str, float]) -> None:
+        """Keeps values found on dev data, such as a threshold; by default there are none.
+
+        Args:
+            metrics: the result of `official_metrics` on the dev data.
+        """
+
+    def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
+        """What of the outputs of `call` a student learns from its teacher.
+
+        Args:
+            outputs: of `call`, for some rows.
+            y: the targets of the rows; only their form is used, such as which tokens count.
+
+        Raises:
+            UserError: the family does not define it.
+        """
+        raise UserError(
+            f"a {type(self).__name__} cannot be distilled: its class does not define matched"
+        )
+
+    def with_any_targets(self, rows: Any) -> Any:
+        """Rows with targets that `examples` takes, where these have none; they do not count."""
+        return rows
+
+    def joined(self, rows: Any, more: Any) -> Any:
+        """Rows, with others of the same kind after them; by default both are lists."""
+        return [*rows, *more]
+
+    def learns_without_targets(self, rows: Any) -> bool:
+        """Whether rows without targets have a loss of their own; by default they have none."""
+        del rows
+        return False
+
+    def own_losses(self) -> dict[str, Any]:
+        """Loss and metrics for `compile`; {} if they are built in."""
+        return {}
+
+    def exported_functions(self) -> dict[str, Callable]:
+        """What a program that loads an export in Python finds in it besides `serve`, by name.
+
+        By default there is nothing.
+        """
+        return {}
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """Signatures that evaluation calls, and that are not exported."""
+        return {}
+
+    def names_of(self, x: Any) -> tuple[str, ...]:
+        """Names of the inputs that `x` should have."""
+        return self.input_names
 
 
 def losses_of_classes() -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config.arguments import checked
 from bert_tf.errors import UserError
 from bert_tf.text.packing import Features, join, truncate
 from bert_tf.text.rows import owners, splits_of
@@ -161,7 +160,6 @@ class WindowPreprocessor:
     [[-1, -1, -1, -1, 0, 4, 8, -1], [-1, -1, -1, -1, 4, 8, 11, -1]]
     """
 
-    @checked
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -181,6 +179,9 @@ class WindowPreprocessor:
             UserError: a window has no room for context next to the longest question, or `stride` or
                 `max_question_length` is not positive.
         """
+        for name, value in (("stride", stride), ("max_question_length", max_question_length)):
+            if value < 1:
+                raise UserError(f"{name} must be at least 1, got {value}")
         if max_length < max_question_length + 4:
             raise UserError(
                 f"max_length is {max_length}, too short for questions of {max_question_length} "

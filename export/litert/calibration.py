@@ -74,7 +74,7 @@ class _Asked(Answers):
 
 
 class _Recorder:
-    """A network (`bert_tf.tasks.interface.Network`) that records rows and lets the model compute.
+    """A network (`bert_tf.tasks.task_model.Network`) that records rows and lets the model compute.
 
     Args:
         model: a task model.

@@ -97,7 +97,7 @@ def test_a_users_program_is_checked(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong", "error"),
     [
-        ("epochs=3", 'epochs="three"', '"fit" of "StringTraining" has incompatible type "str"'),
+        ("epochs=3", 'epochs="three"', 'Argument "epochs" has incompatible type "str"'),
         ('layout="padded"', "layout=1", '"Encoder" has incompatible type "int"'),
     ],
 )

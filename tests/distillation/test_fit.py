@@ -496,7 +496,7 @@ def test_settings_that_make_no_sense_are_refused(given, message):
 
 def test_a_family_without_matched_says_so():
     class Plain(bert_tf.TextClassifier):
-        matched = bert_tf.tasks.interface.TaskInterface.matched
+        matched = bert_tf.tasks.task_model.TaskModel.matched
 
     make = lambda: Plain(encoder(), tokenizer(), ["bad", "good"])  # noqa: E731
     with pytest.raises(UserError, match="a Plain cannot be distilled"):

@@ -304,7 +304,7 @@ def test_a_model_that_was_compiled_is_trained_as_it_was_compiled():
     model.fit(TEXTS, LABELS, batch_size=8, verbose=0)
     assert int(model.optimizer.iterations) == 9
 
-    with pytest.raises(bert_tf.UserError, match="learning_rate is for a model that is not comp"):
+    with pytest.raises(bert_tf.UserError, match="learning_rate has no effect on a compiled model"):
         model.fit(TEXTS, LABELS, learning_rate=1e-3)
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.cli.parser import main
+from bert_tf.tasks import fitting
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
@@ -105,7 +106,7 @@ def test_a_dataset_of_strings_is_learned_from(ragged):
     names = tf.ragged.constant(LABEL_LISTS, dtype=tf.string)
     y = names if ragged else names.to_tensor("")
     rows = tf.data.Dataset.from_tensor_slices((TEXTS, y)).batch(8)
-    (_, targets) = next(iter(model._encoded_dataset(rows)))
+    (_, targets) = next(iter(fitting.encoded_dataset(model, rows)))
     np.testing.assert_array_equal(targets[:3], [[1, 0, 0], [0, 1, 0], [1, 0, 1]])
     history = model.fit(rows, verbose=0)
     assert np.isfinite(history.history["loss"]).all()

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.tasks import fitting
 from tests.tasks import tiny_objects as tiny
 
 FIRST = ["the cat sat", "a dog ran"] * 8
@@ -28,7 +29,7 @@ def test_numbers_and_datasets_are_booleans_too():
     model.fit((FIRST, SECOND), [int(each) for each in FOLLOWS], verbose=0)
     rows = ((FIRST, SECOND), FOLLOWS)
     dataset = tf.data.Dataset.from_tensor_slices(rows).batch(4)
-    _, classes = next(iter(model._encoded_dataset(dataset)))
+    _, classes = next(iter(fitting.encoded_dataset(model, dataset)))
     # Class 0 is the next sentence, as in pre-training.
     assert classes.numpy().tolist() == [0, 1, 0, 1]
     assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.optimization import AdamW
+from bert_tf.tasks import fitting
 from bert_tf.tasks.reranking.losses import LOSSES, LambdaLoss, ListNetLoss
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
@@ -151,8 +152,9 @@ def test_a_dataset_holds_the_same(model, is_ragged):
     passages, relevance = tf.ragged.constant(PASSAGES), tf.ragged.constant(RELEVANCE)
     if not is_ragged:
         passages, relevance = passages.to_tensor(""), relevance.to_tensor(-1)
-    (found,) = model._encoded_dataset(
-        tf.data.Dataset.from_tensors(((QUERIES, passages), tf.cast(relevance, tf.float32) / 2))
+    (found,) = fitting.encoded_dataset(
+        model,
+        tf.data.Dataset.from_tensors(((QUERIES, passages), tf.cast(relevance, tf.float32) / 2)),
     )
     halves = [[each / 2 for each in row] for row in RELEVANCE]
     rows = model.rows(model.given((QUERIES, PASSAGES), halves))
