@@ -1,0 +1,49 @@
+"""The counts of the structure are those of the sources and of the classes themselves."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import bert_tf
+from benchmarks import structure
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def found():
+    if not (ROOT / ".git").exists():
+        pytest.skip("the files are those that git knows")
+    return structure.counts(ROOT)
+
+
+def test_lines_are_those_of_the_files_that_git_knows(found):
+    listed = ["git", "-C", str(ROOT), "ls-files", "bert_tf/*.py", "export/*.py"]
+    files = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+    assert found["lines of the library"] == sum(
+        len((ROOT / each).read_text(encoding="utf-8").splitlines()) for each in files
+    )
+
+
+def test_classes_and_names_are_those_of_a_classifier(found):
+    before = [c for c in bert_tf.TextClassifier.__mro__ if c.__module__.startswith("bert_tf")]
+    names = ", ".join(each.__name__ for each in before)
+    assert found["classes before keras.Model"] == f"{len(before)}: {names}"
+    own = {name for each in before for name in vars(each) if not name.startswith("__")}
+    assert found["names in their bodies"] == len(own)
+
+
+def test_files_that_run_are_counted(found):
+    assert 5 < found["files that run in predict"] < found["files that run in fit"] < 100
+    assert found["circles of imports"] == "0"
+    assert re.fullmatch(
+        r"\d+( of [\d, ]+ files)?", found["circles of imports, with those for types"]
+    )
+
+
+def test_circles_are_groups_that_reach_each_other():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert sorted(map(sorted, structure.circles(graph))) == [["a", "b", "c"], ["d", "e"]]
+    assert structure.circles({"a": {"b"}, "b": set()}) == []
