@@ -29,7 +29,7 @@ from bert_tf.checkpoints import conversion, reading
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.cli import command
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.text import Preprocessor, Tokenizer
 
 FORMATS = ("bert_tf", "huggingface", "tf1", "model_garden")
@@ -103,7 +103,7 @@ def round_trips(checkpoint: Path, scratch: Path) -> Table:
 def bits(checkpoint: Path) -> dict[str, bytes]:
     """The bytes of every weight that the checkpoint has."""
     found = reading.find(checkpoint)
-    model = loading.build(found, checkpoint)
+    model = from_checkpoint.build(found, checkpoint)
     loaded = found.fill(model).loaded
     variables = weight_names(model)
     return {name: variables[name].numpy().tobytes() for name in loaded}

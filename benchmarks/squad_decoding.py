@@ -267,11 +267,11 @@ def _noise(chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
 def _model_logits(run: Path, chunks: Sequence[Chunk]) -> tuple[np.ndarray, np.ndarray]:
     """What the model of a run says: float32 [windows, seq_len] each."""
     from bert_tf.checkpoints import reading
-    from bert_tf.tasks import loading
+    from bert_tf.tasks import from_checkpoint
     from bert_tf.text.parts import map_in_chunks
 
     checkpoint = reading.find(run)
-    model = loading.build(checkpoint, checkpoint.folder)
+    model = from_checkpoint.build(checkpoint, checkpoint.folder)
     checkpoint.fill(model)
     answer = tf.function(lambda features: map_in_chunks(model, features), reduce_retracing=True)
     logits = [answer(each.windows.features) for each in chunks]

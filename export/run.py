@@ -19,7 +19,7 @@ from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.export.served_model import Device, Form
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.tasks import loading, registry
+from bert_tf.tasks import from_checkpoint, loading, registry
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
@@ -90,7 +90,7 @@ def export_run(
     form = Form(precision or "float32", freeze, device)
     is_lite = format == LITERT
     _check_format(is_lite, kind, form, version, inputs, lengths, calibration)
-    checkpoint = loading.find(path)
+    checkpoint = from_checkpoint.find(path)
     for note in checkpoint.notes:
         logger.info(f"{path}: {note}")
     if kind == "hub":
@@ -209,15 +209,15 @@ def _of_kind(
         settings |= _length_of_run(checkpoint)
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
     dtype = POLICIES["float32"]
-    model = loading.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
+    model = from_checkpoint.built(cls, checkpoint, path, None, settings, tokenizer, dtype=dtype)
     report = checkpoint.fill(model)
     if "pooled" in poolings(settings.get("pooling", "mean")):
-        if loading.lacks_pooler(report):
+        if from_checkpoint.lacks_pooler(report):
             raise UserError(f"{path} has no pooler; choose --pooling mean or cls")
-        trained = loading.build(checkpoint, path)
+        trained = from_checkpoint.build(checkpoint, path)
         _check_pooler(checkpoint, path, trained, "choose --pooling mean or cls")
-    loading.check_head(report, model, path)
-    model.origin = loading.origin_of(checkpoint, path)
+    from_checkpoint.check_head(report, model, path)
+    model.origin = from_checkpoint.origin_of(checkpoint, path)
     return model
 
 
@@ -229,16 +229,16 @@ def _export_hub(
     form: Form,
     version: int | None,
 ) -> Path:
-    model = loading.build(checkpoint, path)
+    model = from_checkpoint.build(checkpoint, path)
     report = checkpoint.fill(model, getattr(model, "labels", ()))
-    loading.check_head(report, model, path, uses_pooler=False)
-    if loading.lacks_pooler(report):
+    from_checkpoint.check_head(report, model, path, uses_pooler=False)
+    if from_checkpoint.lacks_pooler(report):
         logger.warning(f"{path} has no pooler; pooled_output is random until it is trained")
     else:
         _check_pooler(checkpoint, path, model, "use sequence_output")
     max_length = max_length or _length_of_run(checkpoint).get("max_length")
     tokenizer = Tokenizer.from_checkpoint(checkpoint)
-    origin = loading.origin_of(checkpoint, path)
+    origin = from_checkpoint.origin_of(checkpoint, path)
     return save_hub(model, tokenizer, out, form, version, origin, max_length)
 
 
@@ -247,7 +247,7 @@ def _length_of_run(checkpoint: Checkpoint) -> dict[str, int]:
     run = run_of(checkpoint.folder)
     if run is None:
         return {}
-    train = loading.trained_with(run).train
+    train = from_checkpoint.trained_with(run).train
     return {"max_length": getattr(train, "long_length", None) or train.max_length}
 
 

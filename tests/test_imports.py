@@ -31,10 +31,13 @@ def sources() -> dict[str, Path]:
 SOURCES = sources()
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """What a piece of code imports when it runs: `a.b` and, of `from a import b`, both."""
+def imports(tree: ast.AST, types: bool = False) -> Iterator[str]:
+    """What a piece of code imports when it runs: `a.b` and, of `from a import b`, both.
+
+    With `types`, what it imports for its types too.
+    """
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not types:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -43,7 +46,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
                 yield name if name in SOURCES else node.module
-        yield from imports(node)
+        yield from imports(node, types)
 
 
 def packages(module: str) -> set[str]:
@@ -64,6 +67,16 @@ GRAPH = {module: imported_by(module) for module in SOURCES if module != "bert_tf
 
 def test_there_are_no_circles():
     tuple(graphlib.TopologicalSorter(GRAPH).static_order())  # raises CycleError with the circle
+
+
+def test_types_make_no_circles_either():
+    graph = {
+        module: {name for name in imports(ast.parse(path.read_text()), types=True)}
+        for module, path in SOURCES.items()
+        if module != "bert_tf"
+    }
+    found = {module: (names & GRAPH.keys()) - {module} for module, names in graph.items()}
+    tuple(graphlib.TopologicalSorter(found).static_order())
 
 
 def test_the_graph_has_the_imports_in_functions_too():

@@ -243,11 +243,11 @@ def convert(arguments: argparse.Namespace) -> None:
     if arguments.verify and arguments.to != "model_garden":
         raise UserError("--verify requires --to model_garden; remove --verify")
     from bert_tf.checkpoints import conversion, model_garden_classes
-    from bert_tf.tasks import loading
+    from bert_tf.tasks import from_checkpoint
 
     if arguments.verify:
         model_garden_classes.require()  # before the work
-    conversion.convert(arguments.source, arguments.destination, arguments.to, loading.find)
+    conversion.convert(arguments.source, arguments.destination, arguments.to, from_checkpoint.find)
     if arguments.verify:
         _verify(arguments.destination)
 
@@ -259,10 +259,10 @@ def _verify(folder: str) -> None:
         UserError: it is too large.
     """
     from bert_tf.checkpoints import model_garden_classes
-    from bert_tf.tasks import loading
+    from bert_tf.tasks import from_checkpoint
 
-    checkpoint = loading.find(folder)
-    model = loading.build(checkpoint, folder)
+    checkpoint = from_checkpoint.find(folder)
+    model = from_checkpoint.build(checkpoint, folder)
     checkpoint.fill(model)
     difference = model_garden_classes.verify(Path(folder), checkpoint.description, model)
     if not difference <= model_garden_classes.TOLERANCE:

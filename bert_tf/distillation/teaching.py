@@ -1,7 +1,7 @@
 """What a student learns from its teacher in one training step."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,12 +11,9 @@ from bert_tf.checkpoints.layers import spread
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.refusals import mistake
 from bert_tf.distillation import losses
-from bert_tf.encoder.encoder import Encoded, Encoder
-from bert_tf.encoder.watching import Watch, watching
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.watching import Encoded, Watch, watching
 from bert_tf.errors import UserError
-
-if TYPE_CHECKING:
-    from bert_tf.tasks.task_model import TaskModel
 
 # Query, key and value of a block, and the mask of its rows.
 _Heads = tuple[Mapping[str, tf.Tensor], tf.Tensor]
@@ -46,8 +43,8 @@ class Teaching:
 
     def __init__(
         self,
-        student: "TaskModel",
-        teacher: "TaskModel",
+        student: Any,
+        teacher: Any,
         settings: DistillationLosses | None = None,
         labelled: bool = True,
         has_metrics: bool = True,
@@ -61,7 +58,7 @@ class Teaching:
         self._relation_heads = self._relation_layer = 0
         self._check_losses(student)
 
-    def _check_losses(self, student: "TaskModel") -> None:
+    def _check_losses(self, student: Any) -> None:
         """Checks the losses of the encoders, and makes what they need."""
         settings, ours, theirs = self.settings, student.encoder, self.teacher.encoder
         used = [key for key in ("hidden", "attention", "relations") if getattr(settings, key)]
@@ -258,7 +255,7 @@ def losses_of(given: DistillationLosses | Mapping[str, Any] | None) -> Distillat
         raise UserError(said) from None
 
 
-def check_teacher(student: "TaskModel", teacher: "TaskModel") -> None:
+def check_teacher(student: Any, teacher: Any) -> None:
     """Raises UserError if a model cannot learn from another; gives it labels if it has none."""
     ours, theirs = type(student).__name__, type(teacher).__name__
     if type(teacher) is not type(student):

@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from bert_tf.encoder.attention import bias_of
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import EMBEDDED, Encoded, Encoder
+from bert_tf.encoder.encoder import EMBEDDED, Encoder
 from bert_tf.encoder.layout import TokenLayout
+from bert_tf.encoder.watching import Encoded
 from bert_tf.errors import UserError
 
 

@@ -1,6 +1,5 @@
 """BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -20,7 +19,7 @@ from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.linear import Linear
 from bert_tf.encoder.rematerialized import rematerialized
-from bert_tf.encoder.watching import current
+from bert_tf.encoder.watching import Encoded, current
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -33,32 +32,6 @@ LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
     "padded": PaddedLayout,
     "unpadded": UnpaddedLayout,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoded:
-    """The tokens of a batch after each block, flat: [tokens, hidden].
-
-    Attributes:
-        embeddings: [tokens, hidden] before the first block.
-        layers: [tokens, hidden] after each block, the last one last.
-        layout: where each token stands in its row.
-        intermediates: for each block a dict of what it computed on the way, such as
-            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
-    """
-
-    embeddings: tf.Tensor
-    layers: list[tf.Tensor]
-    layout: TokenLayout
-    intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
-
-    def select(self, positions: tf.Tensor) -> tf.Tensor:
-        """Last-layer vectors at int32 [batch, n] -> [batch * n, hidden]."""
-        return self.layout.select(self.layers[-1], positions)
-
-    def restore(self, layer: int = -1) -> tf.Tensor:
-        """One layer as [batch, seq_len, hidden], zero where the mask is 0."""
-        return self.layout.restore(self.layers[layer])
 
 
 @keras.saving.register_keras_serializable("bert_tf")

@@ -4,12 +4,38 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bert_tf.encoder.encoder import Encoded
+import tensorflow as tf
+
+from bert_tf.encoder.layout import TokenLayout
 
 _watch: contextvars.ContextVar["Watch | None"] = contextvars.ContextVar("watch", default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """The tokens of a batch after each block, flat: [tokens, hidden].
+
+    Attributes:
+        embeddings: [tokens, hidden] before the first block.
+        layers: [tokens, hidden] after each block, the last one last.
+        layout: where each token stands in its row.
+        intermediates: for each block a dict of what it computed on the way, such as
+            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
+    """
+
+    embeddings: tf.Tensor
+    layers: list[tf.Tensor]
+    layout: TokenLayout
+    intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
+
+    def select(self, positions: tf.Tensor) -> tf.Tensor:
+        """Last-layer vectors at int32 [batch, n] -> [batch * n, hidden]."""
+        return self.layout.select(self.layers[-1], positions)
+
+    def restore(self, layer: int = -1) -> tf.Tensor:
+        """One layer as [batch, seq_len, hidden], zero where the mask is 0."""
+        return self.layout.restore(self.layers[layer])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +48,7 @@ class Watch:
     """
 
     with_intermediates: bool
-    encoded: list["Encoded"] = dataclasses.field(default_factory=list)
+    encoded: list[Encoded] = dataclasses.field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -31,7 +57,6 @@ def watching(with_intermediates: bool = False) -> Iterator[Watch]:
 
     Such an encoder computes every token of its last layer, also where the head reads only some.
 
-    >>> import tensorflow as tf
     >>> from bert_tf import Encoder, EncoderConfig
     >>> encoder = Encoder(EncoderConfig(6, 4, num_hidden_layers=2, num_attention_heads=1))
     >>> ids = tf.constant([[2, 5, 3]])

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf.asking.row_files import Row, read_blocks
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.interpret.given import check_rows, option
@@ -13,7 +14,6 @@ from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import EncoderPictures, Pictures
 from bert_tf.interpret.subject import Subject
 from bert_tf.io.atomic import write_text
-from bert_tf.predict.rows import Row, read_blocks
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.templates import TEMPLATES
 

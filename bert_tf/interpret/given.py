@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from bert_tf.asking.row_files import Row
 from bert_tf.errors import UserError
-from bert_tf.predict.rows import Row
 
 
 def rows_of(columns: Mapping[str, Sequence[str] | Sequence[Sequence[str]] | None]) -> list[Row]:

@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batching import batches_by_length
-from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
+from bert_tf.encoder.encoder import INPUTS, Encoder
+from bert_tf.encoder.watching import Encoded
 
 
 class Plane:

@@ -19,7 +19,7 @@ from bert_tf.interpret.importance import Importances, Inputs, blanked, importanc
 from bert_tf.interpret.looks import SeenInput
 from bert_tf.runs.run_folder import CONFIG_FILE, RunFolder
 from bert_tf.runs.scoring import trained
-from bert_tf.tasks import loading, registry
+from bert_tf.tasks import from_checkpoint, loading, registry
 from bert_tf.tasks.family import TaskFamily
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
@@ -61,8 +61,8 @@ class Subject:
         if run is not None and isinstance(run.config, FinetuningRun):
             task, model = trained(run, "float32")
             return cls(str(path), run, task, model, model.encoder, model.tokenizer)
-        checkpoint = loading.find(path)
-        if loading.family_at(checkpoint) is not None:
+        checkpoint = from_checkpoint.find(path)
+        if from_checkpoint.family_at(checkpoint) is not None:
             model = loading.load_model(path, dtype="float32")
             return cls(str(path), run, None, model, model.encoder, model.tokenizer)
         tokenizer, encoder = Tokenizer.from_checkpoint(checkpoint), encoder_for(checkpoint.encoder)

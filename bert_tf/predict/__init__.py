@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from bert_tf.asking import Answers, batches
+from bert_tf.asking.row_files import Block, checked_lines, read_blocks
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.console import Progress
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, is_stream
 from bert_tf.io.refusals import explained
 from bert_tf.predict.answers import answers
-from bert_tf.predict.rows import Block, checked_lines, read_blocks
 
 
 def run(

@@ -16,12 +16,12 @@ import numpy as np
 
 import bert_tf
 from bert_tf.asking import Answers, batches
+from bert_tf.asking.row_files import Row, read_blocks
 from bert_tf.asking.saved_model import SavedModel, is_saved_model
 from bert_tf.console import Progress, logger
 from bert_tf.errors import UserError
 from bert_tf.io.files import checksum
 from bert_tf.io.resumable import resumable_file
-from bert_tf.predict.rows import Row, read_blocks
 
 DTYPES = ("float32", "float16")
 _INPUT, _OUTPUT = "text", "embedding"

@@ -23,7 +23,8 @@ from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import score, trained
 from bert_tf.runs.search import check_sources, search
 from bert_tf.tasks import registry
-from bert_tf.tasks.loading import find, load_model
+from bert_tf.tasks.from_checkpoint import find
+from bert_tf.tasks.loading import load_model
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training import layerwise_lr

@@ -24,7 +24,7 @@ from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.training.distributed import Cluster
 from bert_tf.training.evaluations import in_words
 
@@ -203,7 +203,7 @@ class RunFolder(Generic[Config]):
     @property
     def trained_with(self) -> RunConfig:
         """What the weights that it keeps were trained with: of a search, the best trial's."""
-        return loading.trained_with(self.path)
+        return from_checkpoint.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
         """Writes the final metrics, which mark a run as finished, and logs them.

@@ -10,7 +10,7 @@ from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.io.vocabulary import file_text, is_lower_case
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 
 Kind = TypeVar("Kind", bound=RunConfig)
 # Opens the initial checkpoint of a run, if it has one.
@@ -42,7 +42,7 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
     distillation = config.distillation if isinstance(config, FinetuningRun) else None
     if distillation is None or config.source != distillation.teacher:
         return reading.find(config.source)
-    teacher = loading.find(config.source)
+    teacher = from_checkpoint.find(config.source)
     number, total = config.model.num_hidden_layers, teacher.encoder.num_hidden_layers
     return with_layers(teacher, chosen(total, number, distillation.layers))
 

@@ -4,15 +4,10 @@ import dataclasses
 import pkgutil
 import re
 import typing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
-
-if TYPE_CHECKING:
-    from bert_tf.interpret.pictures import Pictures
-    from bert_tf.tasks.task import Task
-    from bert_tf.tasks.task_model import TaskModel
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"[\w.]+:\w+")
@@ -63,10 +58,10 @@ class TaskFamily:
 
     name: str
     title: str = ""
-    model: "type[TaskModel] | str" = ""
-    pictures: "type[Pictures] | str" = ""
-    config: "type[FinetuningRun] | None" = None
-    task: "type[Task] | str" = ""
+    model: type[Any] | str = ""
+    pictures: type[Any] | str = ""
+    config: type[FinetuningRun] | None = None
+    task: type[Any] | str = ""
     metrics: tuple[str, ...] = ()
     in_percent: bool = False
 
@@ -97,15 +92,15 @@ class TaskFamily:
         """The name of the model's class, which checkpoints hold."""
         return self.model.__name__ if isinstance(self.model, type) else self.model.split(":")[1]
 
-    def model_class(self) -> "type[TaskModel]":
+    def model_class(self) -> type[Any]:
         """The class of the model."""
         return self._class("model")
 
-    def pictures_class(self) -> "type[Pictures]":
+    def pictures_class(self) -> type[Any]:
         """The class of the pictures."""
         return self._class("pictures")
 
-    def task_class(self) -> "type[Task]":
+    def task_class(self) -> type[Any]:
         """The class that reads the files of a run; only of a family that has runs."""
         return self._class("task")
 

@@ -40,7 +40,7 @@ from bert_tf.export.service import Signature, Tensors
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel
-from bert_tf.tasks import fitting, inputs, loading
+from bert_tf.tasks import fitting, from_checkpoint, inputs
 from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.keras_files import FORMAT
 from bert_tf.text import Preprocessor, Tokenizer
@@ -153,7 +153,7 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: there is no checkpoint at `path`, it is damaged, or a setting is unknown.
         """
-        return loading.from_checkpoint(cls, path, labels, settings, dtype=dtype, layout=layout)
+        return from_checkpoint.model_from(cls, path, labels, settings, dtype=dtype, layout=layout)
 
     @property
     def tokenizer(self) -> Tokenizer:

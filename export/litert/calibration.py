@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from bert_tf import asking
 from bert_tf.asking import Answers, Outputs, batches, tensors_of
+from bert_tf.asking.row_files import read_blocks
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
 from bert_tf.export.litert.conversion import Row, without_padding
-from bert_tf.predict.rows import read_blocks
 
 _NOTHING = (
     "the calibration has no texts; give a few hundred texts like those that the model will read"
@@ -39,7 +39,7 @@ def rows_of_texts(model: Any, x: Any) -> list[Row]:
 
 
 def rows_of_file(model: Any, path: str) -> list[Row]:
-    """As `rows_of_texts`, for a file of texts; see `bert_tf.predict.rows.read_blocks`."""
+    """As `rows_of_texts`, for a file of texts; see `bert_tf.asking.row_files.read_blocks`."""
     asked = _Asked(model)
     blocks = read_blocks(path, model.ranks("serving_default"))
     lines = [line for block in blocks for line in block.rows]

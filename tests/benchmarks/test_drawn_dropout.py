@@ -13,7 +13,7 @@ from bert_tf import QuestionAnswerer, TextClassifier, TokenClassifier
 from bert_tf.checkpoints import reading
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from tests import tiny
 
 RATE = 0.4
@@ -109,7 +109,7 @@ def test_with_the_same_draws_a_model_of_the_peer_gives_the_same(name, tmp_path):
     peer = getattr(transformers, name)._from_config(config, attn_implementation="eager")
     peer.save_pretrained(tmp_path)
     checkpoint = reading.find(tmp_path)
-    model = loading.build(checkpoint, checkpoint.folder)
+    model = from_checkpoint.build(checkpoint, checkpoint.folder)
     checkpoint.fill(model)
     draw_in_ours(model)
     dropout = DrawnDropout(model)

@@ -16,7 +16,7 @@ from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.tasks.token_classification.model import IGNORED
 from tests import tiny
 
@@ -163,7 +163,7 @@ def test_both_start_with_the_head_that_the_seed_draws_for_the_peer(tmp_path):
         start = tmp_path / f"start-{run}"
         quality._begin(job_file, checkpoint, start)
         found = reading.find(start)
-        model = loading.build(found, start)
+        model = from_checkpoint.build(found, start)
         report = found.fill(model)
         assert {"span/kernel", "span/bias"} <= set(report.loaded)
         assert found.read_vocabulary() == tuple(tiny.VOCABULARY)

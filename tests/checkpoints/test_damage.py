@@ -17,7 +17,7 @@ from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectG
 from bert_tf import UserError
 from bert_tf.checkpoints import conversion, native, reading, tensors, tf_files
 from bert_tf.checkpoints.description import describe
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 
@@ -209,7 +209,9 @@ def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
 ):
     folder = copy_of("huggingface")
     change(folder / "config.json", **fields)
-    monkeypatch.setattr(loading, "encoder_for", mock.Mock(side_effect=AssertionError("built")))
+    monkeypatch.setattr(
+        from_checkpoint, "encoder_for", mock.Mock(side_effect=AssertionError("built"))
+    )
 
     with pytest.raises(UserError, match=told) as error:
         tiny.load(folder)

@@ -23,7 +23,7 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.models.pretrainer import PreTrainer
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -83,7 +83,7 @@ def labels_of(model: keras.Model) -> tuple[str, ...]:
 def load(path) -> tuple[keras.Model, LoadReport]:
     """The model of a checkpoint, with its weights."""
     checkpoint = reading.find(path)
-    model = loading.build(checkpoint, path)
+    model = from_checkpoint.build(checkpoint, path)
     return model, checkpoint.fill(model)
 
 

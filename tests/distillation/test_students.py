@@ -11,7 +11,7 @@ from bert_tf.checkpoints import layers, native
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from tests.tasks import tiny_objects
 from tests.tasks.tiny_objects import encoder, tokenizer
 
@@ -97,7 +97,7 @@ def test_what_only_the_last_layer_has_comes_from_there():
 def test_the_same_is_made_of_a_checkpoint(tmp_path, format):
     teacher = classifier(hidden_act="gelu")
     teacher.save_checkpoint(tmp_path / "teacher", format)
-    found = layers.with_layers(loading.find(tmp_path / "teacher"), [1, 3])
+    found = layers.with_layers(from_checkpoint.find(tmp_path / "teacher"), [1, 3])
     assert found.encoder == dataclasses.replace(teacher.encoder.config, num_hidden_layers=2)
     student = bert_tf.TextClassifier(
         Encoder(found.encoder), tokenizer(), ["bad", "good"], pair=False

@@ -13,7 +13,7 @@ from bert_tf.export import served_model
 from bert_tf.export.hub import HubEncoder
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.text import Preprocessor
 
 hub = pytest.importorskip("tensorflow_hub", reason="it comes with the extra model-garden")
@@ -154,7 +154,7 @@ def test_the_encoder_tells_its_vocabulary_and_casing(encoder, tokenizer):
 def test_bert_tf_reads_the_encoder_back(exported, models, inputs):
     folder = exported("hub") / "encoder"
     checkpoint = reading.find(folder)
-    model = loading.build(checkpoint, checkpoint.folder)
+    model = from_checkpoint.build(checkpoint, checkpoint.folder)
     report = checkpoint.fill(model)
     assert not report.new and not report.ignored
     asked = dict(inputs, masked_lm_positions=np.array([[1], [0], [2]], np.int32))

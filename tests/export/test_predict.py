@@ -14,9 +14,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import asking, predict
+from bert_tf.asking import row_files as reading
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
-from bert_tf.predict import rows as reading
 from tests import tiny
 from tests.export.conftest import FAMILIES
 

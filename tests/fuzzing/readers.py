@@ -20,6 +20,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from bert_tf import TextClassifier
+from bert_tf.asking.row_files import read_blocks
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files
 from bert_tf.config.reading import load_config
 from bert_tf.data import tables
@@ -33,7 +34,6 @@ from bert_tf.export.litert import metadata
 from bert_tf.io.vocabulary import read_vocabulary
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
-from bert_tf.predict.rows import read_blocks
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.multiple_choice import data as choices
 from bert_tf.tasks.question_answering import squad

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.asking import row_files
 from bert_tf.cli.parser import main
-from bert_tf.predict import rows, vectors
+from bert_tf.predict import vectors
 from tests import tiny
 from tests.tasks import tiny_objects
 
@@ -36,7 +37,7 @@ OPEN = functools.cache(vectors._open)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(rows, "_BLOCK_LINES", 10)
+    monkeypatch.setattr(row_files, "_BLOCK_LINES", 10)
     monkeypatch.setattr(vectors, "_open", OPEN)
 
 

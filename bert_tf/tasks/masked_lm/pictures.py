@@ -3,11 +3,11 @@
 import numpy as np
 from markupsafe import Markup
 
+from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import charts
 from bert_tf.interpret.importance import Inputs
 from bert_tf.interpret.pictures import EncoderPictures
 from bert_tf.interpret.subject import Subject
-from bert_tf.predict.rows import Row, text_of
 from bert_tf.text import Preprocessor, Tokenizer
 
 # Pieces that are shown for each gap.

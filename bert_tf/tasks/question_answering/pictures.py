@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking.row_files import Row, text_of
 from bert_tf.data.batching import EncodedRows
 from bert_tf.interpret import sections
 from bert_tf.interpret.context import SpanShares, words_of
@@ -15,7 +16,6 @@ from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import mean, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import Answers, decode
 from bert_tf.tasks.question_answering.squad import Question

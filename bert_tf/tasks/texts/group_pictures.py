@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking.row_files import Row, list_of, text_of
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Inputs
 from bert_tf.interpret.looks import Look, Mark, Section, SeenInput
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.predict.rows import Row, list_of, text_of
 from bert_tf.text import Preprocessor
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject
-from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.texts.labelled_texts import Texts
 from bert_tf.text import Preprocessor
 

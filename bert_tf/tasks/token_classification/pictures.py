@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 from markupsafe import Markup
 
+from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
-from bert_tf.predict.rows import Row, text_of
 from bert_tf.tasks.token_classification.decoding import WordTagger
 from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse

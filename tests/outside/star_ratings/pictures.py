@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking.row_files import Row, text_of
 from bert_tf.interpret import sections
 from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled
-from bert_tf.predict.rows import Row, text_of
 from bert_tf.templates import macros
 
 _TEMPLATE = macros("star_ratings/stars.html")

@@ -9,7 +9,7 @@ from bert_tf import TokenClassifier, runs
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
-from bert_tf.tasks import loading
+from bert_tf.tasks import from_checkpoint
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.model import TaggedTexts
@@ -53,7 +53,7 @@ def test_only_what_is_on_top_learns_when_the_encoders_features_are_used(trained)
     metrics = runs.finetune(load_config(folder / "tagging.yaml", settings), run)
     assert metrics["f1"] > 0.9
     checkpoint, before = reading.find(run), reading.find(folder / "run")
-    model, started = (loading.build(each, each.folder) for each in (checkpoint, before))
+    model, started = (from_checkpoint.build(each, each.folder) for each in (checkpoint, before))
     assert isinstance(model, TokenClassifier)
     assert (model.features, model.head["lstm_units"]) == ("last", 8)
     checkpoint.fill(model)

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from bert_tf.asking.row_files import checked_lines, read_blocks
 from bert_tf.errors import UserError
-from bert_tf.predict.rows import checked_lines, read_blocks
 
 TEXT = {"text": 1}
 CHOICES = {"context": 1, "choices": 2}

@@ -1,0 +1,258 @@
+"""Task models of checkpoints: found, built with their settings and labels, and filled."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import keras
+
+from bert_tf.asking.saved_model import is_saved_model
+from bert_tf.checkpoints import native, of_run, reading, tensors
+from bert_tf.checkpoints.checkpoint import Checkpoint, LoadReport, listed
+from bert_tf.checkpoints.description import ENCODER, describe
+from bert_tf.checkpoints.names import weight_names
+from bert_tf.config.reading import load_config
+from bert_tf.config.run import RunConfig
+from bert_tf.console import logger
+from bert_tf.data.tables.json_files import read_json
+from bert_tf.encoder.ablations import encoder_for
+from bert_tf.errors import UserError
+from bert_tf.export.model_card import Origin
+from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.pretrainer import PreTrainer
+from bert_tf.tasks import keras_files, registry
+from bert_tf.tasks.family import TaskFamily
+from bert_tf.text import Tokenizer
+
+Model = TypeVar("Model", bound=EncoderModel)
+
+# What a checkpoint of pre-training is opened as.
+_PRETRAINED = "MaskedLM"
+_POOLER = "encoder/pooler/"
+# Arguments of constructors that are no settings of how strings are read.
+_NO_SETTINGS = ("self", "encoder", "tokenizer", "labels", "kwargs")
+
+
+def model_from(
+    cls: type[Model],
+    path: str | os.PathLike,
+    labels: Sequence[str | int] | None,
+    settings: Mapping[str, Any],
+    **encoder_options: Any,
+) -> Model:
+    """As `TaskModel.from_checkpoint`; `encoder_options` are `dtype` and `layout`."""
+    checkpoint = find(path)
+    tokenizer = Tokenizer.from_checkpoint(checkpoint)
+    model = built(cls, checkpoint, path, labels, settings, tokenizer, **encoder_options)
+    logger.info(f"{path}: {checkpoint.fill(model, model.labels)}")
+    if registry.family_of(type(model).__name__) is family_at(checkpoint):
+        model.origin = origin_of(checkpoint, path)
+    return model
+
+
+def find(path: str | os.PathLike) -> Checkpoint:
+    """The checkpoint at `path`, which may also be a `.keras` file; see `reading.find`.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save("model.keras")
+    >>> find("model.keras").description.model
+    'NextSentence'
+
+    Raises:
+        UserError: as `reading.find`, or `path` is a SavedModel that answers strings.
+    """
+    if not is_keras_file(path):
+        try:
+            checkpoint = reading.find(path)
+        except UserError:
+            # The encoder of TF Hub is a SavedModel whose weights can be read.
+            if is_saved_model(path):
+                raise UserError(
+                    f"{path} is a SavedModel that takes strings, and its weights cannot be read; "
+                    "give the run or the checkpoint that it was exported from"
+                ) from None
+            raise
+        _check_known_model(checkpoint, path)
+        return checkpoint
+    model = keras_files.read(Path(path))
+    # An encoder and a pre-trainer read no strings.
+    tokenizer = model.tokenizer if getattr(model, "has_tokenizer", False) else None
+    arrays = {name: variable.numpy() for name, variable in weight_names(model).items()}
+    return Checkpoint(
+        Path(path),
+        describe(model, tokenizer),
+        tensors.of_arrays(arrays),
+        native.TABLE,
+        lambda: None if tokenizer is None else tokenizer.vocabulary,
+    )
+
+
+def family_at(checkpoint: Checkpoint) -> TaskFamily | None:
+    """The family whose model a checkpoint is opened as; None if it has no head.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> NextSentence(Encoder(config), tokenizer).save_checkpoint("checkpoint")
+    >>> family_at(find("checkpoint")).name
+    'next_sentence'
+    """
+    kind = checkpoint.description.model
+    return registry.family_of(_PRETRAINED if kind == PreTrainer.__name__ else kind)
+
+
+def build(checkpoint: Checkpoint, path: str | os.PathLike, **encoder_options: Any) -> keras.Model:
+    """The model that the checkpoint describes, with new weights.
+
+    It is an `Encoder`, a `PreTrainer` or a task model. It takes ids: a task model has no tokenizer.
+
+    >>> from bert_tf import Encoder, EncoderConfig
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> Encoder(config).save("encoder.keras")
+    >>> build(find("encoder.keras"), "encoder.keras").config.hidden_size
+    4
+
+    Args:
+        checkpoint: it.
+        path: names it in messages.
+        **encoder_options: dtype and layout of the encoder.
+
+    Raises:
+        UserError: the class is unknown, or cannot be made with such arguments.
+    """
+    description = checkpoint.description
+    if (family := registry.family_of(description.model)) is not None:
+        cls = family.model_class()
+        return built(cls, checkpoint, path, None, {}, None, **encoder_options)
+    if description.model == ENCODER:
+        return encoder_for(description.encoder, **encoder_options)
+    _check_known_model(checkpoint, path)
+    known = _known(PreTrainer, description.head, path)
+    return PreTrainer(encoder_for(description.encoder, **encoder_options), **known)
+
+
+def lacks_pooler(report: LoadReport) -> bool:
+    """Whether the model has a pooler, but the checkpoint has no weights for it."""
+    return any(name.startswith(_POOLER) for name in report.new)
+
+
+def check_head(
+    report: LoadReport, model: keras.Model, path: str | os.PathLike, uses_pooler: bool | None = None
+) -> None:
+    """Raises UserError if the checkpoint lacks a weight on which an answer depends."""
+    others = tuple(name for name in report.new if not name.startswith(_POOLER))
+    if others:
+        raise UserError(f"{path} lacks the weights {listed(others)}; give a complete checkpoint")
+    if lacks_pooler(report) and (model.uses_pooler if uses_pooler is None else uses_pooler):
+        raise UserError(
+            f"{path} has no pooler, but the head of a {type(model).__name__} reads its output; "
+            "give a complete checkpoint"
+        )
+
+
+def _check_known_model(checkpoint: Checkpoint, path: str | os.PathLike) -> None:
+    """Raises UserError if a checkpoint is of a model that bert_tf does not have.
+
+    Its head would be ignored. `Encoder.from_checkpoint` reads its encoder.
+    """
+    model = checkpoint.description.model
+    if model not in (ENCODER, PreTrainer.__name__) and registry.family_of(model) is None:
+        raise UserError(
+            f"{path} names an unknown model {model!r}, perhaps of another version of bert_tf, or "
+            "of a package that is not installed; Encoder.from_checkpoint loads the encoder alone"
+        )
+
+
+def built(
+    cls: type[Model],
+    checkpoint: Checkpoint,
+    path: str | os.PathLike,
+    labels: Sequence[str | int] | None,
+    settings: Mapping[str, Any],
+    tokenizer: Tokenizer | None,
+    **encoder_options: Any,
+) -> Model:
+    """A model of class `cls`, with the settings of the checkpoint if it is of the same task."""
+    description = checkpoint.description
+    family = registry.family_of(description.model)
+    if family is not None and issubclass(family.model_class(), cls):
+        cls = family.model_class()
+    cls = cls.class_for(settings)
+    arguments = _arguments(cls)
+    for name in settings:
+        if name not in arguments:
+            raise UserError(
+                f"a {cls.__name__} has no setting {name!r}; the settings are {', '.join(arguments)}"
+            )
+    known: dict[str, Any] = {}
+    # A classifier of one label may also be opened as one of several.
+    if family is not None and issubclass(cls, family.model_class()):
+        known = _known(cls, description.head | description.settings, path)
+        classes = known.pop("num_classes", None)
+        if labels is None and cls.has_labels and classes:
+            labels = description.labels or range(classes)
+    named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
+    if labels is not None and not cls.has_labels:
+        raise UserError(f"labels are for classes, but a {cls.__name__} has none; remove them")
+    encoder = encoder_for(description.encoder, **encoder_options)
+    # The constructors of subclasses take other arguments than `TaskModel`'s.
+    make: Callable[..., Model] = cls
+    try:
+        return make(encoder, tokenizer, **named, **known | dict(settings))
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}: a {cls.__name__} cannot be created from {known}: {error}"
+        ) from None
+
+
+def _known(cls: type[object], fields: Mapping[str, Any], path: str | os.PathLike) -> dict[str, Any]:
+    """Fields of a checkpoint as arguments of a constructor."""
+    known = {*_arguments(cls), "num_classes"}
+    for name in fields:
+        if name not in known:
+            raise UserError(f"{path}: {cls.__name__} has no argument {name!r}")
+    if wrong := keras_files.wrong_argument(cls, fields, num_classes=int | None):
+        raise UserError(f"{path} is damaged ({wrong}); copy it again")
+    return dict(fields)
+
+
+def _arguments(cls: type[object]) -> list[str]:
+    parameters = inspect.signature(cls.__init__).parameters
+    return [name for name in parameters if name not in _NO_SETTINGS]
+
+
+def origin_of(checkpoint: Checkpoint, path: str | os.PathLike) -> Origin:
+    """The origin of the model; for a run also its configuration and its metrics."""
+    run = of_run.run_of(checkpoint.folder)
+    if run is None:
+        return Origin(source=str(path))
+    config = trained_with(run)
+    # The metrics are of the checkpoint that the run ends with.
+    file = run / of_run.METRICS_FILE
+    is_last = file.is_file() and checkpoint.folder.samefile(of_run.kept(run))
+    metrics = read_json(file) if is_last else None
+    return Origin(str(path), config.task, config.model_dump(mode="json"), metrics)
+
+
+def trained_with(run: Path) -> RunConfig:
+    """The configuration of the training that made a run's final weights.
+
+    After a search, it is that of the best trial.
+    """
+    best = run / of_run.BEST_FILE
+    return load_config(best if best.exists() else run / of_run.RUN_FILE)
+
+
+def is_keras_file(path: str | os.PathLike) -> bool:
+    """Whether `path` has the ending of a `.keras` file.
+
+    >>> is_keras_file("model.keras"), is_keras_file("runs/reviews")
+    (True, False)
+    """
+    return Path(path).suffix == keras_files.SUFFIX
