@@ -350,7 +350,8 @@ def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]
         if value is None or isinstance(value, float) and value != value:
             raise UserError(f"{name} {row} is missing")
         if isinstance(value, bool | np.bool_):
-            raise UserError(f"{name} {row} is the boolean {value}; give class names, or 0 and 1")
+            said = "true" if value else "false"
+            raise UserError(f"{name} {row} is the boolean {said}; give a text or a number")
         if not isinstance(value, str | int | np.integer):
             raise UserError(
                 f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "

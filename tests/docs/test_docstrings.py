@@ -14,6 +14,7 @@ _CONFIGURED = "takes the configuration of a pre-training; docs/how_to/pretrainin
 _TFDS = "needs a data set of TensorFlow Datasets"
 _BEAM = "needs Apache Beam"
 _LOADING = "a step of `load` and `TaskModel.from_checkpoint`"
+_FITTING = "a method of every task model, whose class has an example"
 _BASE = "an abstract base; its subclasses have examples"
 _FILE = "runs a LiteRT file for `LiteTask`, which has an example"
 _FILLING = "a step of `MaskedLM`, which has an example"
@@ -36,8 +37,9 @@ EXCEPTIONS = {
     "data.tfds.tfds_builder": _TFDS,
     "tasks.embedding.losses.EmbeddingLoss": _BASE,
     "tasks.embedding.training.EmbeddingTraining": _BASE,
-    "tasks.fitting.evaluate": _BASE,
-    "tasks.fitting.fit": _BASE,
+    "tasks.fitting.encoded_dataset": _FITTING,
+    "tasks.fitting.evaluate": _FITTING,
+    "tasks.fitting.fit": _FITTING,
     "tasks.task_model.Network": _BASE,
     "tasks.lite_network.LiteNetwork": _FILE,
     "tasks.lite_network.LiteStrings": _FILE,

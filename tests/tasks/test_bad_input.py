@@ -65,7 +65,7 @@ def test_labels_missing(make):
     [
         (["bad", None], "label 1 is missing"),
         (["bad", float("nan")], "label 1 is missing"),
-        ([True, False], "label 0 is the boolean True; give class names, or 0 and 1"),
+        ([True, False], "label 0 is the boolean true; give a text or a number"),
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
         (["bad", 1], "label 0 is a string, but label 1 is a number; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),

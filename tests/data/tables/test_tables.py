@@ -51,11 +51,17 @@ def test_where_there_is_one_column_an_empty_line_between_others_is_an_empty_text
     assert texts == {3: "one", 4: "", 5: "", 6: "two"}
 
 
-def test_json_numbers_and_booleans_become_texts_as_json_writes_them(tmp_path):
-    text = '{"text": "a", "label": 1}\n\n{"label": true, "text": "b", "more": []}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
+def test_json_numbers_become_texts_as_json_writes_them(tmp_path):
+    text = '{"text": "a", "label": 1}\n\n{"label": 2, "text": "b", "more": []}\n'
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "2"]
     text = '{"text": "a", "label": 1.50}\n{"text": "b", "label": 1e2}\n'
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100"]
+
+
+def test_a_json_boolean_is_refused_as_python_s_is(tmp_path):
+    text = '{"text": "a", "label": 1}\n{"label": true, "text": "b"}\n'
+    with pytest.raises(UserError, match="line 2, label is the boolean true; give a text or a num"):
+        list(rows(tmp_path / "a.jsonl", text))
 
 
 def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
