@@ -62,7 +62,7 @@ def convert(
         source: what `find` opens.
         destination: the folder to write; it must not exist yet.
         to: as for `save`.
-        find: opens a checkpoint. `bert_tf.tasks.loading.find` also opens `.keras` files.
+        find: opens a checkpoint. `bert_tf.tasks.from_checkpoint.find` also opens `.keras` files.
 
     Raises:
         UserError: `source` cannot be read, or `destination` exists or cannot be written.
