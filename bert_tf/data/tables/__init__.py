@@ -30,12 +30,16 @@ _MENDING = {
 
 
 def read_table(
-    path: Path, file_format: str, columns: Sequence[str], optional: Sequence[str] = ()
+    path: Path,
+    file_format: str,
+    columns: Sequence[str],
+    optional: Sequence[str] = (),
+    classes: Sequence[str] = (),
 ) -> Iterator[tuple[int, Row]]:
     r"""The named columns of every row, with the number of the line on which the row ends.
 
     TSV has a header and no quoting (a quotation mark is text). CSV has a header and the usual
-    quoting. JSON lines are objects; their numbers become texts as Python's JSON writes
+    quoting. JSON lines are objects; their numbers and booleans become texts as Python's JSON writes
     them, and whole numbers have no decimal point: 1.50 is 1.5, 1.0 is 1, and 1e2 is 100.
 
     >>> _ = Path("train.csv").write_text('text,label\n"late, cold",bad\nlovely,good\n')
@@ -47,6 +51,7 @@ def read_table(
         file_format: one of `FORMATS`.
         columns: the columns to read.
         optional: columns to read from the rows that have them; null counts as missing.
+        classes: those of the columns that name classes, which a boolean does not.
 
     Raises:
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
@@ -67,6 +72,10 @@ def read_table(
                 raise UserError(
                     f"{path}, line {number}: no column {column!r}; the columns are {there}"
                 )
+        for column in classes:
+            if isinstance(row.get(column), bool):
+                place, said = f"{path}, line {number}", json.dumps(row[column])
+                raise UserError(f"{place}: {column} is the boolean {said}; give a text or a number")
         present = (*columns, *(column for column in optional if row.get(column) is not None))
         yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in present}
 
@@ -172,14 +181,10 @@ def _named(
 
 
 def as_text(value: Any, place: str) -> str:
-    """A text as it is, and a number as JSON writes it; 1.0 and 1 are the same text.
+    """A text as it is, and a number or boolean as JSON writes it; 1.0 and 1 are the same text.
 
-    >>> [as_text(value, "line 1, label") for value in ("good", 1.0, 0.5)]
-    ['good', '1', '0.5']
-    >>> as_text(True, "line 1, label")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: line 1, label is the boolean true; give a text or a number
+    >>> [as_text(value, "line 1, label") for value in ("good", 1.0, 0.5, True)]
+    ['good', '1', '0.5', 'true']
     >>> as_text(None, "line 1, label")
     Traceback (most recent call last):
         ...
@@ -187,8 +192,6 @@ def as_text(value: Any, place: str) -> str:
     """
     if isinstance(value, str):
         return whole_text(value)
-    if isinstance(value, bool):
-        raise UserError(f"{place} is the boolean {json.dumps(value)}; give a text or a number")
     if value is None or isinstance(value, list | dict):
         found = "null" if value is None else KINDS[type(value)]
         raise UserError(f"{place}: expected a text or a number, got {found}")

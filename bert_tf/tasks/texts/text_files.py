@@ -113,7 +113,7 @@ def _read_table(
     file_format = format_of(path, data)
     label = (data.label_column,)
     needed = (*texts, *label) if needs_labels else texts
-    rows = list(tables.read_table(path, file_format, needed, optional=label))
+    rows = list(tables.read_table(path, file_format, needed, label, classes=label))
     has_labels = bool(rows) and data.label_column in rows[0][1]
     for line, row in rows:
         if (data.label_column in row) != has_labels:

@@ -58,10 +58,11 @@ def test_json_numbers_become_texts_as_json_writes_them(tmp_path):
     assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100"]
 
 
-def test_a_json_boolean_is_refused_as_python_s_is(tmp_path):
+def test_a_json_boolean_is_a_text_but_no_class(tmp_path):
     text = '{"text": "a", "label": 1}\n{"label": true, "text": "b"}\n'
-    with pytest.raises(UserError, match="line 2, label is the boolean true; give a text or a num"):
-        list(rows(tmp_path / "a.jsonl", text))
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
+    with pytest.raises(UserError, match="line 2: label is the boolean true; give a text or a num"):
+        list(rows(tmp_path / "a.jsonl", text, classes=["label"]))
 
 
 def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
