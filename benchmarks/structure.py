@@ -3,15 +3,14 @@
     python -m benchmarks.structure
     python -m benchmarks.structure --before v0.2.0
 
-Counts the checkout, and with --before another commit beside it, which is checked out into a
-temporary folder. Two rows run code: a tiny classifier is fitted, and answers, in a process of its
+Counts this checkout and, with --before, another commit, which is checked out into a temporary
+folder. Two rows run code: a tiny classifier is fitted, and answers, in a process of its
 own, and the files of bert_tf and export in which a function ran are counted.
 """
 
 import argparse
 import ast
 import collections
-import graphlib
 import json
 import subprocess
 import sys
@@ -19,8 +18,10 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.sparse.csgraph import connected_components
 
 from bert_tf.cli.command import module_parser, run
 from bert_tf.errors import UserError
@@ -102,7 +103,7 @@ def counts(root: Path) -> dict[str, object]:
     """What is counted of a checkout, by its name in the table."""
     files = {folder: _files(root, folder) for folder in ("bert_tf", "export", "tests")}
     library = sources(root)
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in library.items()}
+    trees = trees_of(root)
     of_model = _of_a_model(root)
     outside = [root / each for each in files["tests"] if "/outside/" in each]
     imports = {
@@ -147,11 +148,13 @@ def _lines(root: Path, files: list[str]) -> int:
 def sources(root: Path) -> dict[str, Path]:
     """The files of the library by the names of their modules."""
     found = {}
-    for name, folder in (("bert_tf", "bert_tf"), ("bert_tf.export", "export")):
-        for file in _files(root, folder):
-            parts = Path(file).relative_to(folder).with_suffix("").parts
+    for name, folder in (("bert_tf", root / "bert_tf"), ("bert_tf.export", root / "export")):
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if parts[0] == "export":  # the link to the folder export
+                continue
             stem = parts[:-1] if parts[-1] == "__init__" else parts
-            found[".".join((name, *stem))] = root / file
+            found[".".join((name, *stem))] = path
     return found
 
 
@@ -184,46 +187,53 @@ def _packages(module: str) -> set[str]:
     return {".".join(parts[:end]) for end in range(2, len(parts))}
 
 
-def circles(graph: dict[str, set[str]]) -> list[set[str]]:
-    """The groups of modules of which each reaches each other; Tarjan's algorithm.
+def circles(graph: Mapping[str, Collection[str]]) -> list[set[str]]:
+    """The groups of modules in which each imports each other one, through others or itself.
 
     >>> sorted(map(sorted, circles({"a": {"b"}, "b": {"a"}, "c": {"a"}})))
     [['a', 'b']]
     """
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-        return []
-    except graphlib.CycleError:
-        pass
-    reached = {node: _reached(graph, node) for node in graph}
-    groups: list[set[str]] = []
-    for node in graph:
-        group = {other for other in reached[node] if node in reached.get(other, ())}
-        if group and group not in groups:
-            groups.append(group)
-    return groups
+    names = [*graph]
+    number = {name: i for i, name in enumerate(names)}
+    edges = np.zeros([len(names)] * 2, bool)
+    for name, found in graph.items():
+        edges[number[name], [number[each] for each in found if each in number]] = True
+    _, groups = connected_components(edges, connection="strong")
+    members = collections.defaultdict(set)
+    for name, group in zip(names, groups, strict=True):
+        members[group].add(name)
+    return [each for each in members.values() if len(each) > 1]
 
 
-def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
-    waiting = [*graph[start]]
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += graph.get(node, ())
-    return found
+def import_graph(trees: Mapping[str, ast.Module], types: bool) -> dict[str, set[str]]:
+    """The modules of the library that each of them imports, also in functions.
+
+    An import of `a.b.c` also runs `a/__init__.py` and `a/b/__init__.py`. The package `bert_tf` is
+    left out: Python runs it before all others.
+
+    Args:
+        trees: the modules.
+        types: whether imports for types count, which run no package.
+    """
+    graph = {}
+    for module, tree in trees.items():
+        if module != "bert_tf":
+            found = {each for each in _imports(tree, trees, types) if each in trees}
+            if not types:
+                found |= {each for name in found for each in _packages(name)} - _packages(module)
+            graph[module] = found - {module, "bert_tf"}
+    return graph
+
+
+def trees_of(root: Path) -> dict[str, ast.Module]:
+    """The syntax trees of the files of the library, by the names of their modules."""
+    return {
+        name: ast.parse(path.read_text(encoding="utf-8")) for name, path in sources(root).items()
+    }
 
 
 def _circle_sizes(trees: Mapping[str, ast.Module], types: bool) -> str:
-    graph = {}
-    for module, tree in trees.items():
-        if module != "bert_tf":  # Python runs it before all others
-            found = {each for each in _imports(tree, trees, types) if each in trees}
-            if not types:  # what is imported for types alone runs no package
-                found |= {each for name in found for each in _packages(name)} - _packages(module)
-            graph[module] = found - {module, "bert_tf"}
-    sizes = sorted(map(len, circles(graph)), reverse=True)
+    sizes = sorted(map(len, circles(import_graph(trees, types))), reverse=True)
     return f"{len(sizes)}" + (f" of {', '.join(map(str, sizes))} files" if sizes else "")
 
 

@@ -1,9 +1,10 @@
-"""TensorFlow and Keras start in half the time, once `bert_tf` has been imported.
+"""TensorFlow and Keras start in two thirds of the time once `bert_tf` has been imported.
 
 They import scikit-learn, matplotlib and more for functions that few programs ever call. Here these
-modules are executed when one of their attributes is first read. Nothing else changes for whoever
-uses them. Python also looks for garbage several times in what is imported, and finds none; it waits
-until the import is over. Where all of these packages are installed, 4.2 seconds become 2.3.
+modules are executed when one of their attributes is first read. Nothing else changes for a program
+that uses them. Python also collects garbage several times during the import and finds none; here
+it waits until the import is over. Where all of these packages are installed, the first use of a
+name such as `bert_tf.load` takes 3.3 seconds of CPU instead of 5.1.
 """
 
 import contextlib
@@ -26,11 +27,11 @@ _DELAYED = {
 
 
 class _Delayed(ModuleType):
-    """A module that is executed when an attribute is read that an empty module does not have."""
+    """A module that is executed when code first reads an attribute that it lacks while empty."""
 
     def __getattr__(self, name: str) -> Any:
-        # Those who look through sys.modules for `__file__` or `__warningregistry__` execute
-        # nothing. `__path__` is read before a submodule is imported.
+        # Code that looks through sys.modules for `__file__` or `__warningregistry__` executes
+        # nothing. Python reads `__path__` before it imports a submodule.
         wanted = not name.startswith("__") or name in ("__path__", "__all__")
         loader: Any = getattr(self.__spec__, "loader", None)
         if wanted and isinstance(loader, _Later) and loader.execute(self):
@@ -76,7 +77,7 @@ class _Later:
 
 
 class _WithoutCollecting:
-    """Executes a module while Python does not look for garbage."""
+    """Executes a module while Python collects no garbage."""
 
     def __init__(self, spec: importlib.machinery.ModuleSpec) -> None:
         self.spec = spec
@@ -94,15 +95,17 @@ class _WithoutCollecting:
 
 @contextlib.contextmanager
 def not_collecting() -> Iterator[None]:
-    """For imports: Python does not look for garbage meanwhile."""
+    """Keeps Python from collecting garbage, for imports."""
     collected = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # What was imported stays: it joins the objects that are looked through least often.
-        gc.freeze()
-        gc.unfreeze()
+        # What was imported stays, so it joins the objects that are looked through least often. What
+        # the program has frozen itself remains frozen.
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if collected:
             gc.enable()
 

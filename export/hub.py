@@ -217,7 +217,7 @@ class HubEncoder(Service):
         return attributes
 
     def assets(self) -> dict[str, str]:
-        # Bert_tf reads the sizes from one of them.
+        # bert_tf reads the sizes from one of them.
         description = describe(self._model, self.tokenizer)
         if self._has_head:
             description = dataclasses.replace(

@@ -110,7 +110,7 @@ class ShardedBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        # There are no intermediates.
+        # Such an encoder has no intermediates.
         mixed = [
             attention(tokens, layout=layout, bias=bias, positions=positions)[0]
             for attention in self.attentions

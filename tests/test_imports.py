@@ -9,60 +9,18 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import structure
+
 ROOT = Path(__file__).parents[1]
+TREES = structure.trees_of(ROOT)
+GRAPH = structure.import_graph(TREES, types=False)
 
 
-def sources() -> dict[str, Path]:
-    """The files of the library by the names of their modules."""
-    found = {}
-    for name, folder in (("bert_tf", ROOT / "bert_tf"), ("bert_tf.export", ROOT / "export")):
-        for path in folder.rglob("*.py"):
-            parts = path.relative_to(folder).with_suffix("").parts
-            if parts[0] == "export":  # the link to the folder export
-                continue
-            stem = parts[:-1] if parts[-1] == "__init__" else parts
-            found[".".join((name, *stem))] = path
-    return found
-
-
-SOURCES = sources()
-
-
-def imports(tree: ast.AST, types: bool = False) -> Iterator[str]:
-    """What a piece of code imports when it runs: `a.b` and, of `from a import b`, both.
-
-    With `types`, what it imports for its types too.
-    """
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not types:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield name if name in SOURCES else node.module
-        yield from imports(node, types)
-
-
-def packages(module: str) -> set[str]:
-    """The packages that a module is in, without `bert_tf`."""
-    parts = module.split(".")
-    return {".".join(parts[:end]) for end in range(2, len(parts))}
-
-
-def imported_by(module: str) -> set[str]:
-    """The modules that run when `module` is imported, or when one of its functions runs."""
-    direct = {name for name in imports(ast.parse(SOURCES[module].read_text())) if name in SOURCES}
-    around = {package for name in direct for package in packages(name)} - packages(module)
-    return (direct | around) - {module, "bert_tf"}
-
-
-GRAPH = {module: imported_by(module) for module in SOURCES if module != "bert_tf"}
+def test_imports_are_absolute():
+    found = [node for tree in TREES.values() for node in ast.walk(tree)]
+    assert not [each for each in found if isinstance(each, ast.ImportFrom) and each.level]
 
 
 def test_there_are_no_circles():
@@ -70,12 +28,7 @@ def test_there_are_no_circles():
 
 
 def test_types_make_no_circles_either():
-    graph = {
-        module: {name for name in imports(ast.parse(path.read_text()), types=True)}
-        for module, path in SOURCES.items()
-        if module != "bert_tf"
-    }
-    found = {module: (names & GRAPH.keys()) - {module} for module, names in graph.items()}
+    found = structure.import_graph(TREES, types=True)
     tuple(graphlib.TopologicalSorter(found).static_order())
 
 

@@ -79,6 +79,12 @@ def test_keras_loads_a_compiled_model_once_a_class_is_imported(tmp_path):
         assert (done.returncode, done.stdout) == (0, "TextClassifier AdamW\n"), done.stderr
 
 
+def test_a_process_that_answers_reads_no_configurations():
+    done = run("import sys, bert_tf.predict, bert_tf.asking; print('pydantic' in sys.modules)")
+
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_another_keras_backend_is_refused_when_a_class_is_used():
     done = run("from bert_tf import Encoder", KERAS_BACKEND="jax")
 

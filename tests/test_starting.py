@@ -1,5 +1,6 @@
 """TensorFlow and Keras start faster, and what is delayed for that works as ever."""
 
+import gc
 import importlib
 import sys
 import threading
@@ -77,6 +78,14 @@ def test_an_error_in_it_is_that_of_its_import(package):
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="a_package_that_is_not_there"):
             _ = module.value
+
+
+def test_what_a_program_has_frozen_remains_frozen():
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with starting.not_collecting():
+        assert not gc.isenabled()
+    assert gc.isenabled() and gc.get_freeze_count() == frozen > 0
 
 
 def test_keras_has_all_its_names_and_brings_no_scikit_learn():

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.arguments import checked_argument
 from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
 from bert_tf.data.tables.json_files import whole_text
@@ -82,7 +81,11 @@ def batches(
     Rows of similar length share a batch. The longest come first, so that what does not fit into
     memory shows at once. Equal rows are computed once, so that they have the same answer.
     """
-    batch_size = checked_argument("batch_size", batch_size)
+    if batch_size is not None:
+        # pydantic, which a process that answers does without otherwise.
+        from bert_tf.config.arguments import checked_argument
+
+        batch_size = checked_argument("batch_size", batch_size)
     if not rows:
         return
     places: dict[Hashable, list[int]] = {}

@@ -12,14 +12,13 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bert_tf.config.kinds import Count, Length, Natural, Positive, Rate, Seed, Share
-from bert_tf.config.refusals import sentence
+from bert_tf.config.kinds import Count, Length, Natural, Positive, Rate, Seed, Share, Weight
+from bert_tf.config.refusals import closest, sentence
 from bert_tf.config.section import Section
 from bert_tf.errors import UserError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-Weight = Annotated[float, Field(ge=0)]
 
 
 class Arguments(Section):
@@ -108,7 +107,7 @@ def checked_argument(name: str, value: Any) -> Any:
     try:
         return kind.validate_python(_plain(value))
     except ValidationError as error:
-        raise UserError(sentence(error.errors(include_url=False), name)) from None
+        raise UserError(sentence(closest(error.errors(include_url=False)), name)) from None
 
 
 def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

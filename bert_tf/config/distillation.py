@@ -4,12 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bert_tf.config.kinds import Count, FilePath, FilePaths, Positive
+from bert_tf.config.kinds import Count, FilePath, FilePaths, Natural, Positive, Weight
 from bert_tf.config.section import Section
 
-Weight = Annotated[float, Field(ge=0)]
-Place = Annotated[int, Field(ge=0)]
-Places = Annotated[tuple[Place, ...], Field(min_length=1)]
+Places = Annotated[tuple[Natural, ...], Field(min_length=1)]
 
 
 class DistillationLosses(Section):
@@ -39,7 +37,7 @@ class DistillationLosses(Section):
     """Number of heads that the relations are divided into; null is the teacher's number of
     attention heads.
     """
-    relation_layer: Place | None = None
+    relation_layer: Natural | None = None
     """The teacher's layer whose relations are learned, counted from 0; null is the last."""
 
     @model_validator(mode="after")

@@ -63,20 +63,19 @@ def mistake(
         return keys, f"missing key {'.'.join((*within, *map(str, first['loc'])))}; add it"
     if "error" in first.get("ctx", {}):  # a rule on several keys
         return keys, str(first["ctx"]["error"])
-    ways = _closest([each for each in errors if each["loc"][:2] == first["loc"][:2]])
+    ways = closest([each for each in errors if each["loc"][:2] == first["loc"][:2]])
     name = ".".join((*within, *_keys_in(values, ways[0]["loc"])))[:_SHOWN]
     return keys, sentence(ways, name)
 
 
 def sentence(errors: Sequence[Any], name: str) -> str:
     """What is wrong with one value, by pydantic's errors about it: "name must be …, got …"."""
-    ways = _closest(errors)
-    expected = " or ".join(dict.fromkeys(map(_expected, ways))).replace(" or must be ", " or ")
-    got = json.dumps(ways[0]["input"], ensure_ascii=False, default=repr)
+    expected = " or ".join(dict.fromkeys(map(_expected, errors))).replace(" or must be ", " or ")
+    got = json.dumps(errors[0]["input"], ensure_ascii=False, default=repr)
     return f"{name} {expected}, got {got if len(got) <= _SHOWN else f'{got[:_SHOWN]}…'}"
 
 
-def _closest(errors: Sequence[Any]) -> list[Any]:
+def closest(errors: Sequence[Any]) -> list[Any]:
     """The errors about the types that a value comes closest to."""
     depth = max(len(each["loc"]) for each in errors)
     return [each for each in errors if len(each["loc"]) == depth]

@@ -140,7 +140,7 @@ class FinetuningRun(RunConfig):
 
     @property
     def source(self) -> str | None:
-        # It may be the teacher.
+        # The source may be the teacher.
         if self.distillation is not None and self.starts_from_teacher:
             return self.distillation.teacher
         return self.init.checkpoint

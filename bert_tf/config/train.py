@@ -3,11 +3,11 @@
 In a file any of these keys may be a list: then all values are tried.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
-from bert_tf.config.kinds import Count, Length, Natural, Positive, Seed, Share
+from bert_tf.config.kinds import Count, Length, Natural, Positive, Seed, Share, Weight
 from bert_tf.config.section import Section
 
 # Keys that all runs of a search share, as a process has one value of them.
@@ -57,7 +57,7 @@ class TrainConfig(Section):
     """Added to the root of the second moment. The default is that of google-research/bert;
     PyTorch's is 1e-8.
     """
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    weight_decay: Weight = 0.01
     """In every step, weights shrink by this times the learning rate. LayerNorm and biases do not.
     """
     gradient_clip: Positive | None = 1.0

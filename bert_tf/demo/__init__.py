@@ -124,7 +124,7 @@ def run(out: str | os.PathLike) -> None:
         trained = load_config_for("finetune", FinetuningRun, out / f"{name}.yaml")
         runs.finetune(trained, out / name)
     _export(out)
-    # It answers while this process goes on.
+    # The process answers while this one goes on.
     asked = _ask(out)
     _export_for_phones(out)
     _show_answers(out, asked)

@@ -28,7 +28,7 @@ from bert_tf.text import Tokenizer
 
 Model = TypeVar("Model", bound=EncoderModel)
 
-# What a checkpoint of pre-training is opened as.
+# The class as which a checkpoint of pre-training is opened.
 _PRETRAINED = "MaskedLM"
 _POOLER = "encoder/pooler/"
 # Arguments of constructors that are no settings of how strings are read.

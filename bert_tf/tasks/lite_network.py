@@ -108,7 +108,7 @@ class LiteNetwork:
         }
         return self._form.restore(outputs, inputs)
 
-    # Of a `MaskedLM`, the file fills the gaps itself.
+    # The file of a `MaskedLM` fills the gaps itself.
     fill_gaps = __call__
 
     def function(self, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:

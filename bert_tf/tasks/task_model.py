@@ -165,7 +165,7 @@ class TaskModel(EncoderModel):
             )
         return self._tokenizer
 
-    # No property: Keras would save what it gives as a part of the model.
+    # This is no property, because Keras would save its value as a part of the model.
     def network(self) -> Network:
         """What computes the outputs for strings: this model, or what stands for it in an export."""
         return self if self._network is None else self._network

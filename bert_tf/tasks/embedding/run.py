@@ -57,11 +57,11 @@ class EmbeddingTask(Task):
         return _SPEARMAN if is_scored else _NDCG
 
     def files(self, split: str) -> dict[str, Path]:
-        # Of beir, the files of the judgements.
+        # In BEIR's folders these are the files of judgements.
         return {"": _path(self.config, split)}
 
     def sources(self, split: str) -> list[Path]:
-        # Of beir, also the texts.
+        # In BEIR's folders the texts are sources too.
         paths = super().sources(split)
         if self.data.format == "beir":
             paths += [Path(self.data.path) / name for name in ("corpus.jsonl", "queries.jsonl")]
@@ -99,7 +99,7 @@ class EmbeddingTask(Task):
         model.compile(loss=loss, **options)
 
     def read(self, path: Path) -> TextGroups | Collection:
-        # Of beir, a search.
+        # The dev data of BEIR are evaluated by a search.
         rows = files.read(path, self.data.format, judged=True)
         if isinstance(rows, TextGroups) and rows.form == "texts" and len(rows.columns) == 1:
             raise UserError(

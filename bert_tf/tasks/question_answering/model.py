@@ -244,7 +244,7 @@ class QuestionAnswerer(TaskModel):
     def evaluate(  # type: ignore[override]
         self, x: Any = None, y: Any = None, answers: Any = None, **kwargs: Any
     ) -> Any:
-        # Takes the same as `fit`.
+        # It takes what `fit` takes.
         if answers is not None:
             x, y = (x, y), answers
         return super().evaluate(x, y, **kwargs)

@@ -69,7 +69,7 @@ class QuestionPictures(Pictures):
         self._rules = subject.model.rules()
 
     def look(self, row: Row) -> Look:
-        # Of a long context the window with the answer is looked into.
+        # The page shows the window of a long context that has the answer.
         subject = self.subject
         question, context = text_of(row, "question"), text_of(row, "context")
         asked = self._asked(question, context)

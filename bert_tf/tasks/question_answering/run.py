@@ -27,7 +27,7 @@ class QuestionAnswering(Task):
     data: QuestionAnsweringData
 
     def files(self, split: str) -> dict[str, Path]:
-        # Of TFDS, the name and the split.
+        # With TFDS a path is the name and the split.
         self.check_format()
         name = getattr(self.data, split)
         if self.data.format == "tfds":
@@ -37,7 +37,7 @@ class QuestionAnswering(Task):
         return {"": Path(self.data.path) / name}
 
     def train_files(self) -> list[Path]:
-        # Those of `data.extra_train` follow.
+        # The files of `data.extra_train` follow.
         return [*super().train_files(), *map(Path, self.data.extra_train or ())]
 
     def training_rows(self) -> list[Question]:

@@ -1,10 +1,9 @@
 """What a run of re-ranking may configure."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from bert_tf.config.data import FinetuningData
+from bert_tf.config.kinds import Natural
 from bert_tf.config.model import ModelConfig
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.section import Section
@@ -20,7 +19,7 @@ class RerankingData(FinetuningData):
     and `qrels`. The default names are `train.tsv`, `dev.tsv` and `test.tsv`, with the ending of the
     format; those of beir are in `qrels`.
     """
-    negatives: Annotated[int, Field(ge=0)] = 8
+    negatives: Natural = 8
     """For format beir: how many passages of the corpus are drawn for each query as not relevant, in
     addition to those that qrels judges.
     """

@@ -211,7 +211,7 @@ class Reranker(GroupModel):
         ]
 
     def learn_from(self, rows: Sequence[Candidates]) -> None:
-        # The loss, unless it is given.
+        # The first rows decide the loss, unless it was given.
         check_loss(rows, self._decide_loss(default_loss(rows)))
 
     def _learn_from_dataset(self, dataset: tf.data.Dataset, steps: int | None) -> None:

@@ -37,7 +37,7 @@ class Reranking(Task):
     _loss: RankingLoss | None = None
 
     def files(self, split: str) -> dict[str, Path]:
-        # Of BEIR's folders those of judgements.
+        # In BEIR's folders these are the files of judgements.
         self.check_format()
         form = self.data.format
         ending = form if form in tables.FORMATS else "tsv"
@@ -52,7 +52,7 @@ class Reranking(Task):
         return [*paths, *(Path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
 
     def training_rows(self) -> list[Candidates]:
-        # They decide the loss, unless it is configured.
+        # The rows decide the loss, unless it is configured.
         (path,) = self.files("train").values()
         rows = self.read(path)[: self.data.train_rows]
         self._loss = self.loss_of(rows)
@@ -79,7 +79,7 @@ class Reranking(Task):
     def score(
         self, model: TaskModel, predictions: Any, rows: Sequence[Candidates]
     ) -> dict[str, float]:
-        # The loss is the configured one, also of a model that was loaded.
+        # A model that was loaded is scored with the configured loss too.
         if rows[0].relevance is None:
             return {}
         return ranking_metrics(predictions, rows, self.loss_of(rows))

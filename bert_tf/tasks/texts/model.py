@@ -121,7 +121,7 @@ class TextModel(TaskModel):
         return _PAIR if self.pair else _ONE
 
     def names_of(self, x: Any) -> tuple[str, ...]:
-        # Before one text or two is decided, the input decides.
+        # The input decides, as long as the model takes one text or two.
         if self.pair is None:
             is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and set(_PAIR) <= set(x)
             return _PAIR if is_pair else _ONE

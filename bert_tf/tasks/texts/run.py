@@ -41,11 +41,11 @@ class TextTask(Task):
         return GLUE[task].metrics[0] if task else cls.best_metric
 
     def files(self, split: str) -> dict[str, Path]:
-        # Of TFDS, the name and the split.
+        # With TFDS a path is the name and the split.
         return text_files.find_files(self.data, split)
 
     def sources(self, split: str) -> list[Path]:
-        # MRPC's may be made of Microsoft's files.
+        # Files of MRPC may be made of Microsoft's files.
         paths = super().sources(split)
         if self.data.format != "mrpc":
             return paths

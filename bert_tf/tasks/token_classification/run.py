@@ -37,7 +37,7 @@ class TokenClassification(Task):
     data: TokenClassificationData
 
     def files(self, split: str) -> dict[str, Path]:
-        # Of TFDS, the name and the split.
+        # With TFDS a path is the name and the split.
         self.check_format()
         if self.data.format == "tfds":
             return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
