@@ -28,7 +28,7 @@ from bert_tf.cli.command import module_parser, run
 
 # The modules that use what finds equal rows.
 _USERS = (
-    "tasks.texts.model",
+    "tasks.task_model",
     "tasks.texts.groups",
     "tasks.embedding.model",
     "tasks.reranking.model",

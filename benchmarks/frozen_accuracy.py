@@ -24,17 +24,16 @@ from rich.table import Table
 
 from bert_tf.cli import command
 from bert_tf.config.run import FinetuningRun
+from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.export.run import export_run
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
-from bert_tf.tasks.multiple_choice.data import read_choices
 from bert_tf.tasks.question_answering.metrics import answer_metrics, answer_or_none_metrics
-from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.tasks.question_answering.squad import given_texts
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts import text_files
-from bert_tf.tasks.token_classification.model import TaggedTexts
+from bert_tf.tasks.token_classification.tagged_sentences import texts_of
 
 # Heading -> how it is exported.
 EXPORTS = {
@@ -129,29 +128,12 @@ def _tensor(values: Sequence[str] | Sequence[list[str]]) -> tf.Tensor:
     return tf.ragged.constant(values).to_tensor("")
 
 
-def _texts(task: Task, file: Path, dev: Any) -> Inputs:
-    columns = text_files.read(file, task.data, needs_labels=True).columns
-    names = ("text",) if len(columns) == 1 else ("text_a", "text_b")
-    return dict(zip(names, columns, strict=True))
+def _columns(task: Task, file: Path, dev: Columns) -> Inputs:
+    return {name: list(values) for name, values in zip(dev.names, dev.values, strict=True)}
 
 
-def _choices(task: Task, file: Path, dev: Any) -> Inputs:
-    rows = read_choices(file, task.data.format)
-    return {
-        "context": [row.context for row in rows],
-        "choices": [list(row.choices) for row in rows],
-    }
-
-
-def _words(task: Task, file: Path, dev: TaggedTexts) -> Inputs:
-    return {"words": dev.texts}
-
-
-def _questions(task: Task, file: Path, dev: Sequence[Question]) -> Inputs:
-    return {
-        "question": [each.question for each in dev],
-        "context": [each.context for each in dev],
-    }
+def _words(task: Task, file: Path, dev: Columns) -> Inputs:
+    return {"words": texts_of(dev)}
 
 
 def _predictions_score(
@@ -161,36 +143,35 @@ def _predictions_score(
     return task.score(model, np.concatenate(outputs), dev)
 
 
-def _labels_score(
-    task: Task, model: TaskModel, dev: TaggedTexts, outputs: Outputs
-) -> dict[str, float]:
+def _labels_score(task: Task, model: TaskModel, dev: Columns, outputs: Outputs) -> dict[str, float]:
     """Of the labels of words, bytes [batch, longest] each."""
     rows = [row for batch in outputs for row in batch]
     labels = [
         task.labels.index(label.decode())
-        for row, words in zip(rows, dev.texts, strict=True)
+        for row, words in zip(rows, texts_of(dev), strict=True)
         for label in row[: len(words)]
     ]
     return task.score(model, np.eye(len(task.labels), dtype=np.float32)[labels], dev)
 
 
 def _answers_score(
-    task: Task, model: TaskModel, dev: Sequence[Question], outputs: Outputs
+    task: Task, model: TaskModel, dev: Columns, outputs: Outputs
 ) -> dict[str, float]:
     texts = [text.decode() for batch in outputs for text in batch]
-    by_id = {each.id: text for each, text in zip(dev, texts, strict=True)}
+    given = given_texts(dev)
+    by_id = dict(zip(given, texts, strict=True))
     if not task.data.unanswerable:
-        return answer_metrics(dev, by_id)
+        return answer_metrics(given, by_id)
     # What other thresholds would give is not asked: those are for the odds, which are not served.
-    return answer_or_none_metrics(dev, by_id, by_id, dict.fromkeys(by_id, 0.0))
+    return answer_or_none_metrics(given, by_id, by_id, dict.fromkeys(by_id, 0.0))
 
 
 ASKED = {
-    "classification": Asked("serving_default", "probabilities", _texts, _predictions_score),
-    "regression": Asked("serving_default", "score", _texts, _predictions_score),
-    "multiple_choice": Asked("serving_default", "probabilities", _choices, _predictions_score),
+    "classification": Asked("serving_default", "probabilities", _columns, _predictions_score),
+    "regression": Asked("serving_default", "score", _columns, _predictions_score),
+    "multiple_choice": Asked("serving_default", "probabilities", _columns, _predictions_score),
     "token_classification": Asked("words", "labels", _words, _labels_score),
-    "question_answering": Asked("serving_default", "answer", _questions, _answers_score),
+    "question_answering": Asked("serving_default", "answer", _columns, _answers_score),
 }
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ TensorFlow 1; nothing of it is part of this project). The steps are:
 """
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -28,10 +29,18 @@ import tensorflow as tf
 
 from benchmarks.arguments import existing
 from bert_tf.cli import command
+from bert_tf.data.columns import Columns
 from bert_tf.models.padding import PADDING_SCORE
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import SpanRules, decode
-from bert_tf.tasks.question_answering.squad import Question, read_squad
+from bert_tf.tasks.question_answering.squad import (
+    Answer,
+    Span,
+    answer_bytes,
+    given_texts,
+    ids_of,
+    read_squad,
+)
 from bert_tf.text import Tokenizer, WindowPreprocessor
 from bert_tf.text.windows import QuestionWindows, find_answers
 
@@ -54,7 +63,7 @@ def main() -> int:
 
 
 def _work(arguments: argparse.Namespace) -> None:
-    questions = read_squad(arguments.data)[: arguments.questions]
+    questions = read_squad(arguments.data).first(arguments.questions)
     tokenizer = Tokenizer(arguments.vocab, lower_case=not arguments.cased)
     ours = list(_our_windows(questions, tokenizer))
     reference = Reference(arguments.reference, arguments.vocab, not arguments.cased)
@@ -68,7 +77,7 @@ def _work(arguments: argparse.Namespace) -> None:
         print_gold("the first answers, decoded by the reference", questions, answers)
         answers = _our_answers(ours, _bumps_of(ours), unanswerable=False)
         print_gold("the first answers", questions, answers)
-        chosen = [_of_whole_pieces(each, tokenizer) for each in questions]
+        chosen = _of_whole_pieces(questions, tokenizer)
         windows = list(_our_windows(chosen, tokenizer))
         answers = _our_answers(windows, _bumps_of(windows), unanswerable=False)
         longest = SpanRules().max_answer_length
@@ -97,22 +106,22 @@ class Reference:
         self._tokenizer = self._module.tokenization.FullTokenizer(str(vocab), lower_case)
         self._module.FLAGS([""])
 
-    def features(self, questions: Sequence[Question], folder: Path) -> tuple[list[Any], list[Any]]:
+    def features(self, questions: Columns, folder: Path) -> tuple[list[Any], list[Any]]:
         """Its examples and windows, labelled as for training, of the first answers."""
         rows = [
             {
-                "context": each.context,
+                "context": context,
                 "qas": [
                     {
-                        "id": each.id,
-                        "question": each.question,
-                        "answers": [
-                            {"text": each.answers[0].text, "answer_start": each.answers[0].start}
-                        ],
+                        "id": id,
+                        "question": question,
+                        "answers": [{"text": answer.text, "answer_start": answer.start}],
                     }
                 ],
             }
-            for each in questions
+            for id, question, context, (answer, *_) in zip(
+                ids_of(questions), *questions.values, questions.known_targets(), strict=True
+            )
         ]
         path = folder / "questions.json"
         path.write_text(json.dumps({"data": [{"paragraphs": rows}]}), encoding="utf-8")
@@ -173,16 +182,16 @@ def compare_labels(ours: Sequence[Chunk], theirs: Sequence[Any], tokenizer: Toke
         print(f"  reference {' '.join(tokens[a : b + 1])!r}, ours {' '.join(tokens[c : d + 1])!r}")
 
 
-def print_gold(name: str, questions: Sequence[Question], answers: Sequence[str]) -> None:
+def print_gold(name: str, questions: Columns, answers: Sequence[str]) -> None:
     """Prints the metrics of answers decoded from gold positions alone, with their `name`."""
-    by_id = {each.id: text for each, text in zip(questions, answers, strict=True)}
-    metrics = answer_metrics(questions, by_id)
+    given = given_texts(questions)
+    metrics = answer_metrics(given, dict(zip(given, answers, strict=True)))
     scores = f"exact_match {metrics['exact_match']:.2f}, f1 {metrics['f1']:.2f}"
     print(f"gold positions of {name}: {scores}", flush=True)
 
 
 def compare_answers(
-    questions: Sequence[Question],
+    questions: Columns,
     ours: Sequence[Chunk],
     logits: tuple[np.ndarray, np.ndarray],
     unanswerable: bool,
@@ -200,29 +209,35 @@ def compare_answers(
         f"{1 - len(different) / len(found):.3%} but for white space, which the reference joins"
     )
     for i in different[:_SHOWN]:
-        print(f"  {questions[i].id}: reference {expected[i]!r}, ours {found[i]!r}")
+        print(f"  {ids_of(questions)[i]}: reference {expected[i]!r}, ours {found[i]!r}")
 
 
-def _of_whole_pieces(question: Question, tokenizer: Tokenizer) -> Question:
-    """The question with the first answer before the others that can be said in pieces."""
-    _, starts, ends = (each.numpy() for each in tokenizer.tokenize_with_offsets(question.context))
-    for answer in question.answers:
-        start, end = question._replace(answers=(answer,)).answer_bytes()
+def _of_whole_pieces(questions: Columns, tokenizer: Tokenizer) -> Columns:
+    """The questions, each with the first answer before the others that can be said in pieces."""
+
+    def is_whole(answer: Answer, context: str) -> bool:
+        _, starts, ends = (each.numpy() for each in tokenizer.tokenize_with_offsets(context))
+        start, end = answer_bytes([answer], context)
         pieces = ((starts < end) & (ends > start)).nonzero()[0]
         whole = starts[pieces[0]] == start and ends[pieces[-1]] == end
-        if whole and len(pieces) <= SpanRules().max_answer_length:
-            return question._replace(answers=(answer, *question.answers))
-    return question
+        return whole and len(pieces) <= SpanRules().max_answer_length
+
+    targets = [
+        (*filter(lambda each, of=context: is_whole(each, of), answers), *answers)
+        for context, answers in zip(
+            questions.column("context"), questions.known_targets(), strict=True
+        )
+    ]
+    return dataclasses.replace(questions, targets=targets)
 
 
-def _our_windows(questions: Sequence[Question], tokenizer: Tokenizer) -> Iterator[Chunk]:
+def _our_windows(questions: Columns, tokenizer: Tokenizer) -> Iterator[Chunk]:
     preprocess = WindowPreprocessor(tokenizer, _LENGTH, _STRIDE, _QUESTION)
     for first in range(0, len(questions), _CHUNK):
-        chunk = questions[first : first + _CHUNK]
-        contexts = [each.context for each in chunk]
-        windows = preprocess(([each.question for each in chunk], contexts))
-        spans = np.array([each.answer_bytes() for each in chunk], np.int32)
-        starts, ends = find_answers(windows, *spans.T)
+        chunk = questions.take(range(first, min(first + _CHUNK, len(questions))))
+        asked, contexts = chunk.values
+        windows = preprocess((asked, contexts))
+        starts, ends = find_answers(windows, *Span().numbers(chunk).T)
         yield Chunk(windows, contexts, starts.numpy(), ends.numpy())
 
 

@@ -13,6 +13,10 @@ from bert_tf.quiet import import_keras
 from bert_tf.starting import not_collecting, start_faster
 
 if TYPE_CHECKING:
+    from bert_tf.data.columns import Columns as Columns
+    from bert_tf.data.columns import GroupColumn as GroupColumn
+    from bert_tf.data.columns import Target as Target
+    from bert_tf.data.columns import TextColumn as TextColumn
     from bert_tf.encoder.config import EncoderConfig as EncoderConfig
     from bert_tf.encoder.encoder import Encoder as Encoder
     from bert_tf.models.pretrainer import PreTrainer as PreTrainer
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from bert_tf.tasks.registry import register as register
     from bert_tf.tasks.regression.model import TextRegressor as TextRegressor
     from bert_tf.tasks.reranking.model import Reranker as Reranker
+    from bert_tf.tasks.task import Task as Task
+    from bert_tf.tasks.task_model import TaskModel as TaskModel
     from bert_tf.tasks.token_classification.model import TokenClassifier as TokenClassifier
     from bert_tf.text import Preprocessor as Preprocessor
     from bert_tf.text import Tokenizer as Tokenizer
@@ -54,10 +60,12 @@ _LIGHT = {
 _WITH_KERAS = {
     "AdamW": "bert_tf.optimization",
     "BatchAllTriplet": "bert_tf.tasks.embedding.losses",
+    "Columns": "bert_tf.data.columns",
     "CoSENT": "bert_tf.tasks.embedding.losses",
     "CosineRegression": "bert_tf.tasks.embedding.losses",
     "Distillation": "bert_tf.tasks.embedding.losses",
     "Encoder": "bert_tf.encoder.encoder",
+    "GroupColumn": "bert_tf.data.columns",
     "LAMB": "bert_tf.optimization",
     "MaskedLM": "bert_tf.tasks.masked_lm.model",
     "Matryoshka": "bert_tf.tasks.embedding.losses",
@@ -69,7 +77,11 @@ _WITH_KERAS = {
     "Preprocessor": "bert_tf.text",
     "QuestionAnswerer": "bert_tf.tasks.question_answering.model",
     "Reranker": "bert_tf.tasks.reranking.model",
+    "Target": "bert_tf.data.columns",
+    "Task": "bert_tf.tasks.task",
+    "TaskModel": "bert_tf.tasks.task_model",
     "TextClassifier": "bert_tf.tasks.classification.model",
+    "TextColumn": "bert_tf.data.columns",
     "TextEmbedder": "bert_tf.tasks.embedding.model",
     "TextRegressor": "bert_tf.tasks.regression.model",
     "TokenClassifier": "bert_tf.tasks.token_classification.model",

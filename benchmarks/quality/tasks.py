@@ -25,7 +25,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.multiple_choice.data import read_choices
 from bert_tf.tasks.question_answering.metrics import answer_metrics
-from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.question_answering.squad import given_texts, ids_of, read_squad
 from bert_tf.tasks.texts.glue import read_glue
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
@@ -180,13 +180,14 @@ def _tags(data: Any) -> dict[str, Any]:
 def _questions(data: Any) -> dict[str, Any]:
     rows: dict[str, list] = {"train": [], "dev": []}
     for split, each in rows.items():
-        for question in read_squad(Path(data.path) / f"{split}-v1.1.json"):
-            answer = question.answers[0]
+        asked = read_squad(Path(data.path) / f"{split}-v1.1.json")
+        columns = (ids_of(asked), *asked.values, asked.known_targets())
+        for id, question, context, (answer, *_) in zip(*columns, strict=True):
             each.append(
                 {
-                    "id": question.id,
-                    "question": question.question,
-                    "context": question.context,
+                    "id": id,
+                    "question": question,
+                    "context": context,
                     "answer": answer.text,
                     "start": answer.start,
                 }
@@ -227,7 +228,7 @@ def _tags_score(task: QualityTask, rows: dict[str, Any], predictions: list[list[
 
 
 def _answers_score(task: QualityTask, rows: dict[str, Any], predictions: dict[str, str]) -> float:
-    return answer_metrics(read_squad(Path(rows["gold"])), predictions)[task.metric]
+    return answer_metrics(given_texts(read_squad(Path(rows["gold"]))), predictions)[task.metric]
 
 
 _SCORES = {

@@ -121,12 +121,10 @@ class _Data:
             return model.examples(self._train)
         if self._unlabelled is None:
             self._unlabelled = [self.task.read(path) for path in self.unlabelled_files]
-        rows, labelled = self._train, len(self._train)
+        rows = self._train
         for more in self._unlabelled:
-            rows = model.joined(rows, model.with_any_targets(more))
-        weights = np.zeros(len(rows), np.float32)
-        weights[:labelled] = 1
-        return model.examples(rows, weights)
+            rows = rows.and_unlabelled(more)
+        return model.examples(rows)
 
     @property
     def unlabelled_files(self) -> list[Path]:

@@ -39,15 +39,12 @@ def asked_of(model: Any, rows: Any, most: int) -> tuple[str, list[dict[str, Any]
         rows: of its task.
         most: how many to give.
     """
-    names = model.input_names
-    if names == ("words",):
-        return "words", [{"words": words} for words in rows.texts[:most]]
-    if hasattr(rows, "columns"):
-        columns = (column[:most] for column in rows.columns)
-        chosen = [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
-    else:
-        chosen = [{name: getattr(row, name) for name in names} for row in rows[:most]]
-    return "serving_default", chosen
+    part = rows.take(range(min(most, len(rows))))
+    names = part.names[: len(model.input_names)]  # an embedder is asked for the first text
+    signature = "words" if names == ("words",) else "serving_default"
+    return signature, [
+        dict(zip(model.input_names, row, strict=False)) for row in zip(*part.values, strict=True)
+    ]
 
 
 def milliseconds(calls: Mapping[str, Call], rows: int, rounds: int = 5) -> dict[str, float]:

@@ -12,12 +12,12 @@ import tensorflow as tf
 from bert_tf.config.arguments import checked
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.train import FinetuningTrain
+from bert_tf.data.columns import Columns
 from bert_tf.distillation.teaching import Teaching, check_teacher, losses_of
 from bert_tf.errors import UserError
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.optimization import make_optimizer
 from bert_tf.tasks import inputs
-from bert_tf.tasks.inputs import Given
 
 # Rows in one step of a fine-tuning, as in its configuration.
 _BATCH_SIZE = FinetuningTrain.model_fields["batch_size"].default
@@ -129,20 +129,14 @@ def fit(
         class_weight = model._weights_by_number(class_weight)
         batches, steps = encoded_dataset(model, x), steps_per_epoch or _steps_of(x)
     else:
-        if teacher is None:
-            given = model.given(x, y, sample_weight)
-        else:
-            given = model.given_or_unlabelled(x, y, sample_weight)
+        rows = model.given(x, y, sample_weight, may_lack_targets=teacher is not None)
         if validation_split and validation_data is None:
-            given, validation_data = given.split(validation_split)
-        rows = model.rows(given)
-        if teacher is not None and given.targets is None:
-            labelled = model.learns_without_targets(rows)
-            if not labelled:
-                _check_unlabelled(model, sample_weight, class_weight, validation_data)
-                rows = model.with_any_targets(rows)
+            rows, validation_data = rows.split(validation_split)
+        if teacher is not None and not (labelled := model.is_labelled(rows)):
+            _check_unlabelled(model, sample_weight, class_weight, validation_data)
+            rows = rows.without_targets()
         model.learn_from(rows)
-        examples = model.examples(rows, given.weights, model._weights_by_number(class_weight))
+        examples = model.examples(rows, model._weights_by_number(class_weight))
         batch_size = min(batch_size or _BATCH_SIZE, len(examples.lengths))
         steps = steps_per_epoch or len(examples.lengths) // batch_size
         first = (model._epochs_drawn + initial_epoch) * steps
@@ -159,12 +153,13 @@ def fit(
             "validation_batch_size": validation_batch_size,
         }
     else:
-        if not isinstance(validation_data, Given):
+        if not isinstance(validation_data, Columns):
             validation_data = model._given_from(validation_data, validation_steps)
-        validated = model.rows(validation_data)
         # What is wrong with them shows before the training.
-        model.check_targets(validated)
-        validation = _Validation(model, validated, validation_batch_size, verbose, validation_freq)
+        model.check_targets(validation_data)
+        validation = _Validation(
+            model, validation_data, validation_batch_size, verbose, validation_freq
+        )
         callbacks = _first(validation, callbacks)
     with _taught(model, teacher, distillation, labelled):
         if not model.is_compiled_by_user():
@@ -198,7 +193,7 @@ def _check_unlabelled(
             raise UserError(
                 f"{name} applies to the loss on labels, but there are no labels; remove it"
             )
-    if isinstance(validation_data, Given) and validation_data.targets is None:
+    if isinstance(validation_data, Columns) and validation_data.targets is None:
         raise UserError(
             "validation_split would select rows without labels, which cannot be evaluated; "
             "give validation_data"
@@ -262,7 +257,7 @@ def evaluate(
     if sample_weight is not None:
         raise UserError("the official metrics weight all rows equally; remove sample_weight")
     model._check_ready()
-    return model.score(model.rows(model._given_of(x, y, steps)), batch_size, verbose)
+    return model.score(model._given_of(x, y, steps), batch_size, verbose)
 
 
 def _compile_for(model: Any, steps: int, learning_rate: float | None) -> None:

@@ -1,8 +1,5 @@
 """Checks what Python users pass to `fit`, `evaluate` and `predict`, and makes lists of it."""
 
-import collections
-import dataclasses
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,70 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Text
-from bert_tf.data.tables.json_files import whole_text
+from bert_tf.asking import rows_of
+from bert_tf.data.columns import Column, Columns, as_list
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
-
-# Characters of a value that a message quotes.
-_SHOWN = 60
-
-
-@dataclasses.dataclass(frozen=True)
-class Given:
-    """Rows as the user gave them.
-
-    >>> given = Given(columns=(["a", "b", "c", "d"],), targets=[0, 1, 0, 1])
-    >>> train, validation = given.split(0.25)
-    >>> train.columns, validation.columns, validation.targets
-    ((['a', 'b', 'c'],), (['d'],), [1])
-
-    Attributes:
-        columns: the inputs, each a list with an entry for each row.
-        targets: the target of each row; None if targets were not given.
-        weights: float32 [rows], the weight of each row; None if all count equally.
-    """
-
-    columns: tuple[list, ...]
-    targets: list | None = None
-    weights: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    def rows(self, start: int, stop: int | None = None) -> "Given":
-        """The rows from `start` to before `stop`."""
-        part = slice(start, stop)
-        return Given(
-            tuple(column[part] for column in self.columns),
-            None if self.targets is None else self.targets[part],
-            None if self.weights is None else self.weights[part],
-        )
-
-    def split(self, share: float) -> tuple["Given", "Given"]:
-        """All rows but the last share of them, and that share, as Keras's `validation_split` does.
-
-        Raises:
-            UserError: one of the two parts would have no rows.
-        """
-        at = int(len(self) * (1 - share))
-        if not 0 < at < len(self):
-            raise UserError(
-                f"validation_split {share} of {len(self)} rows leaves one of the two parts empty; "
-                "give more rows, or validation_data"
-            )
-        return self.rows(0, at), self.rows(at)
-
-
-def is_text(value: Any) -> bool:
-    """Whether a value is one string.
-
-    >>> is_text("one text"), is_text(tf.constant("one text")), is_text(["one text"])
-    (True, True, False)
-    """
-    return isinstance(value, str | bytes) or (
-        tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
-    )
 
 
 def is_for_keras(x: Any) -> bool:
@@ -163,20 +100,36 @@ def check_batched(dataset: tf.data.Dataset, what: str) -> None:
         raise UserError(f"{what} is a dataset of single rows; batch it first: dataset.batch(32)")
 
 
-def as_batch(x: Any) -> tuple[Any, bool]:
-    """Inputs as columns, and whether they were those of a single row.
+def asked(x: Any, columns: Sequence[Column]) -> tuple[list[dict[str, Any]], bool]:
+    """Inputs of `predict` as rows, and whether they were those of a single row.
 
-    >>> as_batch("one text")
-    (['one text'], True)
-    >>> as_batch(("first", "second"))
-    ((['first'], ['second']), True)
-    >>> as_batch(["a text", "another"])
-    (['a text', 'another'], False)
+    >>> from bert_tf.data.columns import TextColumn
+    >>> pair = (TextColumn("text_a"), TextColumn("text_b"))
+    >>> asked(("first", "second"), pair)
+    ([{'text_a': 'first', 'text_b': 'second'}], True)
+    >>> asked(["a text", "another"], [TextColumn("text")])
+    ([{'text': 'a text'}, {'text': 'another'}], False)
+
+    Raises:
+        UserError: the inputs are not such columns.
     """
-    columns = [*x.values()] if isinstance(x, Mapping) else x if isinstance(x, tuple) else (x,)
-    if columns and all(map(is_text, columns)):
-        return tf.nest.map_structure(lambda text: [text], x), True
-    return x, False
+    names = tuple(column.name for column in columns)
+    if isinstance(x, Mapping):
+        given = [x[name] for name in names if name in x]
+    else:
+        given = [*x] if isinstance(x, tuple) else [x]
+    single = len(given) == len(columns) and columns[0].is_single(given[0])
+    single = single and all(
+        column.is_single(each)
+        for column, each in zip(columns, given, strict=True)
+        if column.rank == 1
+    )
+    if single:
+        x = tuple([each] for each in given)
+    values = columns_of(x, names)
+    if not values[0]:
+        return [], False
+    return rows_of(Columns(names, values).checked(columns).values, names), single
 
 
 def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
@@ -221,80 +174,6 @@ def columns_of(x: Any, names: Sequence[str]) -> tuple[list, ...]:
     return lists
 
 
-def as_list(values: Any, name: str) -> list:
-    """Converts a list, NumPy array, pandas Series or tensor to a list.
-
-    >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
-    ([1, 2], [[1], [2]])
-    >>> as_list("one text", "x")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: x is one string; give a list of strings
-
-    Raises:
-        UserError: it is none of these.
-    """
-    if is_text(values):
-        raise UserError(f"{name} is one string; give a list of strings")
-    if isinstance(values, tf.RaggedTensor):
-        return values.to_list()
-    if tf.is_tensor(values):
-        values = values.numpy()
-    if hasattr(values, "tolist"):
-        return values.tolist()
-    if isinstance(values, list | tuple | Sequence):
-        return list(values)
-    raise UserError(
-        f"{name} must be a list, an array, a pandas Series or a tensor, not {_quoted(values)}"
-    )
-
-
-def texts_of(values: Sequence, name: str) -> list[Text]:
-    """Checks that each value is a string, and returns them as a list.
-
-    >>> texts_of(("a", "b"), "text")
-    ['a', 'b']
-    >>> texts_of(["a", 3], "text")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: text 1 is 3, not a string
-
-    Raises:
-        UserError: one is not; with its position.
-    """
-    for row, value in enumerate(values):
-        if not isinstance(value, str | bytes):
-            what = f"{name} {row} is {_quoted(value)}, not a string"
-            if isinstance(value, tuple | list) and all(isinstance(x, int) for x in value):
-                what += "; give texts, or token ids as a dict of the encoder's inputs"
-            elif isinstance(value, tuple | list):
-                what += (
-                    "; give pairs as two columns, (first_texts, second_texts), not as a list of "
-                    "pairs"
-                )
-            if value is None or isinstance(value, float) and value != value:
-                what = f"{name} {row} is missing ({value}); give a string"
-            raise UserError(what)
-    return list(values)
-
-
-def lists_of_texts(values: Sequence, name: str) -> list[list[Text]]:
-    """Checks that each value is a list of strings, for example the words of a sentence.
-
-    >>> lists_of_texts([("Ada", "sat"), ("Hello",)], "words")
-    [['Ada', 'sat'], ['Hello']]
-
-    Raises:
-        UserError: one is not; with its position.
-    """
-    lists = []
-    for row, value in enumerate(values):
-        if is_text(value) or value is None or isinstance(value, numbers.Number):
-            raise UserError(f"{name} {row} is {_quoted(value)}, not a list of strings")
-        lists.append(texts_of(as_list(value, f"{name} {row}"), f"{name} {row}, entry"))
-    return lists
-
-
 def check_count(columns: Sequence[Sequence], values: Sequence, what: str) -> None:
     """Raises UserError if the number of values is not the number of rows, or there are no rows.
 
@@ -330,68 +209,3 @@ def weights_of(sample_weight: Any, columns: Sequence[Sequence]) -> np.ndarray | 
     if weights.ndim != 1 or not np.isfinite(weights).all():
         raise UserError("sample_weight must have one finite number for each row")
     return weights
-
-
-def label_texts(values: Sequence, name: str = "label") -> tuple[list[str], bool]:
-    """Labels as text, and whether they are integers.
-
-    >>> label_texts(["good", "bad"]), label_texts([1, 0])
-    ((['good', 'bad'], False), (['1', '0'], True))
-
-    Raises:
-        UserError: a label is missing, is a boolean or a fraction, or integers and texts are mixed;
-            with its position.
-    """
-    texts: list[str] = []
-    kinds: dict[type, int] = {}
-    for row, value in enumerate(values):
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        if value is None or isinstance(value, float) and value != value:
-            raise UserError(f"{name} {row} is missing")
-        if isinstance(value, bool | np.bool_):
-            said = "true" if value else "false"
-            raise UserError(f"{name} {row} is the boolean {said}; give a text or a number")
-        if not isinstance(value, str | int | np.integer):
-            raise UserError(
-                f"{name} {row} is {_quoted(value)}; give names or whole numbers, or use a "
-                "TextRegressor to predict numbers"
-            )
-        kinds.setdefault(str if isinstance(value, str) else int, row)
-        texts.append(str(value))
-    if len(kinds) > 1:
-        raise UserError(
-            f"{name} {kinds[str]} is a string, but {name} {kinds[int]} is a number; give labels "
-            "of one kind"
-        )
-    return texts, int in kinds
-
-
-def check_class_names(names: Sequence[str]) -> None:
-    """Raises UserError if a name occurs twice, or cannot be a line of a file of labels.
-
-    An empty name is an error too, because it would be taken as padding.
-
-    >>> check_class_names(["good", "bad", "good"])
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the label 'good' occurs 2 times; give each class its own label
-    """
-    for name in names:
-        if whole_text(name) != name:
-            raise UserError(
-                f"the label {name!r} has half of a surrogate pair, which UTF-8 cannot hold; "
-                "remove it"
-            )
-        if name.splitlines() != [name]:
-            raise UserError(
-                f"the label {name!r} is not one line of text; give each class a name of one line"
-            )
-    name, times = collections.Counter(names).most_common(1)[0]
-    if times > 1:
-        raise UserError(f"the label {name!r} occurs {times} times; give each class its own label")
-
-
-def _quoted(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

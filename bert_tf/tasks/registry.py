@@ -22,6 +22,7 @@ _OWN = (
     "classification",
     "multi_label_classification",
     "regression",
+    "multi_target_regression",
     "question_answering",
     "token_classification",
     "multiple_choice",
@@ -73,7 +74,7 @@ def own_families() -> tuple[TaskFamily, ...]:
     """The families of bert_tf.
 
     >>> len(own_families())
-    10
+    11
     """
     return tuple(importlib.import_module(f"bert_tf.tasks.{name}").FAMILY for name in _OWN)
 

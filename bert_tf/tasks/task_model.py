@@ -11,19 +11,30 @@ from abc import abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Row, Text, encoded, tensors_of
+from bert_tf.asking import (
+    Answers,
+    Outputs,
+    Row,
+    Text,
+    each_answer,
+    encoded,
+    rows_of,
+    tensors_of,
+)
 from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.description import vocabulary_hash
 from bert_tf.checkpoints.layers import chosen, of_layers
 from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.arguments import checked
 from bert_tf.data.batching import EncodedRows, TrainingRows, training_batches
+from bert_tf.data.columns import Column, Columns, Target, TextColumn, as_list
+from bert_tf.data.targets import Label, check_class_names, class_names
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
@@ -32,22 +43,29 @@ from bert_tf.encoder.linear import Linear
 from bert_tf.errors import UserError
 from bert_tf.export import LITERT, SAVED_MODEL
 from bert_tf.export.litert.calibration import rows_of_texts
-from bert_tf.export.litert.form import DeviceForm, StringsForm
+from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed
 from bert_tf.export.litert.saving import Inputs, LiteForm, save_lite
 from bert_tf.export.saving import save_task
 from bert_tf.export.served_model import Device, Form
-from bert_tf.export.service import Signature, Tensors
+from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.vocabulary import read_beside, write_beside
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.tasks import fitting, from_checkpoint, inputs
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.keras_files import FORMAT
-from bert_tf.text import Preprocessor, Tokenizer
+from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer
+from bert_tf.text.parts import first_equal, map_rows
 from bert_tf.training.custom_gradients import gradients_forgotten
 
+ONE: tuple[Column, ...] = (TextColumn("text"),)
+PAIR: tuple[Column, ...] = (TextColumn("text_a"), TextColumn("text_b"))
 # Texts that are tokenized at a time.
 _CHUNK = 1024
+# Requests of one text, and of two.
+_EXAMPLES = {
+    1: ("What a lovely film.",),
+    2: ("A man plays the guitar.", "Someone makes music."),
+}
 
 
 class Network(Protocol):
@@ -89,11 +107,14 @@ class TaskModel(EncoderModel):
     # The arguments of `answers` by which one call of `predict` differs from another.
     answer_options: ClassVar[tuple[str, ...]] = ()
     has_labels: ClassVar[bool] = False
-    # Whether `fit` takes targets besides the inputs; None: it takes them if they are given.
-    has_targets: ClassVar[bool | None] = True
+    # Whether a row is two texts; None lets the first `fit` decide.
+    pair: bool | None = False
 
     labels: tuple[str, ...]
     max_length: int
+    # The default head, see `make_head`.
+    dropout: Any = None
+    classifier: Any = None
 
     # Keras's.
     optimizer: Any
@@ -221,6 +242,31 @@ class TaskModel(EncoderModel):
             dtype=self.dtype_policy,
         )
 
+    def make_head(self, outputs: int | None, name: str, dropout: float | None = None) -> None:
+        """Makes the default head: dropout on the pooled output, and a linear layer.
+
+        Args:
+            outputs: of the linear layer; None leaves it to `set_labels`.
+            name: that of its weights.
+            dropout: rate; None takes the encoder's.
+        """
+        self.dropout = self.make_dropout(dropout)
+        self.classifier = None if outputs is None else self.make_linear(outputs, name)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        for layer in (self.dropout, self.classifier):
+            if layer is not None and not layer.weights:
+                layer.build((None, self.encoder.config.output_size))
+        self.built = True
+
+    def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
+        """Maps the encoder's inputs to float32 [batch, outputs]."""
+        self._check_ready()
+        pooled = self.encoder.pooled(inputs, training=training)
+        return tf.cast(self.classifier(self.dropout(pooled, training=training)), tf.float32)
+
     def rebuilt(self, encoder: Encoder) -> Self:
         """The same model with new weights, around another encoder."""
         model = self._made(encoder, self.settings)
@@ -285,8 +331,8 @@ class TaskModel(EncoderModel):
         Raises:
             UserError: a label that cannot name a class, or occurs twice.
         """
-        names, _ = inputs.label_texts(inputs.as_list(labels, "labels"))
-        inputs.check_class_names(names)
+        names = class_names(as_list(labels, "labels"))
+        check_class_names(names)
         with self._scope():
             self.set_labels(tuple(names))
 
@@ -315,40 +361,44 @@ class TaskModel(EncoderModel):
         """Keras's configuration; None if `fit` compiled the model."""
         return None if self._compiled_by_fit else super().get_compile_config()
 
-    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
-        """As `given`; without `y`, the inputs alone."""
-        if y is not None or self.has_targets is not True:
-            return self.given(x, y, sample_weight)
-        columns = inputs.columns_of(x, self.names_of(x))
-        inputs.check_count(columns, columns[0], "labels")
-        return Given(columns, None, inputs.weights_of(sample_weight, columns))
-
-    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        """The arguments of `fit` or `evaluate` as lists.
+    def given(
+        self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
+    ) -> Columns:
+        """The arguments of `fit` or `evaluate` as checked rows.
 
         Raises:
-            UserError: a target for each row is missing, or columns of different lengths.
+            UserError: targets are missing, columns have different lengths, or a value has a wrong
+                type; with its position.
         """
-        columns = inputs.columns_of(x, self.names_of(x))
-        if self.has_targets and y is None:
+        columns = self.columns_of(x)
+        values = inputs.columns_of(x, [column.name for column in columns])
+        if self.target is None and y is not None:
+            raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
+        if (
+            self.target is not None
+            and y is None
+            and not (may_lack_targets or self.target.is_optional)
+        ):
             raise UserError(
-                "the labels are missing; give them as the second argument, after "
+                f"the {self.target.plural} are missing; give them as the second argument, after "
                 f"{' and '.join(self.input_names)}"
             )
-        if self.has_targets is False and y is not None:
-            raise UserError(f"a {type(self).__name__} learns from texts alone; remove y")
-        targets = None if y is None else inputs.as_list(y, "labels")
-        inputs.check_count(columns, columns[0] if targets is None else targets, "labels")
-        return Given(columns, targets, inputs.weights_of(sample_weight, columns))
+        weights = inputs.weights_of(sample_weight, values)
+        rows = Columns(tuple(column.name for column in columns), values, weights=weights)
+        if self.target is not None and y is not None:
+            targets = as_list(y, self.target.plural)
+            inputs.check_count(values, targets, self.target.plural)
+            rows = dataclasses.replace(rows, targets=targets)
+        return rows.checked(columns, self.target)
 
-    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Given:
+    def _given_of(self, x: Any, y: Any, steps: int | None, what: str = "x") -> Columns:
         """As `given`; `x` may also be a dataset of (x, y)."""
         if isinstance(x, tf.data.Dataset):
             x, y = inputs.from_dataset(x, steps, what)
         return self.given(x, y)
 
-    def _given_from(self, data: Any, steps: int | None) -> Given:
-        """The validation data as lists."""
+    def _given_from(self, data: Any, steps: int | None) -> Columns:
+        """The validation data as checked rows."""
         if isinstance(data, tf.data.Dataset):
             return self._given_of(data, None, steps, "validation_data")
         if not isinstance(data, tuple | list) or len(data) != 2:
@@ -427,7 +477,8 @@ class TaskModel(EncoderModel):
         """Checks a dataset of strings, and sets what it decides."""
         inputs.check_batched(dataset, "x")
         element = dataset.element_spec
-        if self.has_targets and (not isinstance(element, tuple) or len(element) < 2):
+        needs_targets = self.target is not None and not self.target.is_optional
+        if needs_targets and (not isinstance(element, tuple) or len(element) < 2):
             raise UserError("the dataset has no labels; its elements must be (x, y)")
         if dataset.cardinality() == tf.data.INFINITE_CARDINALITY and steps is None:
             raise UserError("the dataset is endless; give steps_per_epoch")
@@ -436,21 +487,15 @@ class TaskModel(EncoderModel):
                 "the classes of a dataset are unknown before training; give labels= when you "
                 "create the model, as in from_checkpoint(…, labels=['bad', 'good'])"
             )
-
-    def class_of(self, names: tf.Tensor) -> tf.Tensor:
-        """The number of each class in a graph: string [...] -> int32 [...]."""
-        matches = names[..., tf.newaxis] == tf.constant(self.labels)
-        is_known = tf.reduce_any(matches, axis=-1)
-        unknown = tf.boolean_mask(names, ~is_known)
-        said = tf.strings.join(
-            [
-                "in the dataset, the label '",
-                tf.concat([unknown, [""]], axis=0)[0],
-                f"' is unknown; the labels are {', '.join(self.labels)}",
-            ]
-        )
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_known), [said])]):
-            return tf.argmax(matches, axis=-1, output_type=tf.int32)
+        x = inputs.inputs_of(element)
+        names = [column.name for column in self.columns_of(x)]
+        given = len(x) if isinstance(x, tuple | Mapping) else 1
+        if self.pair is not None and given != len(names):
+            raise UserError(
+                f"the model takes {' and '.join(names)}, but the dataset has {given} columns"
+            )
+        if self.pair is None:
+            self.pair = len(names) == 2
 
     def _check_ready(self) -> None:
         """Raises UserError if the model has no head yet."""
@@ -729,126 +774,54 @@ class TaskModel(EncoderModel):
         return self._functions[key]
 
     # ---- What a family defines -----------------------------------------------------------------
+    #
+    # By default a row is one text or two, packed into one row of tokens; the head is a linear layer
+    # on the pooled output; and what it computes for a row is decoded, scored and answered.
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The inputs of a row, as `fit` and `predict` take them.
+
+        A family whose models all have the same inputs says so with an attribute of its class.
+        """
+        return PAIR if self.pair else ONE
 
     @property
     @abstractmethod
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the columns that `fit` and `evaluate` take, those of a row together."""
+    def target(self) -> Target | None:
+        """What is to be learned of a row; None if a row has it in itself."""
 
-    @abstractmethod
-    def rows(self, given: Given) -> Any:
-        """Checks the rows of a user, and brings them into the form in which files are read.
+    @property
+    def known_target(self) -> Target:
+        """`target` of a family that has one."""
+        assert self.target is not None
+        return self.target
 
-        Raises:
-            UserError: an input or a target has a wrong type or value; with its position.
+    def decode(self, scores: tf.Tensor) -> Tensors:
+        """The outputs of `serving_default`, each [batch, ...], from what `call` computes.
+
+        A family that defines `signatures` may do without.
         """
+        raise NotImplementedError
 
+    @staticmethod
     @abstractmethod
-    def learn_from(self, rows: Any) -> None:
-        """Sets what the first training rows decide: the labels, and one text or two.
-
-        Raises:
-            UserError: the rows do not fit what was decided before.
-        """
-
-    @abstractmethod
-    def examples(
-        self,
-        rows: Any,
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
-    ) -> TrainingRows:
-        """Encodes rows to train on; each is tokenized once.
+    def answer(outputs: Outputs, place: int, row: Row) -> Any:
+        """One row of the outputs of `serving_default` as a Python value.
 
         Args:
-            rows: with targets.
-            weights: float32 [rows], the weight of each row.
-            class_weight: class -> the weight of its rows; others have weight 1.
-
-        Raises:
-            UserError: a target that the model cannot predict.
+            outputs: of a batch, each [batch, ...].
+            place: the place of the row in it.
+            row: what was asked.
         """
-
-    @abstractmethod
-    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
-        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights."""
-
-    @abstractmethod
-    def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
-        """The predictions for all rows, in their order, for `official_metrics`."""
 
     @abstractmethod
     def official_metrics(self, predictions: Any, rows: Any) -> dict[str, float]:
         """The official metrics of predictions; {} if the rows have no targets."""
 
-    @abstractmethod
-    def signatures(self) -> dict[str, Signature]:
-        """The signatures of the exported model by name; "serving_default" is one of them.
-
-        They compute with `network`.
-        """
-
-    @classmethod
-    @abstractmethod
-    def answers(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        """Answers of a model of this class, or of a SavedModel of one, as Python values.
-
-        A subclass may add arguments, which it names in `answer_options`.
-
-        Args:
-            model: the model, or the SavedModel.
-            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-
-        Returns:
-            A list with an answer for each row; for a single row, its answer.
-
-        Raises:
-            UserError: the inputs are not what the model takes.
-        """
-
-    def device_form(self) -> DeviceForm:
-        """What the model answers on a device.
-
-        Raises:
-            UserError: the family has no such form; by default it has none.
-        """
-        raise UserError(
-            f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
-        )
-
-    def strings_form(self) -> StringsForm:
-        """How the model is asked with strings on a device.
-
-        Raises:
-            UserError: the family has no such form; by default it has none.
-        """
-        raise UserError(
-            f"LiteRT lacks operations that a {type(self).__name__} requires to read strings; "
-            "export a file that takes ids"
-        )
-
-    @classmethod
-    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
-        """The class of the model with such arguments; by default this one."""
-        del settings
-        return cls
-
-    def settle(self) -> None:
-        """Decides the settings that a checkpoint left open; by default there are none."""
-
-    def check_targets(self, rows: Any) -> None:
-        """Raises UserError if rows have targets that the model cannot predict."""
-
-    def remember(self, metrics: Mapping[str, float]) -> None:
-        """Keeps values found on dev data, such as a threshold; by default there are none.
-
-        Args:
-            metrics: the result of `official_metrics` on the dev data.
-        """
+    def own_losses(self) -> dict[str, Any]:
+        """Loss and metrics for `compile`; {} if they are built in."""
+        return {}
 
     def matched(self, outputs: Any, y: Any) -> Sequence[Matched]:
         """What of the outputs of `call` a student learns from its teacher.
@@ -864,22 +837,195 @@ class TaskModel(EncoderModel):
             f"a {type(self).__name__} cannot be distilled: its class does not define matched"
         )
 
-    def with_any_targets(self, rows: Any) -> Any:
-        """Rows with targets that `examples` takes, where these have none; they do not count."""
-        return rows
+    def remember(self, metrics: Mapping[str, float]) -> None:
+        """Keeps values found on dev data, such as a threshold; by default there are none.
 
-    def joined(self, rows: Any, more: Any) -> Any:
-        """Rows, with others of the same kind after them; by default both are lists."""
-        return [*rows, *more]
+        Args:
+            metrics: the result of `official_metrics` on the dev data.
+        """
 
-    def learns_without_targets(self, rows: Any) -> bool:
-        """Whether rows without targets have a loss of their own; by default they have none."""
-        del rows
-        return False
+    def device_form(self) -> DeviceForm:
+        """What the model answers on a device.
 
-    def own_losses(self) -> dict[str, Any]:
-        """Loss and metrics for `compile`; {} if they are built in."""
-        return {}
+        Raises:
+            UserError: the family has no such form; by default it has none.
+        """
+        raise UserError(
+            f"a {type(self).__name__} cannot be exported to LiteRT; export a SavedModel instead"
+        )
+
+    @classmethod
+    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
+        """The class of the model with such arguments; by default this one."""
+        del settings
+        return cls
+
+    # ---- What a family with other rows defines too ---------------------------------------------
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of `columns`."""
+        return tuple(column.name for column in self.columns)
+
+    def columns_of(self, x: Any) -> tuple[Column, ...]:
+        """The columns that `x` should have; as long as `pair` is not decided, `x` decides."""
+        if self.pair is None:
+            names = {column.name for column in PAIR}
+            is_pair = isinstance(x, tuple) or isinstance(x, Mapping) and names <= set(x)
+            return PAIR if is_pair else ONE
+        return self.columns
+
+    def learn_from(self, rows: Columns) -> None:
+        """Sets what the first training rows decide: the labels, and one text or two.
+
+        Raises:
+            UserError: the rows do not fit what was decided before.
+        """
+        if self.pair is None:
+            self.pair = len(rows.values) == 2
+        if self.has_labels and not self.labels:
+            self.name_classes(cast(Label, self.target).found_in(rows))
+
+    def settle(self) -> None:
+        """Decides the settings that a checkpoint left open: texts are single."""
+        self.pair = bool(self.pair)
+
+    def check_targets(self, rows: Columns) -> None:
+        """Raises UserError if rows have targets that the model cannot predict."""
+        if self.target is not None and rows.targets is not None:
+            self.target.numbers(rows)
+
+    def is_labelled(self, rows: Columns) -> bool:
+        """Whether rows have a loss of their own, without a teacher."""
+        return rows.targets is not None
+
+    def examples(
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
+    ) -> TrainingRows:
+        """Encodes rows to train on; each is tokenized once.
+
+        Args:
+            rows: with targets, of which some may be None.
+            class_weight: class -> the weight of its rows; others have weight 1.
+
+        Raises:
+            UserError: a target that the model cannot predict.
+        """
+        targets = self.known_target.numbers(rows)
+        return EncodedTexts(
+            self.encoded(rows.values), targets, _weights(rows, targets, class_weight)
+        )
+
+    def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
+        """As `examples`, in a graph, for a batch of a dataset: inputs, targets, maybe weights."""
+        if isinstance(x, Mapping):
+            x = tuple(x[column.name] for column in self.columns_of(x))
+        features = self.preprocessor()(x)
+        return keras.utils.pack_x_y_sample_weight(features, self.known_target.encoded(y), weights)
+
+    def infer(self, rows: Any, batch_size: int | None = None, verbose: int | str = "auto") -> Any:
+        """The predictions for all rows, in their order, for `official_metrics`.
+
+        By default what `call` computes for each row, float32 [rows, ...].
+        """
+        return np.stack(
+            each_answer(
+                self,
+                "scores",
+                rows_of(rows.values, self.input_names),
+                lambda outputs, place, _: outputs["scores"][place],
+                batch_size,
+                verbose,
+            )
+        )
+
+    def scores(self, given: Mapping[str, tf.Tensor]) -> Any:
+        """What `call` computes for strings, in bounded memory however large the batch.
+
+        Rows with the same token ids have the same output, that of the first of them.
+        """
+        preprocess = GroupPreprocessor(self.tokenizer, self.max_length)
+        features = preprocess([given[name] for name in self.input_names])
+        return map_rows(self.network(), features)
+
+    def signatures(self) -> dict[str, Signature]:
+        """The signatures of the exported model by name; "serving_default" is one of them.
+
+        They compute with `network`.
+        """
+        return {"serving_default": self._of_texts(lambda given: self._decoded(self.scores(given)))}
+
+    def inner_signatures(self) -> dict[str, Signature]:
+        """Signatures that evaluation calls, and that are not exported."""
+        return {"scores": self._of_texts(lambda given: {"scores": self.scores(given)})}
+
+    def _of_texts(self, answer: Callable[[Mapping[str, tf.Tensor]], Tensors]) -> Signature:
+        texts = _EXAMPLES[len(self.columns)]
+        example = {name: [text] for name, text in zip(self.input_names, texts, strict=True)}
+        return Signature(strings(*example), answer, example)
+
+    def _decoded(self, scores: tf.Tensor) -> Tensors:
+        """As `decode`; rows with the same scores have the same outputs."""
+        first = first_equal(scores)
+        return {name: tf.gather(each, first) for name, each in self.decode(scores).items()}
+
+    def strings_form(self) -> StringsForm:
+        """How the model is asked with strings on a device: by default for the outputs of
+        `device_form`.
+
+        Raises:
+            UserError: the family has no such form.
+        """
+        form, names = self.device_form(), self.input_names
+
+        def respond(outputs: Mapping[str, np.ndarray], _: Any) -> Tensors:
+            found = {name: tf.constant(values) for name, values in outputs.items()}
+            return self._decoded(form.restore(found, {}))
+
+        return StringsForm(names, form.outputs, of_packed(form, names), lambda row: [row], respond)
+
+    @classmethod
+    def answers(
+        cls,
+        model: Answers,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        **options: Any,
+    ) -> Any:
+        """Answers of a model of this class, or of an export of one, as Python values.
+
+        Args:
+            model: the model, or the export.
+            x: the inputs: a column, a tuple of columns, or a dict of columns by their names.
+            batch_size: rows of a batch (32).
+            verbose: 0 shows no progress.
+            **options: those of `answer_options`.
+
+        Returns:
+            A list with an answer for each row; for a single row, its answer.
+
+        Raises:
+            UserError: the inputs are not what the model takes.
+        """
+        rows, single = inputs.asked(x, cls.asked_columns(model))
+        answers = each_answer(
+            model,
+            "serving_default",
+            rows,
+            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
+            batch_size,
+            verbose,
+        )
+        return answers[0] if single else answers
+
+    @classmethod
+    def asked_columns(cls, model: Answers) -> tuple[Column, ...]:
+        """The columns that `answers` takes: those of all models of the class, or of this one."""
+        own: Any = cls.columns
+        if isinstance(own, tuple):
+            return own
+        return tuple(map(TextColumn, model.ranks("serving_default")))
 
     def exported_functions(self) -> dict[str, Callable]:
         """What a program that loads an export in Python finds in it besides `serve`, by name.
@@ -888,13 +1034,47 @@ class TaskModel(EncoderModel):
         """
         return {}
 
-    def inner_signatures(self) -> dict[str, Signature]:
-        """Signatures that evaluation calls, and that are not exported."""
-        return {}
 
-    def names_of(self, x: Any) -> tuple[str, ...]:
-        """Names of the inputs that `x` should have."""
-        return self.input_names
+@dataclasses.dataclass(frozen=True)
+class EncodedTexts(TrainingRows):
+    """Texts ready for the model.
+
+    >>> encoded = EncodedRows(np.array([2, 5, 3, 2, 3]), np.zeros(5, int), np.array([0, 3, 5]))
+    >>> inputs, targets = EncodedTexts(encoded, np.array([1, 0])).take(np.array([0, 1]))
+    >>> inputs["input_word_ids"].tolist(), targets.tolist()
+    ([[2, 5, 3], [2, 3, 0]], [1, 0])
+
+    Attributes:
+        encoded: the packed texts.
+        targets: [rows, ...].
+        weights: float32 [rows], the weight of each row; None if all count equally.
+    """
+
+    targets: np.ndarray
+    weights: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> tuple:
+        """The model's inputs, targets [batch, ...], and weights if there are any."""
+        weights = None if self.weights is None else self.weights[rows]
+        return keras.utils.pack_x_y_sample_weight(self.inputs(rows), self.targets_of(rows), weights)
+
+    def targets_of(self, rows: np.ndarray) -> np.ndarray:
+        """The targets of some rows, [batch, ...]."""
+        return self.targets[rows]
+
+    def inputs(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The encoder's inputs, [batch, seq_len]."""
+        return self.encoded.take(rows)
+
+
+def _weights(
+    rows: Columns, classes: np.ndarray, class_weight: Mapping[int, float] | None
+) -> np.ndarray | None:
+    """The weight of each row, where rows or classes have weights."""
+    if class_weight is None:
+        return rows.weights
+    of_rows = np.array([class_weight.get(int(each), 1.0) for each in classes], np.float32)
+    return of_rows if rows.weights is None else rows.weights * of_rows
 
 
 def losses_of_classes() -> dict[str, Any]:

@@ -86,8 +86,8 @@ def values(network):
 def distance(student, teacher, kind):
     """How far the outputs are from the teacher's, on the training rows."""
     x, y = data(kind)
-    rows = student.rows(student.given_or_unlabelled(x, y, None))
-    batch = student.examples(rows if y is not None else student.with_any_targets(rows))
+    rows = student.given(x, y, may_lack_targets=True)
+    batch = student.examples(rows if student.is_labelled(rows) else rows.without_targets())
     found = batch.take(np.arange(len(batch.lengths)))
     if kind == "pieces":
         found = student._hidden(

@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from bert_tf import TokenClassifier
 from bert_tf.config.reading import load_config
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.metrics import entity_metrics
-from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.run import TokenClassification
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence
 from tests import tiny, tiny_tags
 from tests.export.requests import assert_same
 
@@ -56,22 +55,18 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
     config = load_config(path, ["data.stride=8"])
     task = TokenClassification(config, tiny_tags.LABELS)
     source = random.Random(0)
-    sentences = []
+    words, tags = [], []
     for length in (1, 60, 3, 9, 25, 14):
-        words = tuple(
-            source.choice([*tiny.WORDS, "cats", "s", "unheard-of"]) for _ in range(length)
-        )
-        tags = tuple(source.choice(tiny_tags.LABELS) for _ in range(length))
-        sentences.append(Sentence(words, tags, row=1))
-    data = TaggedTexts(sentences, by_document=False)
+        known = [*tiny.WORDS, "cats", "s", "unheard-of"]
+        words.append([source.choice(known) for _ in range(length)])
+        tags.append(tuple(source.choice(tiny_tags.LABELS) for _ in range(length)))
+    data = Columns(("words",), (words,), tags)
     logits = model.infer(data)
     metrics = task.score(model, logits, data)
 
-    padded = tf.ragged.constant([each.words for each in sentences]).to_tensor("")
+    padded = tf.ragged.constant(words).to_tensor("")
     answers = loaded.signatures["words"](words=padded)
-    by_text = loaded.signatures["serving_default"](
-        text=tf.constant([" ".join(each.words) for each in sentences])
-    )
+    by_text = loaded.signatures["serving_default"](text=tf.constant(list(map(" ".join, words))))
 
     assert set(answers) == set(by_text) == OUTPUTS
     assert_same(by_text, answers, tolerance=1e-6)
@@ -79,7 +74,7 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
     predicted = [
         [label.decode() for label in row if label] for row in answers["labels"].numpy().tolist()
     ]
-    again = entity_metrics([each.tags for each in sentences], predicted, ["animal", "place"])
+    again = entity_metrics(tags, predicted, ["animal", "place"])
     assert len(set(sum(predicted, []))) > 1 and 0 < again["f1"] < 1
     assert again == {name: metrics[name] for name in again}
     best = tf.reduce_max(tf.nn.softmax(logits), axis=1)

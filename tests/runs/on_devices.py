@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.cli import parser
-from bert_tf.tasks.texts.model import EncodedTexts
+from bert_tf.tasks.task_model import EncodedTexts
 
 
 def main(devices: int, commands: list[list[str]]) -> None:

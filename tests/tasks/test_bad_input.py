@@ -41,7 +41,7 @@ def test_no_texts(classifier):
 
 
 def test_a_label_that_training_did_not_have(classifier):
-    expected = "the data, row 1: label 'ugly' is unknown; the labels are bad, good"
+    expected = "row 1: label 'ugly' is unknown; the labels are bad, good"
     labels = ["bad", "ugly"]
     assert refusal(classifier.evaluate, TEXTS[:2], labels) == expected
     assert refusal(classifier.fit, TEXTS[:2], labels) == expected
@@ -55,9 +55,13 @@ def test_one_class_only():
     )
 
 
-@pytest.mark.parametrize("make", [tiny.classifier, tiny.regressor, tiny.tagger])
-def test_labels_missing(make):
-    assert "the labels are missing; give them as the second argument" in refusal(make().fit, TEXTS)
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [(tiny.classifier, "labels"), (tiny.regressor, "labels"), (tiny.tagger, "tags")],
+)
+def test_labels_missing(make, what):
+    expected = f"the {what} are missing; give them as the second argument"
+    assert expected in refusal(make().fit, TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +69,9 @@ def test_labels_missing(make):
     [
         (["bad", None], "label 1 is missing"),
         (["bad", float("nan")], "label 1 is missing"),
-        ([True, False], "label 0 is the boolean true; give a text or a number"),
+        ([True, "bad"], "label 1 is a string, but label 0 is a boolean; give labels of one kind"),
         ([0.5, 1.0], "label 0 is 0.5; give names or whole numbers, or use a TextRegressor to"),
-        (["bad", 1], "label 0 is a string, but label 1 is a number; give labels of one kind"),
+        (["bad", 1], "label 1 is a number, but label 0 is a string; give labels of one kind"),
         (["bad", ["good"]], "label 1 is ['good']; give names or whole numbers"),
     ],
 )
@@ -76,12 +80,9 @@ def test_what_is_no_label(classifier, labels, expected):
 
 
 def test_numbers_to_predict_that_are_none():
-    assert (
-        refusal(tiny.regressor().fit, TEXTS[:2], [1.0, "two"]) == "label 1 is 'two'; give a number"
-    )
-    assert refusal(tiny.regressor().fit, TEXTS[:2], [1.0, True]) == "label 1 is True; give a number"
-    infinite = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, np.inf])
-    assert infinite == "the data, row 1: label 'inf' is not a finite number"
+    for value in ("two", True, np.inf):
+        said = refusal(tiny.regressor().fit, TEXTS[:2], [1.0, value])
+        assert said == f"label 1 is {value!r}, not a finite number"
 
 
 def test_a_number_where_a_string_is_expected(classifier, of_pairs):
@@ -159,12 +160,12 @@ def test_words_that_are_none():
         "words 0, entry 1 is 3, not a string"
     )
     assert refusal(tiny.tagger().fit, [["the"], []], [["O"], []]) == (
-        "words 1 is empty; remove texts without words"
+        "words 1 has 0; give one or more"
     )
     assert refusal(tiny.tagger().fit, [["the"]], ["O"]) == "tags 0 is 'O'; give a list of tags"
     assert "all tags are O" in refusal(tiny.tagger().fit, [["the"]], [["O"]])
     found = refusal(tiny.tagger(labels=["O", "B-x", "I-x"]).fit, [["the"]], [["B-y"]])
-    assert found.startswith("the data, row 1, word 1: entities of type 'y' are not in the training")
+    assert found.startswith("row 0, word 0: entities of type 'y' are not in the training")
 
 
 def test_choices_that_are_none():

@@ -107,9 +107,7 @@ def test_the_recipe_is_the_papers(fitted):
 )
 def test_texts_may_come_in_any_form(given):
     model = tiny.classifier(labels=NAMES)
-    found, expected = (
-        model.examples(model.rows(model.given(*data))) for data in (given, (TEXTS, LABELS))
-    )
+    found, expected = (model.examples(model.given(*data)) for data in (given, (TEXTS, LABELS)))
     everything = np.arange(len(TEXTS))
     for ours, theirs in zip(
         *(tf.nest.flatten(each.take(everything)) for each in (found, expected)), strict=True
@@ -514,10 +512,10 @@ def test_questions_without_an_answer():
 def test_tags_of_every_scheme_become_iob2(tags, iob2):
     model = tiny.tagger()
     words = [["a", "cat", "sat", "."][: len(tags)]] * 3
-    rows = model.rows(model.given(words, [tags] * 3))
+    rows = model.given(words, [tags] * 3)
     model.learn_from(rows)
     assert model.labels == ("O", "B-x", "I-x")
-    assert [list(each.tags) for each in rows.sentences] == [iob2] * 3
+    assert [list(each) for each in rows.targets] == [iob2] * 3
 
 
 def test_entities_and_tags():

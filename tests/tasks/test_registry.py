@@ -108,11 +108,11 @@ def test_a_model_that_lacks_a_method_is_refused():
     from bert_tf.tasks.task_model import TaskModel
 
     class Half(TaskModel):
-        input_names = ("text",)
+        pass
 
     said = refusal(TaskFamily, **PARTS | {"model": Half})
     assert said.startswith("the model of the task family 'tiny', Half, lacks ")
-    assert "answer_names" in said and "examples" in said
+    assert "answer_names" in said and "target" in said
 
 
 def test_a_part_that_cannot_be_imported_is_named_when_it_is_needed():

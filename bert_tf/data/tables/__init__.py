@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text
+from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text, whole_value
 from bert_tf.errors import UserError
 from bert_tf.io.json_values import KINDS
 
@@ -34,8 +34,8 @@ def read_table(
     file_format: str,
     columns: Sequence[str],
     optional: Sequence[str] = (),
-    classes: Sequence[str] = (),
-) -> Iterator[tuple[int, Row]]:
+    targets: Sequence[str] = (),
+) -> Iterator[tuple[int, dict[str, Any]]]:
     r"""The named columns of every row, with the number of the line on which the row ends.
 
     TSV has a header and no quoting (a quotation mark is text). CSV has a header and the usual
@@ -51,7 +51,7 @@ def read_table(
         file_format: one of `FORMATS`.
         columns: the columns to read.
         optional: columns to read from the rows that have them; null counts as missing.
-        classes: those of the columns that name classes, which a boolean does not.
+        targets: those of the columns whose values stay what they are in JSON.
 
     Raises:
         UserError: a missing column, a row with too few or too many fields, broken JSON, a JSON
@@ -72,12 +72,16 @@ def read_table(
                 raise UserError(
                     f"{path}, line {number}: no column {column!r}; the columns are {there}"
                 )
-        for column in classes:
-            if isinstance(row.get(column), bool):
-                place, said = f"{path}, line {number}", json.dumps(row[column])
-                raise UserError(f"{place}: {column} is the boolean {said}; give a text or a number")
         present = (*columns, *(column for column in optional if row.get(column) is not None))
-        yield number, {c: as_text(row[c], f"{path}, line {number}, {c}") for c in present}
+        yield (
+            number,
+            {
+                c: whole_value(row[c])
+                if c in targets
+                else as_text(row[c], f"{path}, line {number}, {c}")
+                for c in present
+            },
+        )
 
 
 def format_of(path: Path, configured: str, own: Iterable[Path]) -> str:

@@ -67,6 +67,17 @@ def whole_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def whole_value(value: Any) -> Any:
+    """A text, or a list of values, with `whole_text` of each text; anything else as it is.
+
+    >>> whole_value(["ab", 1, None])
+    ['ab', 1, None]
+    """
+    if isinstance(value, list):
+        return list(map(whole_value, value))
+    return whole_text(value) if isinstance(value, str) else value
+
+
 def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     """The value holder[key], after checking that it exists and is of its kind.
 

@@ -1,28 +1,29 @@
 """One label for a text or a pair of texts (paper, section 4.1)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns
+from bert_tf.data.targets import Label
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.tasks import inputs, registry
+from bert_tf.tasks import registry
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.task_model import losses_of_classes
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
-from bert_tf.tasks.texts.model import TextModel
+from bert_tf.tasks.task_model import TaskModel, losses_of_classes
 from bert_tf.text import Tokenizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class TextClassifier(TextModel):
+class TextClassifier(TaskModel):
     """Gives a text, or a pair of texts, one of several labels.
 
     `TextClassifier.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
@@ -60,7 +61,8 @@ class TextClassifier(TextModel):
     """
 
     has_labels = True
-    answer_names = ("label", "probabilities", "classes")
+    answer_names: ClassVar[tuple[str, ...]] = ("label", "probabilities", "classes")
+    setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """A model of the class that the arguments select; see `class_for`."""
@@ -79,8 +81,10 @@ class TextClassifier(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_classifier")
-        head = {"num_classes": None}
-        super().__init__(encoder, tokenizer, None, head, pair, max_length, dropout, **kwargs)
+        head = {"dropout": dropout, "num_classes": None}
+        super().__init__(encoder, tokenizer, head, max_length, **kwargs)
+        self.pair = pair
+        self.make_head(None, "classifier", dropout)
         if labels is not None and len(labels):
             self.name_classes(labels)
 
@@ -102,33 +106,21 @@ class TextClassifier(TextModel):
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
-    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        # Whole numbers sort as numbers, all else as text.
-        labels, are_numbers = inputs.label_texts(targets)
-        found = sorted(set(labels), key=int if are_numbers else None)
-        return labels, tuple(found) if len(found) > 1 else ()
+    @property
+    def target(self) -> Label:
+        return Label(self.labels)
 
-    def targets(self, rows: LabelledTexts) -> np.ndarray:
-        """int32 [rows]: classes."""
-        return rows.class_ids(self.labels)
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        # Classes, of which one is right.
+        return [Matched("classes", outputs)]
 
-    def learn_from(self, rows: LabelledTexts) -> None:
-        super().learn_from(rows)
-        if not self.labels:
-            self.name_classes(rows.all_classes())
-
-    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
-        """Names, or whole numbers as names, to classes."""
-        names = y if y.dtype == tf.string else tf.strings.as_string(y)
-        return self.class_of(names)
-
-    def decode(self, logits: tf.Tensor) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`label` string [batch], `probabilities` float32 and `classes` string [batch, classes]."""
         names = tf.constant(self.labels)
         return {
-            "label": tf.gather(names, tf.argmax(logits, axis=-1)),
-            "probabilities": tf.nn.softmax(logits),
-            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
+            "label": tf.gather(names, tf.argmax(scores, axis=-1)),
+            "probabilities": tf.nn.softmax(scores),
+            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(scores)[0], 1]),
         }
 
     def device_form(self) -> DeviceForm:
@@ -140,13 +132,13 @@ class TextClassifier(TextModel):
             lambda outputs, _: tf.math.log(outputs["probabilities"]),
         )
 
-    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
-        if rows.labels is None:
+    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
+        if rows.targets is None:
             return {}
-        return classification_metrics(predictions, self.targets(rows))
+        return classification_metrics(predictions, self.target.numbers(rows))
 
     @staticmethod
-    def answer(outputs: Outputs, place: int) -> dict[str, Any]:
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
         """`label`, its `probability`, and the `probabilities` of all labels."""
         probabilities = outputs["probabilities"][place]
         classes = as_json(outputs["classes"][place])

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.data.columns import Columns
+from bert_tf.data.targets import Label
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.class_weights import WeightedCrossEntropy, class_weights
 from bert_tf.tasks.classification.config import ClassificationData
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts, Texts
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.tasks.texts.text_files import glue_task
 from bert_tf.text import Tokenizer
@@ -28,11 +29,15 @@ class Classification(TextTask):
 
     _weights: tuple[float, ...] | None = None
 
-    def prepare(self, rows: LabelledTexts) -> None:
+    @property
+    def target(self) -> Label:
+        return Label(self.labels)
+
+    def prepare(self, rows: Columns) -> None:
         """Finds the labels, and their weights."""
-        self.labels = rows.all_classes()
+        self.labels = self.target.found_in(rows)
         if self.data.class_weights is not None:
-            used = rows.class_ids(self.labels)[: self.data.train_rows]
+            used = self.target.numbers(rows)[: self.data.train_rows]
             counts = np.bincount(used, minlength=len(self.labels))
             self._weights = class_weights(self.data.class_weights, self.labels, counts)
 
@@ -45,9 +50,6 @@ class Classification(TextTask):
             options |= model.own_losses() | {"loss": WeightedCrossEntropy(self._weights)}
         model.compile(**options)
 
-    def check(self, rows: LabelledTexts) -> None:
-        rows.class_ids(self.labels)
-
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
         """The labels; where GLUE has numbers and TFDS words, `submitted` are the numbers."""
         names = self.labels
@@ -56,8 +58,9 @@ class Classification(TextTask):
             names = task.classes
         return [names[label] for label in predictions.argmax(axis=1)]
 
-    def _read(self, path: Path) -> Texts:
+    def _read(self, path: Path) -> Columns:
         rows = super()._read(path)
-        if self.needs_labels(path) or _SECRET in self.labels or {*(rows.labels or ())} != {_SECRET}:
+        is_known = self.needs_labels(path) or _SECRET in self.labels
+        if is_known or {*(rows.targets or ())} != {_SECRET}:
             return rows
-        return dataclasses.replace(rows, labels=None)
+        return dataclasses.replace(rows, targets=None)

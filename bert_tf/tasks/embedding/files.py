@@ -1,19 +1,22 @@
 """Files of texts that an embedder learns from: tables, STS-B, NLI, MS MARCO, BEIR."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bert_tf.data import tables
+from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.tables import as_text, read_table, read_tsv
 from bert_tf.data.tables.json_files import read_json_lines
+from bert_tf.data.targets import Number
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection, read_beir, read_triples
-from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form
 from bert_tf.tasks.texts.glue import read_glue
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 FORMATS = (*tables.FORMATS, "sts-b", "nli", "triples", "beir")
 
@@ -49,11 +52,11 @@ def find_file(folder: Path, file_format: str, split: str) -> Path:
     return next((path for path in paths if path.is_file()), paths[0])
 
 
-def read(path: Path, file_format: str, judged: bool = False) -> TextGroups | Collection:
+def read(path: Path, file_format: str, judged: bool = False) -> Columns | Collection:
     r"""The rows of a file.
 
     >>> _ = Path("train.tsv").write_text("anchor\tpositive\na cat\tthe cat\n")
-    >>> read(Path("train.tsv"), "tsv").columns
+    >>> read(Path("train.tsv"), "tsv").values
     (['a cat'], ['the cat'])
 
     Args:
@@ -67,7 +70,7 @@ def read(path: Path, file_format: str, judged: bool = False) -> TextGroups | Col
     if file_format == "beir":
         collection = read_beir(path.parent.parent, path.stem)
         return collection if judged else _pairs_of(collection, path)
-    readers: dict[str, Callable[[Path], TextGroups]] = {
+    readers: dict[str, Callable[[Path], Columns]] = {
         "sts-b": _sts,
         "nli": _nli,
         "triples": _triples,
@@ -75,7 +78,7 @@ def read(path: Path, file_format: str, judged: bool = False) -> TextGroups | Col
     return readers[file_format](path) if file_format in readers else _table(path, file_format)
 
 
-def _table(path: Path, file_format: str) -> TextGroups:
+def _table(path: Path, file_format: str) -> Columns:
     rows = list(_rows_of_table(path, file_format))
     if not rows:
         raise UserError(f"{path} has no rows")
@@ -92,13 +95,11 @@ def _table(path: Path, file_format: str) -> TextGroups:
             )
     columns = tuple([row[name] for _, row in rows] for name in texts)
     if target is None:
-        return TextGroups(columns, source=str(path))
-    written = [row[target] for _, row in rows]
-    if form == "labels":
-        number = {label: i for i, label in enumerate(dict.fromkeys(written))}
-        classes = np.array([number[label] for label in written], np.int32)
-        return TextGroups(columns, "labels", classes, str(path))
-    return _scored(path, columns, written, [line for line, _ in rows])
+        return _rows(path, columns)
+    written, lines = [row[target] for _, row in rows], [line for line, _ in rows]
+    if form == "scores":
+        return _scored(path, columns, written, lines)
+    return _rows(path, columns, written, lines).checked([TextColumn("text")], EmbeddingTarget())
 
 
 def form_of_table(path: Path, file_format: str) -> Form:
@@ -151,26 +152,36 @@ def _rows_of_table(path: Path, file_format: str) -> Iterator[tuple[int, dict[str
         yield line, row | {f"{_NEGATIVES} {i}": text for i, text in enumerate(negatives, start=1)}
 
 
+def _rows(
+    path: Path,
+    columns: tuple[Sequence[str], ...],
+    targets: Sequence[Any] | None = None,
+    lines: Sequence[int] | None = None,
+) -> Columns:
+    return Columns(names_of(len(columns)), columns, targets, str(path), lines, path=path)
+
+
 def _scored(
     path: Path,
-    columns: tuple[list[str], ...],
+    columns: tuple[Sequence[str], ...],
     written: Sequence[str],
     lines: Sequence[int],
     highest: float = 1.0,
-) -> TextGroups:
+) -> Columns:
     """Pairs with scores, which are divided by `highest`."""
-    scores = LabelledTexts(str(path), columns, list(written), lines).numbers() / highest
-    return TextGroups(columns, "scores", scores.astype(np.float32), str(path))
+    rows = _rows(path, columns, list(map(Number().from_text, written)), lines)
+    rows = rows.checked(map(TextColumn, rows.names), EmbeddingTarget())
+    scores = np.array(rows.targets, np.float32) / np.float32(highest)
+    return dataclasses.replace(rows, targets=scores.tolist())
 
 
-def _sts(path: Path) -> TextGroups:
+def _sts(path: Path) -> Columns:
     first = next(iter(read_tsv(path)), (0, []))[1]
     if "sentence1" in first:
         rows = read_glue(path, "stsb")
-        columns = tuple([*map(str, column)] for column in rows.columns)
-        if rows.labels is None:
-            return TextGroups(columns, source=str(path))
-        return _scored(path, columns, rows.labels, rows.places, _HIGHEST)
+        if rows.targets is None:
+            return _rows(path, rows.values)
+        return _scored(path, rows.values, rows.targets, rows.places or (), _HIGHEST)
     lines, scores, pairs = [], [], []
     for line, fields in read_tsv(path):
         if len(fields) <= _SECOND:
@@ -187,12 +198,12 @@ def _sts(path: Path) -> TextGroups:
     return _scored(path, columns, scores, lines, _HIGHEST)
 
 
-def _nli(path: Path) -> TextGroups:
+def _nli(path: Path) -> Columns:
     """Each entailed hypothesis with one that contradicts its premise; others are left out."""
     rows = read_glue(path, "mnli")
     of_premise: dict[str, dict[str, list[str]]] = {}
-    for first, second, label in zip(*rows.columns, rows.known_labels(), strict=True):
-        of_premise.setdefault(str(first), {}).setdefault(label, []).append(str(second))
+    for first, second, label in zip(*rows.values, rows.known_targets(), strict=True):
+        of_premise.setdefault(first, {}).setdefault(label, []).append(second)
     triples = [
         (premise, entailed, contradicting[i % len(contradicting)])
         for premise, found in of_premise.items()
@@ -204,17 +215,17 @@ def _nli(path: Path) -> TextGroups:
             f"{path} has no premise with both an entailed and a contradicting hypothesis; add one "
             "to train"
         )
-    return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
+    return _rows(path, tuple(map(list, zip(*triples, strict=True))))
 
 
-def _triples(path: Path) -> TextGroups:
+def _triples(path: Path) -> Columns:
     triples = [texts for _, texts in read_triples(path)]
     if not triples:
         raise UserError(f"{path} has no rows")
-    return TextGroups(tuple(map(list, zip(*triples, strict=True))), source=str(path))
+    return _rows(path, tuple(map(list, zip(*triples, strict=True))))
 
 
-def _pairs_of(collection: Collection, path: Path) -> TextGroups:
+def _pairs_of(collection: Collection, path: Path) -> Columns:
     """Each query with each passage that is relevant to it."""
     pairs = [
         (collection.queries[query], collection.passages[passage])
@@ -224,4 +235,4 @@ def _pairs_of(collection: Collection, path: Path) -> TextGroups:
     ]
     if not pairs:
         raise UserError(f"{path} marks no passage as relevant; mark at least one to train")
-    return TextGroups(tuple(map(list, zip(*pairs, strict=True))), source=str(path))
+    return _rows(path, tuple(map(list, zip(*pairs, strict=True))))

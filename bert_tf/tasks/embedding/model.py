@@ -8,10 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, each_answer
+from bert_tf.asking import Answers, Outputs, Row, each_answer
 from bert_tf.checkpoints import embedder
 from bert_tf.checkpoints.embedder import DEFAULT_SIGNATURE, SIMILARITY_SIGNATURE
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import TextColumn
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
@@ -89,7 +90,7 @@ class TextEmbedder(EmbeddingTraining):
             among the prompts.
     """
 
-    input_names = ("text",)
+    columns = (TextColumn("text"),)
     answer_names = ("embedding",)
     answer_options = ("prompt",)
     setting_names = (
@@ -278,25 +279,29 @@ class TextEmbedder(EmbeddingTraining):
         batch_size: int | None = None,
         verbose: int | str = "auto",
         prompt: str | None = None,
+        **options: Any,
     ) -> np.ndarray:
         # An array, not a list. `prompt` is the name of a prompt.
         prompts = sorted({*model.signature_names()} - {*_NO_PROMPTS})
         if prompt is not None and prompt not in prompts:
             raise UserError(f"no prompt {prompt!r}; {embedder.known(prompts)}")
-        x, single = inputs.as_batch(x)
-        (column,) = inputs.columns_of(x, cls.input_names)
-        texts = inputs.texts_of(column, "text")
-        if not texts:
+        rows, single = inputs.asked(x, cls.columns)
+        if not rows:
             raise UserError("there are no texts; give at least one")
         vectors = each_answer(
             model,
             prompt or DEFAULT_SIGNATURE,
-            [{"text": text} for text in texts],
-            lambda outputs, place, _: outputs["embedding"][place],
+            rows,
+            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
             batch_size,
             verbose,
         )
         return vectors[0] if single else np.stack(vectors)
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int, row: Row) -> np.ndarray:
+        """The vector of a text."""
+        return outputs["embedding"][place]
 
     @checked
     def similarity(

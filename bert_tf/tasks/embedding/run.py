@@ -1,12 +1,12 @@
 """Runs of an embedder: its files, its loss, and its predictions."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
@@ -14,7 +14,7 @@ from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.embedding import files, losses
 from bert_tf.tasks.embedding.config import EmbeddingRun
-from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.data import EmbeddingTarget, form_of
 from bert_tf.tasks.embedding.losses import EmbeddingLoss, Form
 from bert_tf.tasks.embedding.model import TextEmbedder
 from bert_tf.tasks.embedding.training import DEFAULTS, Ranking, check_batch, check_form
@@ -67,16 +67,16 @@ class EmbeddingTask(Task):
             paths += [Path(self.data.path) / name for name in ("corpus.jsonl", "queries.jsonl")]
         return paths
 
-    def training_rows(self) -> TextGroups:
+    def training_rows(self) -> Columns:
         (path,) = self.files("train").values()
         rows = files.read(path, self.data.format)
-        assert isinstance(rows, TextGroups)
+        assert isinstance(rows, Columns)
         rows = rows.first(self.data.train_rows)
-        self._form, self._texts = rows.form, max(2, len(rows.columns))
+        self._form, self._texts = form_of(rows), max(2, len(rows.values))
         loss = self.loss()
-        check_form(loss, rows.form)
+        check_form(loss, self._form)
         if rows.targets is not None:
-            loss.check(rows.targets)
+            loss.check(EmbeddingTarget().numbers(rows))
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextEmbedder:
@@ -98,18 +98,18 @@ class EmbeddingTask(Task):
         check_batch(loss, self.config.train.batch_size, self._texts)
         model.compile(loss=loss, **options)
 
-    def read(self, path: Path) -> TextGroups | Collection:
+    def read(self, path: Path) -> Columns | Collection:
         # The dev data of BEIR are evaluated by a search.
         rows = files.read(path, self.data.format, judged=True)
-        if isinstance(rows, TextGroups) and rows.form == "texts" and len(rows.columns) == 1:
+        if isinstance(rows, Collection) or rows.targets is not None:
+            return rows
+        if len(rows.values) == 1:
             raise UserError(
                 f"{path} has only texts, so there is nothing to evaluate; give pairs, scores or "
                 "labels"
             )
-        if isinstance(rows, TextGroups) and rows.form == "texts" and self.best_metric == _SPEARMAN:
-            # Pairs whose scores are not known, as in a test file of STS-B.
-            return dataclasses.replace(rows, form="scores")
-        return rows
+        # Pairs whose scores are not known, as in a test file of STS-B.
+        return rows.without_targets() if self.best_metric == _SPEARMAN else rows
 
     def write_predictions(
         self,

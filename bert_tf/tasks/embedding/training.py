@@ -12,13 +12,19 @@ import tensorflow as tf
 from bert_tf.asking import plain
 from bert_tf.compat import layers_below
 from bert_tf.data.batching import TrainingRows
+from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.distillation.losses import Matched
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import Found, evaluate_retrieval
 from bert_tf.retrieval.measures import retrieval_metrics
-from bert_tf.tasks import inputs
-from bert_tf.tasks.embedding.data import TextGroups
+from bert_tf.tasks.embedding.data import (
+    EmbeddingTarget,
+    collection_of,
+    form_of,
+    names_of,
+    numbered,
+)
 from bert_tf.tasks.embedding.losses import (
     BatchAllTriplet,
     CoSENT,
@@ -29,7 +35,6 @@ from bert_tf.tasks.embedding.losses import (
 )
 from bert_tf.tasks.embedding.pooling import POOLING_MASK, without_prompt
 from bert_tf.tasks.embedding.similarity import pairwise
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.training.accumulation import Gradients, accumulated, in_parts
@@ -114,8 +119,6 @@ class EmbeddingTraining(TaskModel):
         width: numbers of a vector; a subclass sets it.
     """
 
-    # If they are given.
-    has_targets = None
     # Negatives of one length would be another task than those that a search has.
     group_by_length = False
 
@@ -154,21 +157,9 @@ class EmbeddingTraining(TaskModel):
         shape = tf.shape(outputs)[:2]
         return [Matched("values", outputs, tf.fill(shape, 1.0 / tf.cast(shape[1], tf.float32)))]
 
-    def joined(self, rows: TextGroups, more: TextGroups) -> TextGroups:
-        """Raises UserError: rows of two kinds cannot be compared with each other."""
-        raise UserError(
-            f"a {type(self).__name__} compares the rows of a batch, so either all rows or no rows "
-            "may have targets; remove distillation.unlabelled"
-        )
-
-    def learns_without_targets(self, rows: TextGroups) -> bool:
+    def is_labelled(self, rows: Columns) -> bool:
         # An anchor has its positive.
-        return len(rows.columns) > 1
-
-    def with_any_targets(self, rows: TextGroups) -> TextGroups:
-        # Single texts, with vectors.
-        vectors = np.zeros((len(rows), self.width), np.float32)
-        return dataclasses.replace(rows, form="vectors", targets=vectors)
+        return rows.targets is not None or len(rows.values) > 1
 
     # ---- The loss and its gradient ------------------------------------------------------------
 
@@ -314,66 +305,33 @@ class EmbeddingTraining(TaskModel):
         self._loss_of_fit = loss
         return super().fit(x, y, *args, **kwargs)
 
-    def names_of(self, x: Any) -> tuple[str, ...]:
-        if isinstance(x, Mapping):
-            return tuple(x)
-        number = len(x) if isinstance(x, tuple) else 1
-        return ("text",) if number == 1 else tuple(f"text_{i}" for i in range(1, number + 1))
+    @property
+    def target(self) -> EmbeddingTarget:
+        return EmbeddingTarget(self.width)
 
-    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
+    def columns_of(self, x: Any) -> tuple[Column, ...]:
+        names = (
+            tuple(x) if isinstance(x, Mapping) else names_of(len(x) if isinstance(x, tuple) else 1)
+        )
+        return tuple(map(TextColumn, names))
+
+    def given(
+        self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
+    ) -> Columns:
         if sample_weight is not None:
             raise self._weighted()
         if getattr(y, "ndim", 0) == 2:
             # Rows of an array, not of Python's numbers.
             y = [*np.asarray(y)]
-        return super().given(x, y)
+        rows = super().given(x, y)
+        values = tuple(list(map(plain, column)) for column in rows.values)
+        return dataclasses.replace(rows, values=values)
 
-    def rows(self, given: Given) -> TextGroups:
-        names = self.names_of(given.columns)
-        columns = tuple(
-            [plain(text) for text in inputs.texts_of(column, name)]
-            for column, name in zip(given.columns, names, strict=True)
-        )
-        targets = given.targets
-        if targets is None:
-            return TextGroups(columns)
-        if len(columns) > 2:
-            raise UserError(
-                f"rows of {len(columns)} texts take no targets: they are an anchor, its positive "
-                "and negatives; remove y, or give two columns with scores"
-            )
-        if len(columns) == 2:
-            return TextGroups(columns, "scores", _scores(targets))
-        if isinstance(targets[0], np.ndarray | list | tuple):
-            return TextGroups(columns, "vectors", self._vectors_of_teacher(targets))
-        labels, _ = inputs.label_texts(targets)
-        number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-        classes = np.array([number[label] for label in labels], np.int32)
-        return TextGroups(columns, "labels", classes)
-
-    def _vectors_of_teacher(self, targets: Sequence) -> np.ndarray:
-        """float32 [rows, width]."""
-        for row, vector in enumerate(targets):
-            if np.shape(vector) != (self.width,):
-                raise UserError(
-                    f"vector {row} of the teacher has the shape {list(np.shape(vector))}, but the "
-                    f"vectors of this model have {self.width} dimensions; choose a teacher of "
-                    "that width"
-                )
-        vectors = np.array(targets, np.float32)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            raise UserError(
-                f"vector {int(np.argmin(finite))} of the teacher contains NaN or infinity; "
-                "compute it again"
-            )
-        return vectors
-
-    def learn_from(self, rows: TextGroups) -> None:
+    def learn_from(self, rows: Columns) -> None:
         # Sets the form of the data, and checks that the loss fits them.
-        self._take_up(rows.form)
+        self._take_up(form_of(rows))
         if rows.targets is not None:
-            self._loss_now().check(rows.targets)
+            self._loss_now().check(self.target.numbers(rows))
 
     def _take_up(self, form: Form) -> None:
         """Sets the form of the data. Raises UserError if the loss takes another."""
@@ -387,16 +345,19 @@ class EmbeddingTraining(TaskModel):
         return self._loss_of_fit or DEFAULTS[self._form]()
 
     def examples(
-        self,
-        rows: TextGroups,
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> NumberedTexts:
         # Each different text is tokenized once.
-        texts, numbers = rows.numbered()
+        if rows.weights is not None:
+            raise UserError(
+                f"a {type(self).__name__} compares the rows of a batch, so either all rows or no "
+                "rows may have targets; remove distillation.unlabelled"
+            )
+        texts, numbers = numbered(rows)
         prompt, uncounted = self.training_prompt()
         encoded = self.encoded(([prompt + text for text in texts] if prompt else texts,))
-        return NumberedTexts(encoded, numbers, rows.targets, uncounted)
+        targets = None if rows.targets is None else self.target.numbers(rows)
+        return NumberedTexts(encoded, numbers, targets, uncounted)
 
     def _batches(self, examples: Any, batch_size: int, *args: Any) -> tf.data.Dataset:
         check_batch(self._loss_now(), batch_size, examples.texts.shape[1])
@@ -457,7 +418,7 @@ class EmbeddingTraining(TaskModel):
 
     def infer(
         self,
-        rows: TextGroups | Collection,
+        rows: Columns | Collection,
         batch_size: int | None = None,
         verbose: int | str = "auto",
     ) -> np.ndarray | Ranking:
@@ -474,13 +435,14 @@ class EmbeddingTraining(TaskModel):
             named: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
             return np.atleast_2d(self.predict(list(texts), batch_size, verbose, **named))
 
-        if isinstance(rows, TextGroups):
-            if rows.form == "scores":
-                first, second = (tf.constant(vectors(column)) for column in rows.columns)
+        if isinstance(rows, Columns):
+            form = form_of(rows)
+            if form == "scores":
+                first, second = (tf.constant(vectors(column)) for column in rows.values)
                 return pairwise(self.similarity_function, first, second).numpy()
-            if rows.form == "vectors" or len(rows.columns) == 1 and rows.form == "texts":
-                return vectors(rows.columns[0])
-            rows = rows.collection()
+            if form == "vectors" or len(rows.values) == 1 and form == "texts":
+                return vectors(rows.values[0])
+            rows = collection_of(rows)
         _, found = evaluate_retrieval(
             vectors,
             rows,
@@ -497,7 +459,7 @@ class EmbeddingTraining(TaskModel):
         return next((name for name in names if name in self.prompts), None)
 
     def official_metrics(
-        self, predictions: np.ndarray | Ranking, rows: TextGroups | Collection
+        self, predictions: np.ndarray | Ranking, rows: Columns | Collection
     ) -> dict[str, float]:
         """The metrics of what `infer` returned.
 
@@ -509,11 +471,12 @@ class EmbeddingTraining(TaskModel):
         """
         if isinstance(predictions, Ranking):
             return retrieval_metrics(predictions.found, predictions.collection.relevant)
-        if isinstance(rows, Collection) or rows.targets is None:
+        if isinstance(rows, Collection) or rows.targets is None or rows.targets[0] is None:
             return {}
-        if rows.form == "vectors":
-            return {"loss": float(np.mean((predictions - rows.targets) ** 2))}
-        metrics = regression_metrics(predictions, rows.targets)
+        targets = self.target.numbers(rows)
+        if form_of(rows) == "vectors":
+            return {"loss": float(np.mean((predictions - targets) ** 2))}
+        metrics = regression_metrics(predictions, targets)
         return {name: metrics[name] for name in ("spearman", "pearson")}
 
 
@@ -550,12 +513,3 @@ def check_batch(loss: EmbeddingLoss, batch_size: int | None, texts: int) -> None
             f"{type(loss).__name__} takes the negatives of a pair from the other rows of its "
             "batch, but a batch has 1 row; give batches of 2 rows or more"
         )
-
-
-def _scores(targets: Sequence) -> np.ndarray:
-    """float32 [rows]."""
-    for row, score in enumerate(targets):
-        is_number = isinstance(score, int | float | np.number) and not isinstance(score, bool)
-        if not is_number or not np.isfinite(score):
-            raise UserError(f"score {row} is {score!r}, not a finite number")
-    return np.array(targets, np.float32)

@@ -9,10 +9,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import BATCH, Answers, Outputs, Text, each_answer, encoded, plain
+from bert_tf.asking import BATCH, Answers, Outputs, Row, encoded, plain
 from bert_tf.config.arguments import checked
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows, batches_by_length
+from bert_tf.data.columns import Column, Columns, TextColumn
 from bert_tf.data.corpora.masking import MaskedBatch, Masking, causal_lm_targets
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
@@ -23,9 +24,7 @@ from bert_tf.io.json_values import as_json
 from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel
-from bert_tf.tasks import inputs
 from bert_tf.tasks.fitting import random_seed
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.masked_lm.filling import GapFiller, device_form
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, slide
@@ -110,11 +109,11 @@ class MaskedLM(TaskModel, WeightedModel):
             vocabulary, or the encoder has layers that are only added after pre-training.
     """
 
-    input_names = ("text",)
+    columns = (TextColumn("text", may_be_empty=False),)
+    target = None
     answer_names = ("tokens", "probabilities")
     setting_names = ("max_length", "top_k")
     default_max_length = None
-    has_targets = False
 
     @checked
     def __init__(
@@ -168,40 +167,27 @@ class MaskedLM(TaskModel, WeightedModel):
         # The piece at each place.
         return [Matched("classes", outputs, y["masked_lm_weights"], per="masked_lm")]
 
-    def learns_without_targets(self, rows: Sequence[Text]) -> bool:
+    def is_labelled(self, rows: Columns) -> bool:
         # The hidden tokens are the targets.
         return True
 
-    def rows(self, given: Given) -> list[Text]:
-        texts = inputs.texts_of(given.columns[0], "text")
-        for row, text in enumerate(texts):
-            if not text.strip():
-                raise UserError(f"text {row} is empty; remove it")
-        return texts
-
-    def learn_from(self, rows: Sequence[Text]) -> None:
-        """There is nothing to decide."""
-
     def examples(
-        self,
-        rows: Sequence[Text],
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> EncodedWindows:
         # The tokens to predict are chosen later, again in each epoch.
-        of_windows: list[np.ndarray] = []
+        (texts,), of_windows = rows.values, []
 
         def packed() -> Iterator[Tensors]:
             for start in range(0, len(rows), _CHUNK):
-                texts = tf.constant(list(map(encoded, rows[start : start + _CHUNK])))
-                features, owners = self._windows(texts)
+                chunk = tf.constant(list(map(encoded, texts[start : start + _CHUNK])))
+                features, owners = self._windows(chunk)
                 of_windows.append(start + owners.numpy())
                 yield features
 
         windows = EncodedRows.gather(packed())
-        if weights is None:
+        if rows.weights is None:
             return EncodedWindows(windows)
-        return EncodedWindows(windows, weights[np.concatenate(of_windows)])
+        return EncodedWindows(windows, rows.weights[np.concatenate(of_windows)])
 
     def encode(self, x: Any, y: Any = None, weights: Any = None) -> tuple:
         # `y` is not used.
@@ -250,11 +236,11 @@ class MaskedLM(TaskModel, WeightedModel):
 
         return tf.data.Dataset.zip(tf.data.Dataset.counter(first), windows).map(hide)
 
-    def _given_from(self, data: Any, steps: int | None) -> Given:
+    def _given_from(self, data: Any, steps: int | None) -> Columns:
         return self._given_of(data, None, steps, "validation_data")
 
     def infer(
-        self, rows: Sequence[Text], batch_size: int | None = None, verbose: int | str = "auto"
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
         """Predictions for hidden tokens; the same rows always have the same hidden tokens."""
         examples, found, done = self.examples(rows), [], 0
@@ -292,7 +278,7 @@ class MaskedLM(TaskModel, WeightedModel):
         losses = cross_entropy(labels, logits)
         return Predictions(tf.boolean_mask(losses, is_used), tf.boolean_mask(is_right, is_used))
 
-    def official_metrics(self, predictions: Predictions, rows: Sequence[Text]) -> dict[str, float]:
+    def official_metrics(self, predictions: Predictions, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss` of the hidden tokens, and `perplexity`, e to that power."""
         loss = float(np.mean(predictions.losses))
         return {
@@ -374,28 +360,31 @@ class MaskedLM(TaskModel, WeightedModel):
             self.top_k = own
 
     @classmethod
-    def answers(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        x, single = inputs.as_batch(x)
-        (column,) = inputs.columns_of(x, cls.input_names)
-        texts = inputs.texts_of(column, "text")
+    def asked_columns(cls, model: Answers) -> tuple[Column, ...]:
+        return (_TextWithGaps("text"),)
+
+    @staticmethod
+    def answer(outputs: Outputs, place: int, row: Row) -> list[list[dict[str, Any]]]:
+        gaps = zip(outputs["tokens"][place], outputs["probabilities"][place], strict=True)
+        return [
+            [
+                {"token": as_json(token), "probability": as_json(probability)}
+                for token, probability in zip(*of_gap, strict=True)
+            ]
+            for of_gap in gaps
+            if of_gap[0][0]  # "" is padding
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _TextWithGaps(TextColumn):
+    """A text that has a [MASK]."""
+
+    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+        texts = super().checked(values, rows)
         for row, text in enumerate(texts):
             if _MASK not in plain(text):
-                raise UserError(f"text {row} has no [MASK]; write [MASK] where a word is missing")
-
-        def answer(outputs: Outputs, place: int, _: int) -> list[list[dict[str, Any]]]:
-            return [
-                [
-                    {"token": as_json(token), "probability": as_json(probability)}
-                    for token, probability in zip(*of_gap, strict=True)
-                ]
-                for of_gap in zip(
-                    outputs["tokens"][place], outputs["probabilities"][place], strict=True
+                raise UserError(
+                    f"{rows.at(row, self.name)} has no [MASK]; write [MASK] where a word is missing"
                 )
-                if of_gap[0][0]  # "" is padding
-            ]
-
-        rows = [{"text": text} for text in texts]
-        answers = each_answer(model, "serving_default", rows, answer, batch_size, verbose)
-        return answers[0] if single else answers
+        return texts

@@ -8,17 +8,17 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns, as_list
+from bert_tf.data.targets import Labels
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.tasks import inputs
 from bert_tf.tasks.classification.model import TextClassifier
-from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts
 from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,
     best_thresholds,
@@ -79,7 +79,6 @@ class MultiLabelClassifier(TextClassifier):
 
     answer_names = ("labels", "probabilities", "classes")
     setting_names = ("pair", "max_length", "thresholds")
-    texts_type = MultiLabelTexts
 
     @checked
     def __init__(
@@ -126,38 +125,13 @@ class MultiLabelClassifier(TextClassifier):
         # Labels, of which any number is right.
         return [Matched("labels", outputs)]
 
-    def any_label(self) -> tuple[str, ...]:
-        return ()
+    @property
+    def target(self) -> Labels:
+        return Labels(self.labels)
 
     @property
     def given_settings(self) -> dict[str, Any]:
         return super().given_settings | {"thresholds": self._given_thresholds}
-
-    # A label of a row is a tuple of names.
-    def labels_of(  # type: ignore[override]
-        self, targets: list
-    ) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-        # Whole numbers sort as numbers, all else as text.
-        rows, found, are_numbers = [], set(), True
-        for row, value in enumerate(targets):
-            if value is None or isinstance(value, str | bytes | int | float):
-                raise UserError(
-                    f"labels {row} is {value!r}; give a list of labels, which may be empty"
-                )
-            labels = inputs.as_list(value, f"labels {row}")
-            names, numbers = inputs.label_texts(labels, f"labels {row},")
-            names = [name for name in names if name]  # "" pads the rows of a dataset
-            if len({*names}) < len(names):
-                raise UserError(f"labels {row} has a label twice; remove one")
-            are_numbers &= numbers or not names
-            rows.append(tuple(names))
-            found |= {*names}
-        return rows, tuple(sorted(found, key=int if are_numbers else None))
-
-    # As `labels_of`.
-    def targets(self, rows: MultiLabelTexts) -> np.ndarray:  # type: ignore[override]
-        """float32 [rows, classes]: 1 where a text has a label, else 0."""
-        return rows.matrix(self.labels)
 
     def _weights_by_number(
         self, class_weight: Mapping[Any, float] | None
@@ -166,32 +140,22 @@ class MultiLabelClassifier(TextClassifier):
             raise UserError("class_weight requires exactly one label per text; remove it")
         return None
 
-    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
-        """Names, string [batch, n] padded with "", or 0 and 1 of all classes, to float32."""
-        if y.dtype != tf.string:
-            return tf.cast(y, tf.float32)
-        names = y if isinstance(y, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(y, padding="")
-        classes = self.class_of(names.values)
-        rows = tf.one_hot(classes, len(self.labels))
-        found = tf.math.unsorted_segment_sum(rows, names.value_rowids(), names.nrows())
-        return tf.minimum(found, 1.0)
-
-    def decode(self, logits: tf.Tensor) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`labels` string [batch, classes], those that are given, by their probability and padded
         with ""; `probabilities` float32 and `classes` string [batch, classes].
 
         The order is that of the logits; labels with the same logit are in the order of the classes.
         """
         names = tf.constant(self.labels)
-        probabilities = tf.nn.sigmoid(logits)
+        probabilities = tf.nn.sigmoid(scores)
         is_given = probabilities >= tf.constant(self._known_thresholds())
-        hidden = tf.where(is_given, logits, -float("inf"))
+        hidden = tf.where(is_given, scores, -float("inf"))
         order = tf.argsort(hidden, direction="DESCENDING", stable=True)
         is_given = tf.gather(is_given, order, batch_dims=1)
         return {
             "labels": tf.where(is_given, tf.gather(names, order), ""),
             "probabilities": probabilities,
-            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(logits)[0], 1]),
+            "classes": tf.tile(names[tf.newaxis, :], [tf.shape(scores)[0], 1]),
         }
 
     def device_form(self) -> DeviceForm:
@@ -207,25 +171,24 @@ class MultiLabelClassifier(TextClassifier):
             logits,
         )
 
-    # As `labels_of`.
-    def infer(  # type: ignore[override]
-        self, rows: MultiLabelTexts, batch_size: int | None = None, verbose: int | str = "auto"
+    def infer(
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
         """The logits; thresholds that are not known yet are those that are best on `rows`."""
         logits = super().infer(rows, batch_size, verbose)
-        if self.thresholds is None and rows.labels is not None:
-            return Predictions(logits, best_thresholds(logits, self.targets(rows)))
+        if self.thresholds is None and rows.targets is not None:
+            return Predictions(logits, best_thresholds(logits, self.target.numbers(rows)))
         return Predictions(logits, self._known_thresholds())
 
     def official_metrics(  # type: ignore[override]
-        self, predictions: Predictions, rows: MultiLabelTexts
+        self, predictions: Predictions, rows: Columns
     ) -> dict[str, float]:
         """Those of `multi_label_metrics`, and each threshold as `threshold_` and its label."""
-        if rows.labels is None:
+        if rows.targets is None:
             return {}
         thresholds = predictions.thresholds
         metrics = multi_label_metrics(
-            predictions.logits, self.targets(rows), thresholds, self.labels
+            predictions.logits, self.target.numbers(rows), thresholds, self.labels
         )
         return metrics | {
             _THRESHOLD + name: threshold
@@ -242,7 +205,7 @@ class MultiLabelClassifier(TextClassifier):
         return self.thresholds or (DEFAULT_THRESHOLD,) * len(self.labels)
 
     @staticmethod
-    def answer(outputs: Outputs, place: int) -> dict[str, Any]:
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
         """The `labels` that are given, and the `probabilities` of all."""
         classes = as_json(outputs["classes"][place])
         probabilities = as_json(outputs["probabilities"][place])
@@ -263,7 +226,7 @@ def _in_order(
                 f"the threshold for {unknown[0]!r} has no label; the labels are {', '.join(labels)}"
             )
         given = [given.get(name, DEFAULT_THRESHOLD) for name in labels]
-    given = inputs.as_list(given, "thresholds")
+    given = as_list(given, "thresholds")
     if len(given) != len(labels):
         raise UserError(
             f"there are {len(given)} thresholds, but {len(labels)} labels; give one for each"

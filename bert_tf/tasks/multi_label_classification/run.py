@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from bert_tf.data import tables
+from bert_tf.data.columns import Columns
+from bert_tf.data.targets import Labels
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
-from bert_tf.tasks.multi_label_classification.data import MultiLabelTexts, read
+from bert_tf.tasks.multi_label_classification.data import read
 from bert_tf.tasks.multi_label_classification.metrics import sigmoid
 from bert_tf.tasks.multi_label_classification.model import MultiLabelClassifier, Predictions
 from bert_tf.tasks.texts.run import TextTask
-from bert_tf.tasks.texts.text_files import format_of
 from bert_tf.text import Tokenizer
 
 
@@ -24,18 +25,19 @@ class MultiLabelClassification(TextTask):
         self.check_format()
         return super().files(split)
 
-    def prepare(self, rows: MultiLabelTexts) -> None:
+    @property
+    def target(self) -> Labels:
+        return Labels(self.labels)
+
+    def prepare(self, rows: Columns) -> None:
         """Finds the labels."""
-        self.labels = rows.all_classes()
+        self.labels = self.target.found_in(rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultiLabelClassifier:
         thresholds = self.data.thresholds
         return MultiLabelClassifier(
             encoder, tokenizer, self.labels, thresholds=thresholds, **self.settings()
         )
-
-    def check(self, rows: MultiLabelTexts) -> None:
-        rows.matrix(self.labels)
 
     def words(self, predictions: Predictions, submitted: bool) -> list[str]:
         """The labels of each text, the most probable first."""
@@ -47,5 +49,8 @@ class MultiLabelClassification(TextTask):
             joined.append(self.data.label_separator.join(self.labels[i] for i in given))
         return joined
 
-    def _read(self, path: Path) -> MultiLabelTexts:
-        return read(path, format_of(path, self.data), self.data, self.needs_labels(path))
+    def _read(self, path: Path) -> Columns:
+        rows = read(path, self.data, self.needs_labels(path))
+        if self.needs_labels(path):
+            rows.known_targets()
+        return rows

@@ -5,15 +5,21 @@ beginning of a sentence, `sent2`, after the sentence `sent1`. CODAH (Chen et al.
 github.com/Websail-NU/CODAH): TSV without a header of category, context, four endings and answer.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, columns_of_rows, quoted
 from bert_tf.data.tables import read_table, read_tsv
-from bert_tf.data.tables.json_files import read_json_lines, whole_text
+from bert_tf.data.tables.json_files import read_json_lines, whole_value
 from bert_tf.errors import UserError
 
 FORMATS = ("swag", "codah", "jsonl")
+COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))
 
 _ENDINGS = tuple(f"ending{i}" for i in range(4))
 # Columns of CODAH.
@@ -24,64 +30,89 @@ _NO_LABEL = (None, "", "-1", -1)
 _CHOICES = ("choices", "endings")
 
 
-class Choices(NamedTuple):
-    """One row.
+@dataclasses.dataclass(frozen=True)
+class ChoiceNumber(Target):
+    """The number of the right choice, counted from 0."""
 
-    Attributes:
-        context: the text that the choices continue.
-        choices: the choices; none of them is empty.
-        label: the number of the right choice, counted from 0; None if it is not known.
-    """
+    what: ClassVar[str] = "label"
 
-    context: str
-    choices: tuple[str, ...]
-    label: int | None
+    def checked(self, rows: Columns) -> list[int]:
+        for row, value in enumerate(rows.known_targets()):
+            count = len(rows.column("choices")[row])
+            is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not is_number or not 0 <= value < count:
+                raise UserError(
+                    f"{rows.at(row, self.what)} is {quoted(value)}; it must be the number of one "
+                    f"of the {count} choices, counted from 0"
+                )
+        return list(map(int, rows.known_targets()))
+
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """int32 [rows]; 0 of a row without a label."""
+        return np.array([each or 0 for each in rows.known_targets()], np.int32)
+
+    def encoded(self, y: Any) -> tf.Tensor:
+        """int32 [batch]."""
+        return tf.cast(y, tf.int32)
+
+    def from_text(self, text: str) -> Any:
+        return int(text) if text.strip().isdecimal() else text
 
 
-def read_choices(path: Path, file_format: str) -> list[Choices]:
+def same_number(rows: Columns) -> Columns:
+    """The rows. Raises UserError if they have different numbers of choices."""
+    lists = rows.column("choices")
+    for row, choices in enumerate(lists):
+        if len(choices) != len(lists[0]):
+            raise UserError(
+                f"{rows.where(row)}: {len(choices)} choices, but earlier rows have "
+                f"{len(lists[0])}; give all rows the same number"
+            )
+    return rows
+
+
+def read_choices(path: Path, file_format: str) -> Columns:
     """The rows of a file, in its order. All have as many choices, and all or none have a label.
 
     An empty label or -1 means that there is none.
 
     >>> row = '{"context": "The kettle whistles.", "choices": ["I pour.", "It snows."], "label": 0}'
     >>> _ = Path("train.jsonl").write_text(row)
-    >>> read_choices(Path("train.jsonl"), "jsonl")
-    [Choices(context='The kettle whistles.', choices=('I pour.', 'It snows.'), label=0)]
+    >>> rows = read_choices(Path("train.jsonl"), "jsonl")
+    >>> rows.values, rows.targets
+    ((['The kettle whistles.'], [['I pour.', 'It snows.']]), [0])
 
     Raises:
         UserError: a missing column or key, another number of choices than in the row before, an
             empty choice, a label that is none of them, no rows; with the line.
     """
     readers = {"swag": _swag, "codah": _codah, "jsonl": _json_lines}
-    rows: list[Choices] = []
-    for line, context, choices, label in readers[file_format](path):
-        place = f"{path}, line {line}"
-        right = None if label in _NO_LABEL else _label(place, label, choices)
-        row = Choices(context, choices, right)
-        _check_none_empty(place, choices)
-        if rows and len(choices) != len(rows[0].choices):
-            raise UserError(
-                f"{place}: {len(choices)} choices, but earlier rows have {len(rows[0].choices)}; "
-                "give all rows the same number"
-            )
-        if rows and (row.label is None) != (rows[0].label is None):
-            one = "no label" if row.label is None else "a label"
-            raise UserError(f"{place}: {one}, unlike earlier rows; label all rows or none")
-        rows.append(row)
-    if not rows:
-        raise UserError(f"{path} has no rows")
-    return rows
+    lines, contexts, choices, labels = columns_of_rows(readers[file_format](path), 4)
+    target = ChoiceNumber()
+    rows = Columns(
+        names=("context", "choices"),
+        values=(contexts, choices),
+        targets=[
+            None if each in _NO_LABEL else target.from_text(each) if isinstance(each, str) else each
+            for each in labels
+        ],
+        source=str(path),
+        places=lines,
+        path=path,
+    )
+    return same_number(rows.checked(COLUMNS, target))
 
 
-_Row = tuple[int, str, tuple[str, ...], Any]
+_Row = tuple[int, Any, Any, Any]
 
 
 def _swag(path: Path) -> Iterator[_Row]:
     columns = ("sent1", "sent2", *_ENDINGS)
     for line, row in read_table(path, "csv", columns, optional=("label",)):
         endings = tuple(row[ending] for ending in _ENDINGS)
-        # Joined with the beginning, none would look empty.
-        _check_none_empty(f"{path}, line {line}", endings)
+        for number, ending in enumerate(endings):
+            if not ending.strip():  # joined with the beginning, it would not look empty
+                raise UserError(f"{path}, line {line}: choice {number} is empty")
         choices = tuple(f"{row['sent2']} {ending}".strip() for ending in endings)
         yield line, row["sent1"], choices, row.get("label")
 
@@ -104,33 +135,4 @@ def _json_lines(path: Path) -> Iterator[_Row]:
         if key is None or "context" not in row:
             missing = "context" if key else " or ".join(map(repr, _CHOICES))
             raise UserError(f"{place}: no {missing}; the keys are {', '.join(row)}")
-        choices = row[key]
-        if not isinstance(row["context"], str):
-            raise UserError(f"{place}: context must be a text")
-        if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
-            raise UserError(f"{place}: {key} must be a list of texts")
-        if len(choices) < 2:
-            raise UserError(f"{place}: {len(choices)} choices; there must be two or more")
-        yield line, whole_text(row["context"]), tuple(map(whole_text, choices)), row.get("label")
-
-
-def _check_none_empty(place: str, choices: tuple[str, ...]) -> None:
-    for number, choice in enumerate(choices):
-        if not choice.strip():
-            raise UserError(f"{place}: choice {number} is empty")
-
-
-def _label(place: str, label: Any, choices: tuple[str, ...]) -> int:
-    """A label of a file as a number; true and 1.0 are not labels."""
-    try:
-        number = int(label) if isinstance(label, str) else label
-    except ValueError:
-        number = None
-    if type(number) is not int:
-        raise UserError(f"{place}: label {label!r} is not a whole number")
-    if not 0 <= number < len(choices):
-        raise UserError(
-            f"{place}: label {number} is out of range; it must be from 0 to {len(choices) - 1}, "
-            "the number of a choice"
-        )
-    return number
+        yield line, whole_value(row["context"]), whole_value(row[key]), row.get("label")

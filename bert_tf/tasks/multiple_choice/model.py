@@ -7,16 +7,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, plain
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.inputs import Given
-from bert_tf.tasks.multiple_choice.data import Choices
+from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.task_model import losses_of_classes
 from bert_tf.tasks.texts.groups import EncodedGroups, GroupModel, alike_where_equal
 from bert_tf.text import Tokenizer
@@ -49,11 +48,10 @@ class MultipleChoice(GroupModel):
         dropout: rate on the pooled output; None takes the encoder's.
     """
 
-    input_names = ("context", "choices")
+    columns = COLUMNS
     answer_names = ("choice", "probabilities")
     # Its bias moves all choices alike; it is there because published checkpoints have one.
     head_name = "choice"
-    fewest = 2
     example = {
         "context": ["The kettle whistles."],
         "choices": [["She pours the tea.", "She waters the roof.", "It begins to snow upwards."]],
@@ -75,67 +73,43 @@ class MultipleChoice(GroupModel):
         """Cross-entropy over the choices, and the accuracy."""
         return losses_of_classes()
 
-    def rows(self, given: Given) -> list[Choices]:
-        contexts, lists = self.checked(given.columns)
-        labels = [None] * len(contexts) if given.targets is None else given.targets
-        for row, (choices, label) in enumerate(zip(lists, labels, strict=True)):
-            is_number = isinstance(label, int | np.integer) and not isinstance(label, bool)
-            if label is not None and not (is_number and 0 <= label < len(choices)):
-                raise UserError(
-                    f"label {row} is {label!r}; it must be the number of one of the {len(choices)} "
-                    "choices, counted from 0"
-                )
-            if len(choices) != len(lists[0]):
-                raise UserError(
-                    f"row {row} has {len(choices)} choices, but row 0 has {len(lists[0])}; train "
-                    "on rows with the same number of choices"
-                )
-        return [
-            Choices(plain(context), tuple(map(plain, choices)), label)
-            for context, choices, label in zip(contexts, lists, labels, strict=True)
-        ]
+    @property
+    def target(self) -> ChoiceNumber:
+        return ChoiceNumber()
 
-    def learn_from(self, rows: Sequence[Choices]) -> None:
-        """There is nothing to decide."""
+    def given(self, *args: Any, **kwargs: Any) -> Columns:
+        return same_number(super().given(*args, **kwargs))
 
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         # Choices, of which one is right.
         return [Matched("classes", outputs)]
 
-    def with_any_targets(self, rows: Sequence[Choices]) -> list[Choices]:
-        return [row._replace(label=0) for row in rows]
-
     def examples(
-        self,
-        rows: Sequence[Choices],
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> EncodedGroups:
-        groups = self.groups([row.context for row in rows], [row.choices for row in rows])
-        labels = np.array([row.label for row in rows], np.int32)
-        return EncodedGroups(targets=labels, weights=weights, **groups)
+        targets = self.target.numbers(rows)
+        return EncodedGroups(targets=targets, weights=rows.weights, **self.groups(rows))
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
         """int32 [batch]."""
-        return tf.cast(y, tf.int32)
+        return self.target.encoded(y)
 
     def infer(
-        self, rows: Sequence[Choices], batch_size: int | None = None, verbose: int | str = "auto"
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [rows, choices]: the scores of every row's choices."""
         return np.stack(super().infer(rows, batch_size, verbose))
 
-    def official_metrics(
-        self, predictions: np.ndarray, rows: Sequence[Choices]
-    ) -> dict[str, float]:
+    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
-        if rows[0].label is None:
+        if rows.targets is None:
             return {}
-        labels = np.array([row.label for row in rows], np.int32)
-        metrics = classification_metrics(predictions, labels)
+        metrics = classification_metrics(predictions, self.target.numbers(rows))
         return {name: metrics[name] for name in ("accuracy", "loss")}
 
-    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
+    def decode(  # type: ignore[override]
+        self, scores: tf.Tensor, is_there: tf.Tensor
+    ) -> Tensors:
         """`choice` int32 [batch], -1 where there is none, and `probabilities` float32
         [batch, choices], 0 for a choice "", which is padding.
 
@@ -182,7 +156,8 @@ class MultipleChoice(GroupModel):
         return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @staticmethod
-    def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
+        size = len(row["choices"])
         return {
             "choice": as_json(outputs["choice"][place]),
             "probabilities": as_json(outputs["probabilities"][place][:size]),

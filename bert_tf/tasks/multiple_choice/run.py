@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.multiple_choice.config import MultipleChoiceData
-from bert_tf.tasks.multiple_choice.data import FORMATS, Choices, read_choices
+from bert_tf.tasks.multiple_choice.data import FORMATS, read_choices
 from bert_tf.tasks.multiple_choice.model import MultipleChoice
 from bert_tf.tasks.task import Task, indexed
 from bert_tf.text import Tokenizer
@@ -37,24 +37,24 @@ class MultipleChoiceTask(Task):
             name = _SWAG_DEV
         return {"": Path(self.data.path) / name}
 
-    def training_rows(self) -> list[Choices]:
+    def training_rows(self) -> Columns:
         (path,) = self.files("train").values()
-        return self.read(path)[: self.data.train_rows]
+        return self.read(path).first(self.data.train_rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> MultipleChoice:
         return MultipleChoice(encoder, tokenizer, self.config.train.max_length)
 
-    def read(self, path: Path) -> list[Choices]:
+    def read(self, path: Path) -> Columns:
         rows = read_choices(path, self.data.format)
-        if rows[0].label is None and self.needs_labels(path):
-            raise UserError(f"{path} has no labels")
+        if self.needs_labels(path):
+            rows.known_targets()
         return rows
 
     def write_predictions(
         self,
         model: MultipleChoice,
         predictions: np.ndarray,
-        rows: list[Choices],
+        rows: Columns,
         folder: Path,
         name: str,
     ) -> None:

@@ -1,31 +1,51 @@
 """Whether a text follows another one: next sentence prediction (paper, section 3.1)."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns, Target, quoted
+from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.task_model import losses_of_classes
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
-from bert_tf.tasks.texts.model import TextModel
+from bert_tf.tasks.task_model import PAIR, TaskModel, losses_of_classes
 from bert_tf.text import Tokenizer
 
-# The classes in the order of the logits: 0 is the next sentence, as in pre-training.
-_CLASSES = ("True", "False")
+
+@dataclasses.dataclass(frozen=True)
+class Follows(Target):
+    """Whether the second text follows the first. Class 0 is that it does, as in pre-training."""
+
+    def checked(self, rows: Columns) -> list[bool]:
+        for row, value in enumerate(rows.known_targets()):
+            if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
+                raise UserError(
+                    f"{rows.at(row, self.what)} is {quoted(value)}; it must be True where the "
+                    "second text follows the first, else False"
+                )
+        return list(map(bool, rows.known_targets()))
+
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """int32 [rows]."""
+        return np.array([not each for each in rows.known_targets()], np.int32)
+
+    def encoded(self, y: tf.Tensor) -> tf.Tensor:
+        """int32 [batch]: booleans, or 1 and 0, to classes."""
+        return 1 - tf.cast(y, tf.int32)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class NextSentence(TextModel):
+class NextSentence(TaskModel):
     """Predicts whether the second of two texts follows the first.
 
     `NextSentence.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained weights.
@@ -49,10 +69,9 @@ class NextSentence(TextModel):
         dropout: rate on the pooled output; pre-training has none.
     """
 
+    columns = PAIR
     answer_names = ("is_next",)
-    setting_names = ("max_length",)
     default_max_length = None
-    head_name = "next_sentence"
 
     @checked
     def __init__(
@@ -64,44 +83,24 @@ class NextSentence(TextModel):
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "next_sentence_predictor")
-        super().__init__(
-            encoder,
-            tokenizer,
-            2,
-            {},
-            pair=True,
-            max_length=max_length,
-            dropout=dropout,
-            **kwargs,
-        )
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
+        self.make_head(2, "next_sentence", dropout)
 
     def own_losses(self) -> dict[str, Any]:
         """Cross-entropy, and the accuracy."""
         return losses_of_classes()
 
-    def any_label(self) -> str:
-        return _CLASSES[0]
+    @property
+    def target(self) -> "Follows":
+        return Follows()
 
-    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        for row, value in enumerate(targets):
-            if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
-                raise UserError(
-                    f"label {row} is {value!r}; it must be True where the second text follows the "
-                    "first, else False"
-                )
-        return [str(bool(value)) for value in targets], _CLASSES
+    def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
+        # Classes, of which one is right.
+        return [Matched("classes", outputs)]
 
-    def targets(self, rows: LabelledTexts) -> np.ndarray:
-        """int32 [rows]: classes."""
-        return rows.class_ids(_CLASSES)
-
-    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
-        """Booleans, or 1 and 0, to classes."""
-        return 1 - tf.cast(y, tf.int32)
-
-    def decode(self, logits: tf.Tensor) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`is_next` float32 [batch], the probability that the second text follows the first."""
-        return {"is_next": tf.nn.softmax(logits)[:, 0]}
+        return {"is_next": tf.nn.softmax(scores)[:, 0]}
 
     def device_form(self) -> DeviceForm:
         """`is_next` float32 [1]."""
@@ -114,14 +113,14 @@ class NextSentence(TextModel):
             {"is_next": output()}, lambda features: self.decode(self.network()(features)), logits
         )
 
-    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
+    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """`accuracy` and `loss`, the mean cross-entropy."""
-        if rows.labels is None:
+        if rows.targets is None:
             return {}
-        metrics = classification_metrics(predictions, self.targets(rows))
+        metrics = classification_metrics(predictions, self.target.numbers(rows))
         return {name: metrics[name] for name in ("accuracy", "loss")}
 
     @staticmethod
-    def answer(outputs: Outputs, place: int) -> float:
+    def answer(outputs: Outputs, place: int, row: Row) -> float:
         """The probability."""
         return as_json(outputs["is_next"][place])

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bert_tf.tasks.question_answering.squad import Question
-
+# The texts of the answers that are given to each question, by its id; none if it has no answer.
+Given = Mapping[str, Sequence[str]]
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
@@ -25,50 +25,43 @@ def normalized(answer: str) -> str:
     return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-def answer_metrics(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, float]:
+def answer_metrics(given: Given, answers: Mapping[str, str]) -> dict[str, float]:
     """Metrics of version 1.1: `exact_match` and `f1`.
 
-    >>> from bert_tf.tasks.question_answering.squad import Answer
-    >>> question = Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),))
-    >>> answer_metrics([question], {"q1": "hills"})
+    >>> answer_metrics({"q1": ["the hills"]}, {"q1": "hills"})
     {'exact_match': 100.0, 'f1': 100.0}
-    >>> metrics = answer_metrics([question], {"q1": "rises in the hills"})
+    >>> metrics = answer_metrics({"q1": ["the hills"]}, {"q1": "rises in the hills"})
     >>> {name: round(value, 1) for name, value in metrics.items()}
     {'exact_match': 0.0, 'f1': 50.0}
 
     Args:
-        questions: all have answers.
+        given: all questions have answers.
         answers: question id -> answer. A question without one scores 0.
     """
     exact = f1 = 0.0
-    for each in questions:
-        if each.id in answers:
-            answer, given = answers[each.id], [text for text, _ in each.answers or ()]
-            exact += max(_exact(answer, text) for text in given)
-            f1 += max(_f1(answer, text) for text in given)
-    return {"exact_match": 100 * (exact / len(questions)), "f1": 100 * (f1 / len(questions))}
+    for id, texts in given.items():
+        if id in answers:
+            exact += max(_exact(answers[id], text) for text in texts)
+            f1 += max(_f1(answers[id], text) for text in texts)
+    return {"exact_match": 100 * (exact / len(given)), "f1": 100 * (f1 / len(given))}
 
 
 def answer_or_none_metrics(
-    questions: Sequence[Question],
+    given: Given,
     answers: Mapping[str, str],
     best_answers: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> dict[str, float]:
     """Metrics of version 2.0, where "" says that there is no answer.
 
-    >>> from bert_tf.tasks.question_answering.squad import Answer
-    >>> questions = [
-    ...     Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),)),
-    ...     Question("q2", "Why?", "It rises in the hills.", ()),
-    ... ]
+    >>> given = {"q1": ["the hills"], "q2": []}
     >>> best, odds = {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0}
-    >>> metrics = answer_or_none_metrics(questions, {"q1": "the hills", "q2": ""}, best, odds)
+    >>> metrics = answer_or_none_metrics(given, {"q1": "the hills", "q2": ""}, best, odds)
     >>> metrics["f1"], metrics["NoAns_f1"], metrics["best_f1"]
     (100.0, 100.0, 100.0)
 
     Args:
-        questions: with and without answers.
+        given: of questions with and without answers.
         answers: question id -> answer. Questions without one do not count.
         best_answers: the same, before "no answer" replaces some of them.
         null_odds: question id -> score of no answer less that of the best answer.
@@ -79,20 +72,16 @@ def answer_or_none_metrics(
         the values with the best thresholds for the odds, `…_thresh`. The script finds these
         itself from `best_answers` and `null_odds`.
     """
-    scores = _scores(questions, answers)
+    scores = _scores(given, answers)
     exact, f1 = _mean(scores.values())
     metrics = {"exact_match": exact, "f1": f1}
     for group, has_answer in (("HasAns", True), ("NoAns", False)):
-        of_group = [
-            scores[each.id]
-            for each in questions
-            if each.id in scores and bool(each.answers) is has_answer
-        ]
+        of_group = [scores[id] for id in given if id in scores and bool(given[id]) is has_answer]
         if of_group:
             exact, f1 = _mean(of_group)
             metrics |= {f"{group}_exact": exact, f"{group}_f1": f1}
-    best = _scores(questions, best_answers)
-    unanswerable = {each.id for each in questions if each.id in best and not each.answers}
+    best = _scores(given, best_answers)
+    unanswerable = {id for id in given if id in best and not given[id]}
     for name in _Score._fields:
         of_answers = {id: getattr(score, name) for id, score in best.items()}
         value, threshold = _best_threshold(of_answers, best_answers, null_odds, unanswerable)
@@ -101,25 +90,21 @@ def answer_or_none_metrics(
 
 
 def best_null_threshold(
-    questions: Sequence[Question], best_answers: Mapping[str, str], null_odds: Mapping[str, float]
+    given: Given, best_answers: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> float:
     """The odds above which "no answer" is given, so that F1 is `best_f1`.
 
     The official script names the odds of the last question that is answered. This is the middle
     between these odds and the next, so that rounding cannot turn that question's answer into none.
 
-    >>> from bert_tf.tasks.question_answering.squad import Answer
-    >>> questions = [
-    ...     Question("q1", "Where?", "It rises in the hills.", (Answer("the hills", 12),)),
-    ...     Question("q2", "Why?", "It rises in the hills.", ()),
-    ... ]
-    >>> best_null_threshold(questions, {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0})
+    >>> given = {"q1": ["the hills"], "q2": []}
+    >>> best_null_threshold(given, {"q1": "the hills", "q2": "It"}, {"q1": -5.0, "q2": 2.0})
     -1.5
     """
-    metrics = answer_or_none_metrics(questions, best_answers, best_answers, null_odds)
-    unanswerable = sum(not each.answers for each in questions)
+    metrics = answer_or_none_metrics(given, best_answers, best_answers, null_odds)
+    unanswerable = sum(not texts for texts in given.values())
     odds = sorted(null_odds.values())
-    if metrics["best_f1"] == 100.0 * unanswerable / len(questions):
+    if metrics["best_f1"] == 100.0 * unanswerable / len(given):
         return odds[0] - 1.0  # best to answer none; the script says 0 then
     last = metrics["best_f1_thresh"]
     following = [each for each in odds if each > last]
@@ -145,19 +130,19 @@ def _f1(answer: str, given: str) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-def _scores(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, _Score]:
+def _scores(given: Given, answers: Mapping[str, str]) -> dict[str, _Score]:
     """The scores of version 2.0 of each question that is answered, by id.
 
     An answer that is empty after normalization counts as no answer, like "".
     """
     scores = {}
-    for each in questions:
-        if (answer := answers.get(each.id)) is not None:
-            given = [text for text, _ in each.answers or () if normalized(text)] or [""]
-            exact = max(_exact(answer, text) for text in given)
+    for id, all_texts in given.items():
+        if (answer := answers.get(id)) is not None:
+            texts = [text for text in all_texts if normalized(text)] or [""]
+            exact = max(_exact(answer, text) for text in texts)
             # If one of the two is empty, they are equal or have nothing in common.
-            f1 = max(_f1(answer, text) or _exact(answer, text) for text in given)
-            scores[each.id] = _Score(exact, f1)
+            f1 = max(_f1(answer, text) or _exact(answer, text) for text in texts)
+            scores[id] = _Score(exact, f1)
     return scores
 
 

@@ -1,16 +1,17 @@
 """The part of a context that answers a question (paper, section 4.2), or none (section 4.3)."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import asking
-from bert_tf.asking import Outputs, Text, batches, characters, each_answer, plain, rows_of
+from bert_tf.asking import Outputs, Row, Text, batches, characters, plain, rows_of
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns, as_list
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
@@ -18,15 +19,13 @@ from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.padding import hide_padding
-from bert_tf.tasks import inputs
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,
     best_null_threshold,
 )
 from bert_tf.tasks.question_answering.spans import Answers, SpanRules, best_span, decode
-from bert_tf.tasks.question_answering.squad import Answer, Question
+from bert_tf.tasks.question_answering.squad import COLUMNS, Span, given_texts, ids_of
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -108,7 +107,7 @@ class QuestionAnswerer(TaskModel):
         UserError: a window has no room for the longest question, or a number is not positive.
     """
 
-    input_names = ("question", "context")
+    columns = COLUMNS
     answer_names = (
         "answer",
         "start",
@@ -188,13 +187,9 @@ class QuestionAnswerer(TaskModel):
         half = tf.fill([tf.shape(outputs["start"])[0]], 0.5)
         return [Matched("classes", outputs[name], half) for name in ("start", "end")]
 
-    def with_any_targets(self, rows: Sequence[Question]) -> list[Question]:
-        if self.unanswerable is None:
-            raise UserError(
-                "rows without answers do not show whether a question can be unanswerable; create "
-                "the student with unanswerable=True or False"
-            )
-        return [each._replace(answers=(Answer(each.context, 0),)) for each in rows]
+    @property
+    def target(self) -> Span:
+        return Span()
 
     @property
     def given_settings(self) -> dict[str, Any]:
@@ -249,48 +244,38 @@ class QuestionAnswerer(TaskModel):
             x, y = (x, y), answers
         return super().evaluate(x, y, **kwargs)
 
-    def given(self, x: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        # `x` may be rows as in SQuAD.
+    def given(
+        self, x: Any, y: Any = None, sample_weight: Any = None, may_lack_targets: bool = False
+    ) -> Columns:
+        # `x` may be rows as in SQuAD, and `y` the columns of a dataset. None is no answer.
         if y is None and (columns := _squad_rows(x)) is not None:
             x, y = columns[:2], columns[2]
-        if y is None or not isinstance(x, tuple | Mapping):
+        if y is None and not may_lack_targets or not isinstance(x, tuple | Mapping):
             raise UserError(
                 "the answers are missing; give (questions, contexts) and answers, or rows of SQuAD"
             )
-        if isinstance(y, Mapping):  # the columns of a dataset
-            y = _pairs(y["text"], y["start"])
-        lists = inputs.columns_of(x, self.input_names)
-        targets = inputs.as_list(y, "answers")
-        inputs.check_count(lists, targets, "answers")
-        return Given(lists, targets, inputs.weights_of(sample_weight, lists))
+        if isinstance(y, Mapping):
+            pairs = zip(y["text"], y["start"], strict=True)
+            y = [{"text": text, "start": start} for text, start in pairs]
+        if y is not None:
+            y = [() if each is None else each for each in as_list(y, "answers")]
+        return super().given(x, y, sample_weight, may_lack_targets)
 
-    def given_or_unlabelled(self, x: Any, y: Any, sample_weight: Any) -> Given:
-        # `x` may be rows as in SQuAD.
-        if y is None and (columns := _squad_rows(x)) is not None:
-            x, y = columns[:2], columns[2]
-        return super().given_or_unlabelled(x, y, sample_weight)
-
-    def _given_from(self, data: Any, steps: int | None) -> Given:
+    def _given_from(self, data: Any, steps: int | None) -> Columns:
         if isinstance(data, tuple) and len(data) == 3:
             return self.given(data[:2], data[2])
         if not isinstance(data, tuple | tf.data.Dataset) and _squad_rows(data) is not None:
             return self.given(data)
         return super()._given_from(data, steps)
 
-    def rows(self, given: Given) -> list[Question]:
-        rows = [
-            Question(str(row), plain(question), plain(context), None)
-            for row, (question, context) in enumerate(zip(*_checked(given.columns), strict=True))
-        ]
-        if given.targets is None:
-            return rows
-        return [
-            each._replace(answers=_answers(row, answer, each.context))
-            for row, (each, answer) in enumerate(zip(rows, given.targets, strict=True))
-        ]
-
-    def learn_from(self, rows: Sequence[Question]) -> None:
-        none = next((row for row, each in enumerate(rows) if each.answers == ()), None)
+    def learn_from(self, rows: Columns) -> None:
+        answers = rows.known_targets()
+        if self.unanswerable is None and all(each is None for each in answers):
+            raise UserError(
+                "rows without answers do not show whether a question can be unanswerable; create "
+                "the student with unanswerable=True or False"
+            )
+        none = next((row for row, each in enumerate(answers) if each == ()), None)
         if self.unanswerable is None:
             self.unanswerable = none is not None
             self._functions.clear()
@@ -300,17 +285,14 @@ class QuestionAnswerer(TaskModel):
                 "create the model with unanswerable=True"
             )
 
-    def check_targets(self, rows: Sequence[Question]) -> None:
+    def check_targets(self, rows: Columns) -> None:
         if self.unanswerable is not None:
             self.learn_from(rows)
 
     def examples(
-        self,
-        rows: Sequence[Question],
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> WindowRows:
-        return WindowRows.cut(rows, self.windows(), weights)
+        return WindowRows.cut(rows, self.windows())
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # `y` is a dict of `text` string [batch] and `start` int [batch].
@@ -336,36 +318,36 @@ class QuestionAnswerer(TaskModel):
         return windows.features, {"start": starts, "end": ends}, *more
 
     def infer(
-        self, rows: Sequence[Question], batch_size: int | None = None, verbose: int | str = "auto"
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Predictions:
         """The answers; a threshold that is not known yet is the one that is best on `rows`."""
-        asked = [{"question": each.question, "context": each.context} for each in rows]
+        asked = rows_of(rows.values, self.input_names)
         parts, order = [], []
         for chosen, answered in batches(self, "answers", asked, batch_size, verbose, "answering"):
             parts.append([answered[name] for name in Answers._fields])
             order += chosen
         place = np.argsort(order)
         fields = Answers(*(np.concatenate(each)[place] for each in zip(*parts, strict=True)))
-        ids = [each.id for each in rows]
+        ids = ids_of(rows)
         best = dict(zip(ids, map(plain, fields.best_answer), strict=True))
         null_odds = dict(zip(ids, fields.null_odds.tolist(), strict=True))
         threshold = self.null_threshold
         if not self.unanswerable:
             threshold = None
         elif threshold is None:
-            threshold = best_null_threshold(rows, best, null_odds) if are_known(rows) else 0.0
+            known = rows.targets is not None
+            threshold = best_null_threshold(given_texts(rows), best, null_odds) if known else 0.0
         return Predictions(fields, best, null_odds, threshold)
 
-    def official_metrics(
-        self, predictions: Predictions, rows: Sequence[Question]
-    ) -> dict[str, float]:
+    def official_metrics(self, predictions: Predictions, rows: Columns) -> dict[str, float]:
         """Those of `answer_metrics`, or of `answer_or_none_metrics` and a `null_threshold`."""
-        if not are_known(rows):
+        if rows.targets is None:
             return {}
+        given = given_texts(rows)
         if predictions.null_threshold is None:
-            return answer_metrics(rows, predictions.answers)
+            return answer_metrics(given, predictions.answers)
         metrics = answer_or_none_metrics(
-            rows, predictions.answers, predictions.best, predictions.null_odds
+            given, predictions.answers, predictions.best, predictions.null_odds
         )
         return metrics | {"null_threshold": predictions.null_threshold}
 
@@ -501,56 +483,28 @@ class QuestionAnswerer(TaskModel):
         return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @classmethod
-    def answers(
-        cls,
-        model: asking.Answers,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-    ) -> Any:
+    def answers(cls, model: asking.Answers, x: Any, *args: Any, **kwargs: Any) -> Any:
+        # `x` may be rows as in SQuAD.
         if (columns := _squad_rows(x)) is not None:
             x = columns[:2]
-        x, single = inputs.as_batch(x)
-        checked = _checked(inputs.columns_of(x, cls.input_names))
-        rows = rows_of(checked, cls.input_names)
+        return super().answers(model, x, *args, **kwargs)
 
-        def answer(outputs: Outputs, place: int, row: int) -> dict[str, Any]:
-            character = characters(rows[row]["context"])
-            best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
-            return {
-                "answer": as_json(outputs["answer"][place]),
-                "start": character(int(outputs["start"][place])),
-                "end": character(int(outputs["end"][place])),
-                "score": as_json(outputs["score"][place]),
-                "null_score": as_json(outputs["null_score"][place]),
-                "nbest": [
-                    {"answer": as_json(text), "score": as_json(score)}
-                    for text, score in best
-                    if text or score
-                ],
-            }
-
-        answers = each_answer(
-            model, "serving_default", rows, answer, batch_size, verbose, "answering"
-        )
-        return answers[0] if single else answers
-
-
-def are_known(questions: Sequence[Question]) -> bool:
-    """Whether each question has its answer, or is known to have none.
-
-    >>> unanswerable = Question("q1", "Why?", "It rises.", ())
-    >>> unknown = Question("q2", "Why?", "It rises.", None)
-    >>> are_known([unanswerable]), are_known([unanswerable, unknown])
-    (True, False)
-    """
-    return all(each.answers is not None for each in questions)
-
-
-def _checked(columns: Sequence[Sequence]) -> list[list[Text]]:
-    """The questions and the contexts. Raises UserError if one is not a string."""
-    names = QuestionAnswerer.input_names
-    return [inputs.texts_of(column, name) for column, name in zip(columns, names, strict=True)]
+    @staticmethod
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
+        character = characters(cast(Text, row["context"]))
+        best = zip(outputs["nbest_answers"][place], outputs["nbest_scores"][place], strict=True)
+        return {
+            "answer": as_json(outputs["answer"][place]),
+            "start": character(int(outputs["start"][place])),
+            "end": character(int(outputs["end"][place])),
+            "score": as_json(outputs["score"][place]),
+            "null_score": as_json(outputs["null_score"][place]),
+            "nbest": [
+                {"answer": as_json(text), "score": as_json(score)}
+                for text, score in best
+                if text or score
+            ],
+        }
 
 
 def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
@@ -566,43 +520,3 @@ def _squad_rows(x: Any) -> tuple[list, list, list | None] | None:
             raise UserError(f"row {number} has no {missing[0]}; the keys are {', '.join(row)}")
     answers = [row["answers"] for row in x] if all("answers" in row for row in x) else None
     return [row["question"] for row in x], [row["context"] for row in x], answers
-
-
-def _pairs(texts: Iterable, starts: Iterable) -> list[dict[str, Any]]:
-    """Answers as `fit` takes them, from columns."""
-    return [{"text": text, "start": start} for text, start in zip(texts, starts, strict=True)]
-
-
-def _answers(row: int, given: Any, context: str) -> tuple[Answer, ...]:
-    """One answer, several, or none; each must be in the context at its offset."""
-    if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
-        # The lists of SQuAD's rows in Hugging Face's datasets.
-        texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
-        if len(texts) != len(starts):
-            raise UserError(
-                f"answer {row} has {len(texts)} texts, but {len(starts)} starts; give one start "
-                "for each text"
-            )
-        several = _pairs(texts, starts)
-    elif isinstance(given, list | tuple):
-        several = list(given)
-    else:
-        several = [] if given is None or given == {} or given == "" else [given]
-    found = []
-    for each in several:
-        fields = each if isinstance(each, Mapping) else {}
-        text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
-        text = plain(text) if isinstance(text, bytes) else text
-        if text == "" and start in (None, -1):
-            continue
-        if not isinstance(text, str) or not isinstance(start, int | np.integer):
-            raise UserError(
-                f'answer {row} is {each!r}; give a dict with "text" and "start", the position of '
-                "its first character in the context, or None if there is no answer"
-            )
-        if not text.strip() or start < 0 or not context.startswith(text, int(start)):
-            raise UserError(
-                f"answer {row}, {text!r}, is not at character {start} of its context; correct start"
-            )
-        found.append(Answer(text, int(start)))
-    return tuple(found)

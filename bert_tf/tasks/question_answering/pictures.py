@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from bert_tf.asking.row_files import Row, text_of
 from bert_tf.data.batching import EncodedRows
+from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.context import SpanShares, words_of
 from bert_tf.interpret.importance import Importances, Inputs
@@ -18,7 +19,7 @@ from bert_tf.interpret.projection import mean, row_vectors
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import Answers, decode
-from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.tasks.question_answering.squad import given_texts, ids_of
 from bert_tf.templates import macros
 from bert_tf.text import QuestionWindows
 from bert_tf.text.parts import map_in_chunks
@@ -87,14 +88,14 @@ class QuestionPictures(Pictures):
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         subject = self.subject
-        everything: list[Question] = subject.read_dev()
-        data = [everything[i] for i in sections.draw(len(everything), rows)]
+        everything: Columns = subject.read_dev()
+        data = everything.take(sections.draw(len(everything), rows).tolist())
         predictions = subject.model.infer(data)
-        texts = [predictions.answers[each.id] for each in data]
-        grades = [_grade(*each) for each in zip(data, texts, strict=True)]
+        texts = [predictions.answers[id] for id in ids_of(data)]
+        grades = [_grade(*each) for each in zip(given_texts(data).values(), texts, strict=True)]
         titles = [
-            f"{each.question} – {text or 'no answer'}"
-            for each, text in zip(data, texts, strict=True)
+            f"{question} – {text or 'no answer'}"
+            for question, text in zip(data.column("question"), texts, strict=True)
         ]
         right = np.array(grades) == _GRADES.index("right")
         n_best = predictions.fields.nbest_answers.tolist()
@@ -157,9 +158,9 @@ class QuestionPictures(Pictures):
             rules.null_threshold if rules.unanswerable else None,
         )
 
-    def _vectors(self, data: Sequence[Question]) -> np.ndarray:
+    def _vectors(self, data: Columns) -> np.ndarray:
         """float32 [questions, hidden]: the mean of the first window of each."""
-        windows = self._windows(([q.question for q in data], [q.context for q in data]))
+        windows = self._windows(tuple(map(list, data.values)))
         _, first = np.unique(windows.rows, return_index=True)
         features = {name: tf.gather(each, first) for name, each in windows.features.items()}
         rows = EncodedRows.gather(iter([features]))
@@ -179,11 +180,11 @@ def _place(asked: _Asked) -> _Place:
     return _Place(window, first, last)
 
 
-def _grade(question: Question, text: str) -> int:
+def _grade(given: Sequence[str], text: str) -> int:
     """Whether an answer is right, as a place in `_GRADES`."""
-    if not text or not question.answers:
-        grade = "wrong" if text or question.answers else "right"
+    if not text or not given:
+        grade = "wrong" if text or given else "right"
     else:
-        found = answer_metrics([question], {question.id: text})
+        found = answer_metrics({"": given}, {"": text})
         grade = "right" if found["exact_match"] else "partly right" if found["f1"] else "wrong"
     return _GRADES.index(grade)

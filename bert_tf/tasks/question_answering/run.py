@@ -1,19 +1,20 @@
 """Runs of question answering: SQuAD's files of versions 1.1 and 2.0, and the same from TFDS."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.asking import plain
 from bert_tf.console import logger
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.question_answering.config import QuestionAnsweringData
 from bert_tf.tasks.question_answering.model import Predictions, QuestionAnswerer
 from bert_tf.tasks.question_answering.spans import Answers
-from bert_tf.tasks.question_answering.squad import Question, read_squad, read_tfds
+from bert_tf.tasks.question_answering.squad import answer_bytes, ids_of, read_squad, read_tfds
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.texts.tfds_rows import SPLITS
 from bert_tf.text import Tokenizer, WindowPreprocessor
@@ -40,13 +41,13 @@ class QuestionAnswering(Task):
         # The files of `data.extra_train` follow.
         return [*super().train_files(), *map(Path, self.data.extra_train or ())]
 
-    def training_rows(self) -> list[Question]:
+    def training_rows(self) -> Columns:
         # Questions whose answer is not at its offset are left out.
         path, *others = self.train_files()
-        questions = self._usable(path, self.read(path)[: self.data.train_rows])
+        rows = self._usable(path, self.read(path).first(self.data.train_rows))
         for more in others:
-            questions += self._usable(more, self.read(more))
-        return questions
+            rows = rows.and_rows(self._usable(more, self.read(more)))
+        return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> QuestionAnswerer:
         data = self.data
@@ -66,35 +67,35 @@ class QuestionAnswering(Task):
         length, data = self.config.train.max_length, self.data
         WindowPreprocessor(tokenizer, length, data.stride, data.max_question_length)
 
-    def read(self, path: Path) -> list[Question]:
+    def read(self, path: Path) -> Columns:
         """The questions of a file, or of TFDS where no file has such a name.
 
         Other than those of the training and dev files, they may all lack answers.
         """
         if self.data.format == "tfds" and not path.is_file():
-            questions = read_tfds(str(path.parent), path.name)
+            rows = read_tfds(str(path.parent), path.name)
         else:
-            questions = read_squad(path)
-        lack_answers = all(each.answers is None for each in questions)
-        may_lack_answers = lack_answers and not self.needs_labels(path)
-        for each in questions:
-            if each.answers is None and not may_lack_answers:
+            rows = read_squad(path)
+        if rows.targets is None and not self.needs_labels(path):
+            return rows
+        for id, answers in zip(ids_of(rows), rows.targets or [None] * len(rows), strict=True):
+            if answers is None:
                 raise UserError(
-                    f"{path}: question {each.id} has no answers; write them, or is_impossible: "
-                    "true if there is none"
+                    f"{path}: question {id} has no answers; write them, or is_impossible: true if "
+                    "there is none"
                 )
-            if each.answers == () and not self.data.unanswerable:
+            if answers == () and not self.data.unanswerable:
                 raise UserError(
-                    f"{path}: question {each.id} has no answer; set data.unanswerable: true, as "
-                    "for SQuAD 2.0"
+                    f"{path}: question {id} has no answer; set data.unanswerable: true, as for "
+                    "SQuAD 2.0"
                 )
-        return questions
+        return rows
 
     def write_predictions(
         self,
         model: QuestionAnswerer,
         predictions: Predictions,
-        rows: Sequence[Question],
+        rows: Columns,
         folder: Path,
         name: str,
     ) -> None:
@@ -105,7 +106,7 @@ class QuestionAnswering(Task):
         `name`_best_answers.json the answers before it is decided whether there is none.
         """
         n_best = _n_best(predictions.fields, self.data.unanswerable)
-        ids = [each.id for each in rows]
+        ids = ids_of(rows)
         files: dict[str, Any] = {
             "": predictions.answers,
             "_nbest": dict(zip(ids, n_best, strict=True)),
@@ -116,21 +117,25 @@ class QuestionAnswering(Task):
             text = json.dumps(content, indent=1, ensure_ascii=False)
             write_text(folder / f"{name}{ending}.json", text + "\n")
 
-    def _usable(self, path: Path | str, questions: list[Question]) -> list[Question]:
+    def _usable(self, path: Path, rows: Columns) -> Columns:
         """The questions whose answer is found, or that have none; of the others it warns."""
-        lost = [each for each in questions if each.answers and not each.answer_bytes()]
+        pairs = zip(rows.known_targets(), rows.column("context"), strict=True)
+        lost = {
+            row
+            for row, (answers, context) in enumerate(pairs)
+            if answers and answer_bytes(answers, context)[0] < 0
+        }
         if lost:
             logger.warning(
                 f"{path}: questions skipped because no answer is at its offset: {len(lost)} of "
-                f"{len(questions)}, the first {lost[0].id}"
+                f"{len(rows)}, the first {ids_of(rows)[min(lost)]}"
             )
-        if len(lost) == len(questions):
+        if len(lost) == len(rows):
             raise UserError(
-                f"{path}: none of {len(questions)} answers is at its offset; answer_start must be "
-                "the number of characters before the answer in its context"
+                f"{path}: none of {len(rows)} answers is at its offset; answer_start must be the "
+                "number of characters before the answer in its context"
             )
-        left_out = {each.id for each in lost}
-        return [each for each in questions if each.id not in left_out]
+        return rows.take([row for row in range(len(rows)) if row not in lost])
 
 
 def _n_best(answers: Answers, unanswerable: bool) -> Iterator[list[dict[str, Any]]]:

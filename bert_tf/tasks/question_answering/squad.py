@@ -4,11 +4,16 @@ Format: https://rajpurkar.github.io/SQuAD-explorer. Its offsets count the charac
 of a context; everywhere else in this library offsets count the bytes of its UTF-8.
 """
 
+import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from bert_tf.asking import Text, encoded, plain
+from bert_tf.data.columns import Columns, Target, TextColumn, columns_of_rows
 from bert_tf.data.tables.json_files import read_json, value_at, whole_text
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts.tfds_rows import load_split
@@ -21,56 +26,97 @@ class Answer(NamedTuple):
     start: int
 
 
-class Question(NamedTuple):
-    """One question.
+# The inputs of a row. Its target is a tuple of the answers of annotators: () if the context has no
+# answer, None if the data do not include answers. `ids` are the ids of the questions.
+COLUMNS = (TextColumn("question"), TextColumn("context"))
 
-    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
-    >>> question.answer_bytes()  # é has two bytes
-    (7, 12)
-    >>> question._replace(answers=(Answer("café", 6),)).answer_bytes()  # not at that place
 
-    Attributes:
-        id: its name, unique in a file.
-        question: the question itself.
-        context: the text to find the answer in.
-        answers: the answers of annotators; () if the context holds no answer, None if the
-            data do not include answers.
-    """
+@dataclasses.dataclass(frozen=True)
+class Span(Target):
+    """The part of the context that answers the question, or none."""
 
-    id: str
-    question: str
-    context: str
-    answers: tuple[Answer, ...] | None
+    what: ClassVar[str] = "answer"
+    plural: ClassVar[str] = "answers"
 
-    def answer_bytes(self) -> tuple[int, int] | None:
-        """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
+    def checked(self, rows: Columns) -> list[tuple[Answer, ...]]:
+        """Each row has one answer, several in a list, or none; all must be in the context."""
+        contexts = map(plain, rows.column("context"))
+        return [
+            _checked(rows.at(row, self.what), given, context)
+            for row, (given, context) in enumerate(zip(rows.known_targets(), contexts, strict=True))
+        ]
 
-        This is the first answer that is in the context at its offset; None if there is none.
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """int32 [rows, 2]: first byte and end of the answer to learn, -1 and -1 if there is none.
+
+        A row whose answers are not known has the whole context.
         """
-        for text, start in self.answers or ():
-            if text.strip() and start >= 0 and self.context.startswith(text, start):
-                first = len(self.context[:start].encode())
-                return first, first + len(text.encode())
-        return None
+        return np.array(
+            [
+                (0, len(encoded(context))) if answers is None else answer_bytes(answers, context)
+                for answers, context in zip(
+                    rows.known_targets(), rows.column("context"), strict=True
+                )
+            ],
+            np.int32,
+        )
+
+    def encoded(self, y: Any) -> Any:
+        return y
 
 
-def read_squad(path: Path) -> list[Question]:
+def answer_bytes(answers: Sequence[Answer], context: Text) -> tuple[int, int]:
+    """First byte and end (exclusive) in the context's UTF-8 of the answer to learn.
+
+    This is the first answer that is in the context at its offset; -1 and -1 if there is none.
+
+    >>> answer_bytes([Answer("café", 7)], "In the café.")  # é has two bytes
+    (7, 12)
+    >>> answer_bytes([Answer("café", 6)], "In the café.")
+    (-1, -1)
+    """
+    whole = plain(context)
+    for text, start in answers:
+        if text.strip() and start >= 0 and whole.startswith(text, start):
+            first = len(whole[:start].encode())
+            return first, first + len(text.encode())
+    return -1, -1
+
+
+def ids_of(rows: Columns) -> list[str]:
+    """The ids of questions; without ids their numbers."""
+    return list(map(str, range(len(rows)) if rows.ids is None else rows.ids))
+
+
+def given_texts(rows: Columns) -> dict[str, list[str]]:
+    """The texts of the answers of each question, by its id.
+
+    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
+    >>> given_texts(Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"]))
+    {'q1': ['café']}
+    """
+    pairs = zip(ids_of(rows), rows.known_targets("answers"), strict=True)
+    return {id: [text for text, _ in answers] for id, answers in pairs}
+
+
+def read_squad(path: Path) -> Columns:
     """The questions of an official file, in its order.
 
     An empty list of answers means that the context holds none, like `"is_impossible": true`. It has
     no meaning together with `"is_impossible": false`, or in a file that gives no answer and marks
     no question as impossible.
 
-    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
-    >>> _ = Path("train.json").write_text(squad_json([("Places", [question])]))
-    >>> read_squad(Path("train.json")) == [question]
-    True
+    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
+    >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])
+    >>> _ = Path("train.json").write_text(squad_json([("Places", rows)]))
+    >>> read_squad(Path("train.json")).targets
+    [(Answer(text='café', start=7),)]
 
     Raises:
         UserError: broken JSON, a missing or ill-typed value, an id given twice, no question; with
             the place, such as data[3].paragraphs[0].
     """
-    questions = []
+    found: list[tuple[str, str, str, Any]] = []
     places: dict[str, str] = {}
     is_labelled = False
     for place, context, row in _rows(path, read_json(path)):
@@ -81,14 +127,13 @@ def read_squad(path: Path) -> list[Question]:
         if id in places:
             raise UserError(f"{path}: {places[id]} and {place} have the same id")
         places[id] = place
-        questions.append(Question(id, question, context, answers))
+        found.append((id, question, context, answers))
         is_labelled = is_labelled or bool(answers or row.get("is_impossible"))
-    if not questions:
-        raise UserError(f"{path} has no questions")
-    return questions if is_labelled else [each._replace(answers=None) for each in questions]
+    rows = _columns(found, str(path), path)
+    return rows if is_labelled else dataclasses.replace(rows, targets=None)
 
 
-def read_tfds(name: str, split: str) -> list[Question]:
+def read_tfds(name: str, split: str) -> Columns:
     """The questions of a TFDS data set of SQuAD's features, such as squad/v1.1 or squad/v2.0.
 
     Raises:
@@ -101,37 +146,45 @@ def read_tfds(name: str, split: str) -> list[Question]:
             raise UserError(
                 f"{source}: no feature {feature!r}; the features are {', '.join(features)}"
             )
-    questions = []
+    found: list[tuple[str, str, str, Any]] = []
     for row in rows:
         # The lists of TFDS's own mock data have different sizes.
         answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=False)
         known = tuple(Answer(_decoded(text), int(start)) for text, start in answers)
         id, question, context = (_decoded(row[key]) for key in ("id", "question", "context"))
         given = () if row.get("is_impossible") else known
-        questions.append(Question(id, question, context, given))
-    if not questions:
+        found.append((id, question, context, given))
+    return _columns(found, source, Path(name) / split)
+
+
+def _columns(found: list[tuple[str, str, str, Any]], source: str, path: Path) -> Columns:
+    """Ids, questions, contexts and answers as rows."""
+    if not found:
         raise UserError(f"{source} has no questions")
-    return questions
+    ids, questions, contexts, answers = columns_of_rows(found, 4)
+    are_unknown = all(each is None for each in answers)
+    names = tuple(column.name for column in COLUMNS)
+    targets = None if are_unknown else answers
+    return Columns(names, (questions, contexts), targets, source, ids=ids, path=path)
 
 
-def squad_json(articles: Sequence[tuple[str, Sequence[Question]]]) -> str:
+def squad_json(articles: Sequence[tuple[str, Columns]]) -> str:
     """The JSON of version 1.1, with a paragraph for each question, from titles and questions.
 
-    >>> question = Question("q1", "Where?", "In the café.", (Answer("café", 7),))
-    >>> written = json.loads(squad_json([("Places", [question])]))
+    >>> names, target = ("question", "context"), [(Answer("café", 7),)]
+    >>> rows = Columns(names, (["Where?"], ["In the café."]), target, ids=["q1"])
+    >>> written = json.loads(squad_json([("Places", rows)]))
     >>> written["data"][0]["paragraphs"][0]["qas"]
     [{'id': 'q1', 'question': 'Where?', 'answers': [{'text': 'café', 'answer_start': 7}]}]
     """
 
-    def paragraph(of: Question) -> dict[str, Any]:
-        answers = [{"text": text, "answer_start": start} for text, start in of.answers or ()]
-        question = {"id": of.id, "question": of.question, "answers": answers}
-        return {"context": of.context, "qas": [question]}
+    def paragraphs(rows: Columns) -> Iterator[dict[str, Any]]:
+        targets = rows.targets or [()] * len(rows)
+        for id, asked, context, of in zip(ids_of(rows), *rows.values, targets, strict=True):
+            answers = [{"text": text, "answer_start": start} for text, start in of or ()]
+            yield {"context": context, "qas": [{"id": id, "question": asked, "answers": answers}]}
 
-    data = [
-        {"title": title, "paragraphs": list(map(paragraph, questions))}
-        for title, questions in articles
-    ]
+    data = [{"title": title, "paragraphs": list(paragraphs(rows))} for title, rows in articles]
     return json.dumps({"version": "1.1", "data": data}, ensure_ascii=False)
 
 
@@ -164,3 +217,39 @@ def _answers(path: Path, place: str, row: dict[str, Any]) -> tuple[Answer, ...] 
 
 def _decoded(value: bytes) -> str:
     return value.decode("utf-8", "replace")
+
+
+def _checked(place: str, given: Any, context: str) -> tuple[Answer, ...]:
+    """One answer, several, or none, as Python users give them."""
+    if isinstance(given, Mapping) and isinstance(given.get("text"), list | tuple | np.ndarray):
+        # The lists of SQuAD's rows in Hugging Face's datasets.
+        texts, starts = list(given["text"]), list(given.get("answer_start", given.get("start", ())))
+        if len(texts) != len(starts):
+            raise UserError(
+                f"{place} has {len(texts)} texts, but {len(starts)} starts; give one start for "
+                "each text"
+            )
+        several: list[Any] = [{"text": t, "start": s} for t, s in zip(texts, starts, strict=True)]
+    elif isinstance(given, list | tuple) and not isinstance(given, Answer):
+        several = list(given)
+    else:
+        several = [] if given == {} or given == "" else [given]
+    found = []
+    for each in several:
+        fields = each._asdict() if isinstance(each, Answer) else each
+        fields = fields if isinstance(fields, Mapping) else {}
+        text, start = fields.get("text"), fields.get("start", fields.get("answer_start"))
+        text = plain(text) if isinstance(text, bytes) else text
+        if text == "" and start in (None, -1):
+            continue
+        if not isinstance(text, str) or not isinstance(start, int | np.integer):
+            raise UserError(
+                f'{place} is {each!r}; give a dict with "text" and "start", the position of its '
+                "first character in the context, or None if there is no answer"
+            )
+        if not text.strip() or start < 0 or not context.startswith(text, int(start)):
+            raise UserError(
+                f"{place}, {text!r}, is not at character {start} of its context; correct start"
+            )
+        found.append(Answer(text, int(start)))
+    return tuple(found)

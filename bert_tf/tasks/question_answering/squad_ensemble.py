@@ -25,7 +25,7 @@ from bert_tf.tasks.question_answering.metrics import (
     answer_or_none_metrics,
     best_null_threshold,
 )
-from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.question_answering.squad import given_texts, read_squad
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,10 +106,11 @@ def combine(
             without answers; a threshold for runs that always answer.
     """
     best, odds = _combined(runs, name)
-    questions = read_squad(data) if data else []
-    if any(each.answers is None for each in questions):
+    rows = read_squad(data) if data else None
+    if rows is not None and None in (rows.targets or [None]):
         raise UserError(f"{data} contains no answers; remove --data")
-    if questions and {each.id for each in questions} != best.keys():
+    given = {} if rows is None else given_texts(rows)
+    if given and given.keys() != best.keys():
         raise UserError(
             f"{data} and the predictions {name} of {runs[0]} have different questions; give the "
             "file that was predicted"
@@ -119,18 +120,18 @@ def combine(
     if odds is None:
         if null_threshold is not None:
             raise UserError("these runs answer every question; remove --null-threshold")
-        if questions:
-            metrics = answer_metrics(questions, best)
+        if given:
+            metrics = answer_metrics(given, best)
     else:
-        if null_threshold is None and not questions:
+        if null_threshold is None and not given:
             raise UserError(
                 "these runs may leave a question unanswered; set --data or --null-threshold"
             )
         if null_threshold is None:
-            null_threshold = best_null_threshold(questions, best, odds)
+            null_threshold = best_null_threshold(given, best, odds)
         answers = {id: "" if odds[id] > null_threshold else text for id, text in best.items()}
-        if questions:
-            metrics = answer_or_none_metrics(questions, answers, best, odds)
+        if given:
+            metrics = answer_or_none_metrics(given, answers, best, odds)
             metrics["null_threshold"] = null_threshold
     write_text(out, json.dumps(answers, indent=1, ensure_ascii=False) + "\n")
     if metrics:

@@ -20,10 +20,11 @@ from typing import Any
 
 from bert_tf.cli import command
 from bert_tf.console import Progress, logger
+from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.data.tables.json_files import read_json, value_at, whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.tasks.question_answering.squad import Answer, Question, squad_json
+from bert_tf.tasks.question_answering.squad import Answer, squad_json
 
 WORDS = 400
 
@@ -87,13 +88,13 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
     if words < 1:
         raise UserError(f"--words must be at least 1, not {words}")
     rows = value_at(questions, "", read_json(questions), "Data", list)
-    found: dict[str, Question] = {}
+    found: dict[str, tuple[str, str, tuple[Answer, ...]]] = {}
     documents = missing = 0
     with Progress("reading documents", len(rows), unit="questions") as progress:
         for i, row in enumerate(rows):
-            question, answers, names = _fields(questions, f"Data[{i}]", row)
+            question_id, question, answers, names = _fields(questions, f"Data[{i}]", row)
             for name in names:
-                id = f"{question.id}--{name}"
+                id = f"{question_id}--{name}"
                 if id in found:
                     continue
                 documents += 1
@@ -104,20 +105,22 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
                 context = _beginning(text, words)
                 answer = _first_answer(context, answers)
                 if answer is not None:
-                    found[id] = question._replace(id=id, context=context, answers=(answer,))
+                    found[id] = question, context, (answer,)
             progress.update(i + 1, line=True)
     if not found:
         raise UserError(
             f"{evidence}: {missing} of {documents} documents are missing, and the others hold no "
             f"answer; give the folder of the documents that {questions} names"
         )
-    write_text(out, squad_json([("TriviaQA", list(found.values()))]))
+    asked, contexts, targets = columns_of_rows(found.values(), 3)
+    converted = Columns(("question", "context"), (asked, contexts), targets, ids=list(found))
+    write_text(out, squad_json([("TriviaQA", converted)]))
     logger.info(f"{out}: {len(found)} questions from {documents} documents ({missing} are missing)")
     return len(found)
 
 
-def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
-    """A question without context, its answers, and the name of each of its documents once."""
+def _fields(path: Path, place: str, row: Any) -> tuple[str, str, set[str], list[str]]:
+    """The id of a question, the question, its answers, and the names of its documents."""
     id, question = (
         whole_text(value_at(path, place, row, key, str)) for key in ("QuestionId", "Question")
     )
@@ -134,8 +137,7 @@ def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[
         for i, page in enumerate(pages)
     ]
     # A page may be listed twice.
-    asked = Question(id, question, context="", answers=None)
-    return asked, {each for each in answers if each.strip()}, list(dict.fromkeys(names))
+    return id, question, {each for each in answers if each.strip()}, list(dict.fromkeys(names))
 
 
 def _read(evidence: Path, name: str) -> str | None:

@@ -1,14 +1,16 @@
 """Questions and contexts as windows to train on."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.asking import encoded
 from bert_tf.console import Progress
 from bert_tf.data.batching import EncodedRows, TrainingRows
-from bert_tf.tasks.question_answering.squad import Question
+from bert_tf.data.columns import Columns
+from bert_tf.tasks.question_answering.squad import Span
 from bert_tf.text import WindowPreprocessor
 from bert_tf.text.windows import find_answers
 
@@ -42,43 +44,39 @@ class WindowRows(TrainingRows):
     @classmethod
     def cut(
         cls,
-        questions: Sequence[Question],
+        asked: Columns,
         preprocess: WindowPreprocessor,
-        weights: np.ndarray | None = None,
     ) -> "WindowRows":
         """All windows of all questions, in their order.
 
         Args:
-            questions: with their answers.
+            asked: the questions, with their answers.
             preprocess: cuts the contexts.
-            weights: float32 [questions], the weight of each one.
         """
         text, number = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
 
         @tf.function(input_signature=[text, text, number, number], autograph=False)
-        def cut(asked: tf.Tensor, contexts: tf.Tensor, *answer: tf.Tensor) -> tuple:
-            windows = preprocess((asked, contexts))
+        def cut(questions: tf.Tensor, contexts: tf.Tensor, *answer: tf.Tensor) -> tuple:
+            windows = preprocess((questions, contexts))
             return windows.features, *find_answers(windows, *answer), windows.rows
 
         found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        columns, spans = asked.values, Span().numbers(asked)
 
         def features(progress: Progress) -> Iterator[Mapping[str, tf.Tensor]]:
-            for first in range(0, len(questions), _CHUNK):
-                chunk = questions[first : first + _CHUNK]
-                spans = [each.answer_bytes() or (-1, -1) for each in chunk]
-                windows, starts, ends, rows = cut(
-                    [each.question for each in chunk],
-                    [each.context for each in chunk],
-                    *np.array(spans, np.int32).T,
-                )
+            for first in range(0, len(asked), _CHUNK):
+                part = slice(first, first + _CHUNK)
+                texts = (list(map(encoded, column[part])) for column in columns)
+                windows, starts, ends, rows = cut(*texts, *spans[part].T)
                 found.append((starts.numpy(), ends.numpy(), rows.numpy() + first))
-                progress.update(first + len(chunk), line=True)
+                progress.update(first + len(spans[part]), line=True)
                 yield windows
 
-        with Progress("cutting windows", len(questions), unit="questions") as progress:
-            encoded = EncodedRows.gather(features(progress))
+        with Progress("cutting windows", len(asked), unit="questions") as progress:
+            packed = EncodedRows.gather(features(progress))
         starts, ends, rows = (np.concatenate(each) for each in zip(*found, strict=True))
-        return cls(encoded, starts, ends, None if weights is None else weights[rows])
+        weights = asked.weights
+        return cls(packed, starts, ends, None if weights is None else weights[rows])
 
     def take(self, rows: np.ndarray) -> tuple:
         """The encoder's inputs [batch, seq_len], targets `start` and `end`, and weights if any."""

@@ -1,29 +1,29 @@
 """A number for a text or a pair of texts, such as the likeness of two sentences (STS-B)."""
 
-import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns
+from bert_tf.data.targets import Number
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
+from bert_tf.tasks import registry
 from bert_tf.tasks.regression.metrics import regression_metrics
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
-from bert_tf.tasks.texts.model import TextModel
+from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class TextRegressor(TextModel):
+class TextRegressor(TaskModel):
     """Predicts a number for a text, or for a pair of texts.
 
     `TextRegressor.from_checkpoint("google-bert/bert-base-uncased")` starts from pre-trained
@@ -46,22 +46,31 @@ class TextRegressor(TextModel):
         pair: whether a row is two texts; None lets the first `fit` decide.
         max_length: most tokens of a row, special ones included; longer texts are cut (128).
         dropout: rate on the pooled output; None takes the encoder's.
+        targets: names of several numbers to predict; the model is then a `MultiTargetRegressor`.
     """
 
-    answer_names = ("score",)
+    answer_names: ClassVar[tuple[str, ...]] = ("score",)
+    setting_names: ClassVar[tuple[str, ...]] = ("pair", "max_length")
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """A model of the class that the arguments select; see `class_for`."""
+        return super().__new__(cls.class_for(kwargs), *args, **kwargs)
 
     @checked
     def __init__(
         self,
         encoder: Encoder,
         tokenizer: Tokenizer | None,
+        targets: Sequence[str] | None = None,
         pair: bool | None = None,
         max_length: int | None = None,
         dropout: float | None = None,
         **kwargs: Any,
     ):
         kwargs.setdefault("name", "text_regressor")
-        super().__init__(encoder, tokenizer, 1, {}, pair, max_length, dropout, **kwargs)
+        super().__init__(encoder, tokenizer, {"dropout": dropout}, max_length, **kwargs)
+        self.pair = pair
+        self.make_head(self.outputs_of_head, "classifier", dropout)
 
     def call(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         """Maps the encoder's inputs to float32 [batch]."""
@@ -74,23 +83,22 @@ class TextRegressor(TextModel):
     def matched(self, outputs: tf.Tensor, y: Any) -> Sequence[Matched]:
         return [Matched("values", outputs[:, tf.newaxis])]
 
-    def any_label(self) -> str:
-        return "0"
+    @classmethod
+    def class_for(cls, settings: Mapping[str, Any]) -> type[Self]:
+        # With `targets` a regressor is a `MultiTargetRegressor`.
+        if cls is not TextRegressor or not settings.get("targets"):
+            return cls
+        # It extends this class, which cannot import it.
+        return cast(type[Self], registry.family("multi_target_regression").model_class())
 
-    def labels_of(self, targets: list) -> tuple[list[str], tuple[str, ...]]:
-        # Numbers as text, as files have them.
-        for row, value in enumerate(targets):
-            if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-                raise UserError(f"label {row} is {value!r}; give a number")
-        return [repr(float(value)) for value in targets], ()
+    @property
+    def outputs_of_head(self) -> int:
+        """How many numbers the head computes."""
+        return 1
 
-    def targets(self, rows: LabelledTexts) -> np.ndarray:
-        """float32 [rows]."""
-        return rows.numbers()
-
-    def encode_targets(self, y: tf.Tensor) -> tf.Tensor:
-        """float32 [batch]."""
-        return tf.cast(y, tf.float32)
+    @property
+    def target(self) -> Number:
+        return Number()
 
     def device_form(self) -> DeviceForm:
         """`score` float32 [1]."""
@@ -100,16 +108,16 @@ class TextRegressor(TextModel):
             lambda outputs, _: outputs["score"],
         )
 
-    def decode(self, logits: tf.Tensor) -> Tensors:
+    def decode(self, scores: tf.Tensor) -> Tensors:
         """`score` float32 [batch]."""
-        return {"score": logits}
+        return {"score": scores}
 
-    def official_metrics(self, predictions: np.ndarray, rows: LabelledTexts) -> dict[str, float]:
-        if rows.labels is None:
+    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
+        if rows.targets is None:
             return {}
-        return regression_metrics(predictions, self.targets(rows))
+        return regression_metrics(predictions, self.target.numbers(rows))
 
     @staticmethod
-    def answer(outputs: Outputs, place: int) -> float:
+    def answer(outputs: Outputs, place: int, row: Row) -> float:
         """The number."""
         return as_json(outputs["score"][place])

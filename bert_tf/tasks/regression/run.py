@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from bert_tf.data.targets import Number
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.regression.model import TextRegressor
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 from bert_tf.tasks.texts.run import TextTask
 from bert_tf.text import Tokenizer
 
@@ -18,11 +18,12 @@ class Regression(TextTask):
     best_metric = "spearman"
     has_classes = False
 
+    @property
+    def target(self) -> Number:
+        return Number()
+
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TextRegressor:
         return TextRegressor(encoder, tokenizer, **self.settings())
-
-    def check(self, rows: LabelledTexts) -> None:
-        rows.numbers()
 
     def words(self, predictions: np.ndarray, submitted: bool) -> list[str]:
         """The numbers; `submitted` ones are in the range of STS-B."""

@@ -1,91 +1,117 @@
 """Queries with the passages that are to be ranked for them, and how good a ranking is."""
 
+import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bert_tf.asking import plain
+from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, as_list, quoted
+from bert_tf.data.targets import Number, finite_number
 from bert_tf.errors import UserError
 from bert_tf.retrieval.measures import retrieval_metrics
 from bert_tf.tasks.reranking.losses import BinaryCrossEntropyLoss, ListNetLoss, RankingLoss
 
 # Those of the measures of retrieval that a ranking of given passages is judged by.
 _MEASURES = ("ndcg@10", "mrr@10", "map")
-_LARGEST = float(np.finfo(np.float32).max)
-# Characters of a value that a message quotes.
-_SHOWN = 60
+COLUMNS = (TextColumn("query"), GroupColumn("passages"))
 # Queries whose loss is computed at a time.
 _CHUNK = 64
 
 
-class Candidates(NamedTuple):
-    """One row: a query, and passages to rank for it.
+@dataclasses.dataclass(frozen=True)
+class Relevance(Target):
+    """A number for each passage of a query, the greater the better."""
 
-    >>> row = Candidates("who sat", ("a cat", "a log"), (1.0, 0.0), query_id="q7")
-    >>> row.query_key, row.passage_keys
-    ('q7', ('a cat', 'a log'))
+    what: ClassVar[str] = "relevance"
+    plural: ClassVar[str] = "relevances"
+
+    def checked(self, rows: Columns) -> list[tuple[float, ...]]:
+        return [self._numbers(rows, row, each) for row, each in enumerate(rows.known_targets())]
+
+    def _numbers(self, rows: Columns, row: int, given: Any) -> tuple[float, ...]:
+        place, passages = rows.at(row, self.what), rows.column("passages")[row]
+        if isinstance(given, int | float | np.number | str | bytes):
+            raise UserError(f"{place} is {quoted(given)}; give one number for each passage")
+        values = as_list(given, place)
+        if len(values) != len(passages):
+            raise UserError(
+                f"{place} has {len(values)} numbers, but there are {len(passages)} passages; give "
+                "one for each"
+            )
+        return tuple(
+            finite_number(int(each) if isinstance(each, bool | np.bool_) else each, at)
+            for each, at in zip(values, _places(place, len(values)), strict=True)
+        )
+
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """float32 [passages of all rows]; 0 of a row without a relevance."""
+        pairs = zip(rows.known_targets(), rows.column("passages"), strict=True)
+        return np.array(
+            [each for row, texts in pairs for each in row or [0.0] * len(texts)], np.float32
+        )
+
+    def encoded(self, y: Any) -> Any:
+        return y
+
+    def from_text(self, text: str) -> Any:
+        return Number().from_text(text)
+
+
+def _places(place: str, count: int) -> list[Callable[[], str]]:
+    """The places of the numbers of one row, for messages."""
+    if count == 1:
+        return [lambda: place]
+    return [functools.partial("{}, entry {}".format, place, number) for number in range(count)]
+
+
+class Keys(NamedTuple):
+    """What identifies the query and the passages of a row.
+
+    >>> rows = Columns(("query", "passages"), (["who"], [["a cat"]]), ids=[("q7", ())])
+    >>> Keys.of(rows, 0)
+    Keys(query='q7', passages=('a cat',))
 
     Attributes:
-        query: the query.
-        passages: one or more.
-        relevance: a number for each passage, the greater the better; None if it is not known.
-        query_id: its name in the file; "" if it has none.
-        passage_ids: those of the passages; () if they have none.
+        query: the id of the query, or the query itself if it has none.
+        passages: those of the passages.
     """
 
     query: str
     passages: tuple[str, ...]
-    relevance: tuple[float, ...] | None
-    query_id: str = ""
-    passage_ids: tuple[str, ...] = ()
 
-    @property
-    def query_key(self) -> str:
-        """What identifies the query."""
-        return self.query_id or self.query
-
-    @property
-    def passage_keys(self) -> tuple[str, ...]:
-        """What identifies each passage of the query."""
-        return self.passage_ids or self.passages
+    @classmethod
+    def of(cls, rows: Columns, row: int) -> "Keys":
+        """Those of a row, whose `ids` are an id of the query and ids of the passages, or empty."""
+        query, passages = (column[row] for column in rows.values)
+        query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
+        return cls(query_id or plain(query), tuple(passage_ids or map(plain, passages)))
 
 
-def checked_relevance(value: Any, place: str) -> float:
-    """A relevance as a number.
-
-    >>> checked_relevance(2, "relevance 0")
-    2.0
-    >>> checked_relevance("high", "relevance 0")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: relevance 0 is 'high', not a finite number
-
-    Raises:
-        UserError: it is not a finite number; `place` says which one.
-    """
-    is_number = isinstance(value, int | float | np.number | np.bool_)
-    if not is_number or not abs(value) <= _LARGEST:
-        raise UserError(f"{place} is {repr(value)[:_SHOWN]}, not a finite number")
-    return float(value)
+def has_lists(rows: Columns) -> bool:
+    """Whether a query has more than one passage."""
+    return any(len(each) > 1 for each in rows.column("passages"))
 
 
-def default_loss(rows: Sequence[Candidates]) -> RankingLoss:
+def default_loss(rows: Columns) -> RankingLoss:
     """The loss of rows that name none: ListNet if there are lists, else binary cross-entropy.
 
-    >>> default_loss([Candidates("who sat", ("a cat",), (1.0,))]).name
+    >>> names = "query", "passages"
+    >>> default_loss(Columns(names, (["who sat"], [["a cat"]]))).name
     'binary_cross_entropy'
-    >>> default_loss([Candidates("who sat", ("a cat", "a log"), (1.0, 0.0))]).name
+    >>> default_loss(Columns(names, (["who sat"], [["a cat", "a log"]]))).name
     'list_net'
     """
-    has_lists = any(len(row.passages) > 1 for row in rows)
-    return ListNetLoss() if has_lists else BinaryCrossEntropyLoss()
+    return ListNetLoss() if has_lists(rows) else BinaryCrossEntropyLoss()
 
 
-def check_loss(rows: Iterable[Candidates], loss: Any, place: str = "row") -> None:
+def check_loss(rows: Columns, loss: Any) -> None:
     """Raises UserError if rows do not fit the loss that they are to be trained with.
 
-    >>> rows = [Candidates("who sat", ("a cat",), (3.0,))]
+    >>> rows = Columns(("query", "passages"), (["who sat"], [["a cat"]]), [(3.0,)])
     >>> check_loss(rows, BinaryCrossEntropyLoss())
     Traceback (most recent call last):
         ...
@@ -94,60 +120,62 @@ def check_loss(rows: Iterable[Candidates], loss: Any, place: str = "row") -> Non
     Args:
         rows: with relevance.
         loss: any loss; those of other programs take all rows.
-        place: what a row is called.
     """
-    is_binary, has_lists = isinstance(loss, BinaryCrossEntropyLoss), False
-    for number, row in enumerate(rows):
-        has_lists |= len(row.passages) > 1
-        for value in row.relevance or ():
-            if is_binary and not 0 <= value <= 1:
-                raise UserError(
-                    f"{place} {number}: relevance {value} is outside 0 to 1, which binary "
-                    "cross-entropy requires; scale it, or choose the loss mean_squared_error"
-                )
-    check_has_lists(loss, has_lists)
+    if isinstance(loss, BinaryCrossEntropyLoss):
+        for row, values in enumerate(rows.known_targets()):
+            for value in values or ():
+                if not 0 <= value <= 1:
+                    raise UserError(
+                        f"{rows.where(row)}: relevance {value} is outside 0 to 1, which binary "
+                        "cross-entropy requires; scale it, or choose the loss mean_squared_error"
+                    )
+    check_has_lists(loss, has_lists(rows))
 
 
-def check_has_lists(loss: Any, has_lists: bool) -> None:
+def check_has_lists(loss: Any, are_lists: bool) -> None:
     """Raises UserError if a loss compares passages, and no query has more than one.
 
-    >>> check_has_lists(ListNetLoss(), has_lists=False)
+    >>> check_has_lists(ListNetLoss(), are_lists=False)
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: the loss list_net compares the passages of a query, ...
     """
-    if getattr(loss, "compares", False) and not has_lists:
+    if getattr(loss, "compares", False) and not are_lists:
         raise UserError(
             f"the loss {loss.name} compares the passages of a query, but each query has one; give "
             "lists of passages, or choose the loss binary_cross_entropy or mean_squared_error"
         )
 
 
-def grouped(rows: Iterable[Candidates]) -> list[Candidates]:
+def grouped(rows: Columns) -> Columns:
     """The rows of the same query as one; a passage that occurs twice has its highest relevance.
 
-    >>> rows = [Candidates("who", ("a",), (0.0,)), Candidates("who", ("b", "a"), (2.0, 1.0))]
-    >>> grouped(rows)[0][:3]
-    ('who', ('a', 'b'), (1.0, 2.0))
+    >>> names, queries = ("query", "passages"), ["who", "who"]
+    >>> rows = Columns(names, (queries, [["a"], ["b", "a"]]), [(0.0,), (2.0, 1.0)])
+    >>> grouped(rows).values, grouped(rows).targets
+    ((['who'], [['a', 'b']]), [(1.0, 2.0)])
     """
-    firsts: dict[str, Candidates] = {}
+    firsts: dict[str, int] = {}
     texts: dict[str, dict[str, str]] = {}
-    numbers: dict[str, dict[str, float]] = {}
-    for row in rows:
-        key = row.query_key
-        firsts.setdefault(key, row)
-        texts.setdefault(key, {}).update(zip(row.passage_keys, row.passages, strict=True))
-        known = numbers.setdefault(key, {})
-        for passage, value in zip(row.passage_keys, row.relevance or (), strict=False):
-            known[passage] = max(known.get(passage, value), value)
-    return [
-        first._replace(
-            passages=tuple(texts[key].values()),
-            relevance=None if first.relevance is None else tuple(numbers[key].values()),
-            passage_ids=tuple(texts[key]) if first.passage_ids else (),
-        )
-        for key, first in firsts.items()
+    degrees: dict[str, dict[str, float]] = {}
+    for row, passages in enumerate(rows.column("passages")):
+        query, keys = Keys.of(rows, row)
+        firsts.setdefault(query, row)
+        texts.setdefault(query, {}).update(zip(keys, passages, strict=True))
+        known = degrees.setdefault(query, {})
+        for key, value in zip(keys, rows.targets[row] if rows.targets else (), strict=False):
+            known[key] = max(known.get(key, value), value)
+    first = rows.take([*firsts.values()])
+    ids = first.ids and [
+        (query, tuple(texts[query]) if passage_ids else ())
+        for query, (_, passage_ids) in zip(firsts, first.ids, strict=True)
     ]
+    return dataclasses.replace(
+        first,
+        values=(first.values[0], [[*texts[query].values()] for query in firsts]),
+        targets=rows.targets and [tuple(degrees[query].values()) for query in firsts],
+        ids=ids,
+    )
 
 
 def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.ndarray:
@@ -163,11 +191,12 @@ def padded(rows: Sequence[Sequence[float] | np.ndarray], padding: float) -> np.n
 
 
 def ranking_metrics(
-    logits: Sequence[np.ndarray], rows: Sequence[Candidates], loss: RankingLoss | None = None
+    logits: Sequence[np.ndarray], rows: Columns, loss: RankingLoss | None = None
 ) -> dict[str, float]:
     """How good the scores of passages are.
 
-    >>> rows = [Candidates("who sat", ("a log", "a cat"), (0.0, 1.0))]
+    >>> columns = ["who sat"], [["a log", "a cat"]]
+    >>> rows = Columns(("query", "passages"), columns, [(0.0, 1.0)])
     >>> metrics = ranking_metrics([np.array([0.0, -1.0])], rows)
     >>> {name: round(value, 2) for name, value in metrics.items()}
     {'ndcg@10': 0.63, 'mrr@10': 0.5, 'map': 0.5, 'loss': 1.04}
@@ -184,27 +213,30 @@ def ranking_metrics(
     """
     found: dict[str, dict[str, float]] = {}
     relevant: dict[str, dict[str, int]] = {}
-    for row, row_logits in zip(rows, logits, strict=True):
-        scores = found.setdefault(row.query_key, {})
-        degrees = relevant.setdefault(row.query_key, {})
-        judged = zip(row.passage_keys, row_logits, row.relevance or (), strict=True)
+    numbers = rows.known_targets()
+    for row, (row_logits, values) in enumerate(zip(logits, numbers, strict=True)):
+        query, keys = Keys.of(rows, row)
+        scores, degrees = found.setdefault(query, {}), relevant.setdefault(query, {})
+        judged = zip(keys, row_logits, values, strict=True)
         for key, score, value in judged:
             scores[key] = float(score)
             degrees[key] = max(degrees.get(key, 0), math.floor(value + 0.5))
     measured = retrieval_metrics(found, relevant)
     metrics = {name: measured[name] for name in _MEASURES}
     loss = loss or default_loss(rows)
-    values = [value for row in rows for value in row.relevance or ()]
+    values = [value for row in numbers for value in row]
     if isinstance(loss, BinaryCrossEntropyLoss) and not 0 <= min(values) <= max(values) <= 1:
         return metrics
-    return metrics | {"loss": _loss(loss, logits, rows)}
+    return metrics | {"loss": _loss(loss, logits, numbers)}
 
 
-def _loss(loss: RankingLoss, logits: Sequence[np.ndarray], rows: Sequence[Candidates]) -> float:
+def _loss(
+    loss: RankingLoss, logits: Sequence[np.ndarray], numbers: Sequence[Sequence[float]]
+) -> float:
     total, counted = 0.0, 0.0
-    for start in range(0, len(rows), _CHUNK):
+    for start in range(0, len(numbers), _CHUNK):
         part = slice(start, start + _CHUNK)
-        relevance = padded([row.relevance or () for row in rows[part]], np.nan)
+        relevance = padded(numbers[part], np.nan)
         total += float(np.sum(loss.sums(relevance, padded(logits[part], 0.0))))
         counted += float(np.sum(loss.counts(relevance)))
     return total / max(counted, 1.0)

@@ -1,15 +1,16 @@
 """Files of queries with passages: tables, JSON lines, MS MARCO's triples, BEIR's folders."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.data import tables
-from bert_tf.data.tables.json_files import read_json_lines, whole_text
+from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
+from bert_tf.data.tables.json_files import read_json_lines, whole_value
 from bert_tf.errors import UserError
 from bert_tf.retrieval.collection import read_beir, read_triples
-from bert_tf.tasks.reranking.candidates import Candidates, checked_relevance
+from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 
 FORMATS = (*tables.FORMATS, "triples", "beir")
 _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
@@ -17,18 +18,14 @@ _TEXTS, _RELEVANCE = ("query", "passage"), "relevance"
 _QRELS = "qrels"
 
 
-def read_candidates(
-    path: Path, file_format: str, negatives: int = 0, seed: int = 0
-) -> list[Candidates]:
+def read_candidates(path: Path, file_format: str, negatives: int = 0, seed: int = 0) -> Columns:
     r"""The rows of a file, in its order. All have a relevance, or none.
 
     >>> line = '{"query": "who sat", "passages": ["a cat", "a log"], "relevances": [1, 0]}\n'
     >>> _ = Path("train.jsonl").write_text(line)
-    >>> read_candidates(Path("train.jsonl"), "jsonl")[0][:3]
-    ('who sat', ('a cat', 'a log'), (1.0, 0.0))
-    >>> _ = Path("train.tsv").write_text("query\tpassage\trelevance\nwho sat\ta cat\t0.5\n")
-    >>> read_candidates(Path("train.tsv"), "tsv")[0][:3]
-    ('who sat', ('a cat',), (0.5,))
+    >>> rows = read_candidates(Path("train.jsonl"), "jsonl")
+    >>> rows.values, rows.targets
+    ((['who sat'], [['a cat', 'a log']]), [(1.0, 0.0)])
 
     Args:
         path: the file; of format "beir" the judgements, FOLDER/qrels/SPLIT.tsv.
@@ -47,33 +44,30 @@ def read_candidates(
         return _beir(path, negatives, seed)
     readers = {"jsonl": _json_lines, "triples": _triples}
     found = readers[file_format](path) if file_format in readers else _table(path, file_format)
-    rows: list[Candidates] = []
-    for line, query, passages, relevance in found:
-        place = f"{path}, line {line}"
-        if not passages:
-            raise UserError(f"{place}: the query has no passages; give it at least one")
-        for name, text in (("query", query), *(("passage", each) for each in passages)):
-            if not text.strip():
-                raise UserError(f"{place}: the {name} is empty; write one, or remove the row")
-        if rows and (relevance is None) != (rows[0].relevance is None):
-            one = "no relevance" if relevance is None else "a relevance"
-            raise UserError(
-                f"{place}: {one}, unlike earlier rows; give relevances to all rows or none"
-            )
-        rows.append(Candidates(query, tuple(passages), relevance))
-    if not rows:
-        raise UserError(f"{path} has no rows")
-    return rows
+    lines, queries, passages, relevance = columns_of_rows(found, 4)
+    rows = Columns(
+        names=("query", "passages"),
+        values=(queries, passages),
+        targets=relevance,
+        source=str(path),
+        places=lines,
+        path=path,
+    )
+    return rows.checked((TextColumn("query", may_be_empty=False), COLUMNS[1]), Relevance())
 
 
-_Row = tuple[int, str, Sequence[str], tuple[float, ...] | None]
+_Row = tuple[int, Any, Any, Any]
 
 
 def _table(path: Path, file_format: str) -> Iterator[_Row]:
     for line, row in tables.read_table(path, file_format, _TEXTS, optional=(_RELEVANCE,)):
         given = row.get(_RELEVANCE, "").strip()
-        numbers = (_number(given, f"{path}, line {line}: relevance"),) if given else None
-        yield line, row["query"], (row["passage"],), numbers
+        yield (
+            line,
+            row["query"],
+            [row["passage"]],
+            [Relevance().from_text(given)] if given else None,
+        )
 
 
 def _triples(path: Path) -> Iterator[_Row]:
@@ -88,56 +82,19 @@ def _json_lines(path: Path) -> Iterator[_Row]:
         if "query" not in row or key is None:
             missing = "'query'" if key else "'passage', 'passages' or 'positive'"
             raise UserError(f"{place}: no {missing}; the keys are {', '.join(map(repr, row))}")
-        query = _text(row["query"], f"{place}: query")
+        passages, relevance = [row[key]], row.get(_RELEVANCE)
+        relevance = None if relevance is None else [relevance]
         if key == "positive":
-            negatives = _list(row.get("negatives", []), f"{place}: negatives")
-            passages = [row["positive"], *negatives]
-            numbers: Any = [1.0, *[0.0] * len(negatives)]
+            negatives = row.get("negatives", [])
+            if not isinstance(negatives, list):
+                raise UserError(f"{place}: negatives must be a list")
+            passages, relevance = [*passages, *negatives], [1.0, *[0.0] * len(negatives)]
         elif key == "passages":
-            passages, numbers = _list(row["passages"], f"{place}: passages"), row.get("relevances")
-            numbers = None if numbers is None else _list(numbers, f"{place}: relevances")
-        else:
-            passages, numbers = [row["passage"]], row.get(_RELEVANCE)
-            numbers = None if numbers is None else [numbers]
-        if numbers is not None and len(numbers) != len(passages):
-            raise UserError(
-                f"{place}: {len(passages)} passages, but {len(numbers)} relevances; give one for "
-                "each passage"
-            )
-        texts = [_text(each, f"{place}: passage {i}") for i, each in enumerate(passages)]
-        yield (
-            line,
-            query,
-            texts,
-            numbers
-            and tuple(
-                checked_relevance(each, f"{place}: relevance {i}") for i, each in enumerate(numbers)
-            ),
-        )
+            passages, relevance = row["passages"], row.get("relevances")
+        yield line, whole_value(row["query"]), whole_value(passages), relevance
 
 
-def _text(value: Any, place: str) -> str:
-    if not isinstance(value, str):
-        raise UserError(f"{place} must be a text")
-    return whole_text(value)
-
-
-def _list(value: Any, place: str) -> list:
-    if not isinstance(value, list):
-        raise UserError(f"{place} must be a list")
-    return value
-
-
-def _number(text: str, place: str) -> float:
-    """A relevance that a table has as text."""
-    try:
-        value: Any = float(text)
-    except ValueError:
-        value = text
-    return checked_relevance(value, place)
-
-
-def _beir(path: Path, negatives: int, seed: int) -> list[Candidates]:
+def _beir(path: Path, negatives: int, seed: int) -> Columns:
     """The judged passages of each query, and passages that are drawn from the corpus."""
     if path.parent.name != _QRELS:
         raise UserError(
@@ -145,19 +102,18 @@ def _beir(path: Path, negatives: int, seed: int) -> list[Candidates]:
         )
     collection = read_beir(path.parent.parent, path.stem)
     ids, draw = [*collection.passages], random.Random(seed)
-    rows = []
+    judged_ids = []
     for query, judged in collection.relevant.items():
         # So many that enough are left without those that are judged.
         drawn = draw.sample(range(len(ids)), min(negatives + len(judged), len(ids)))
         others = [ids[place] for place in drawn if ids[place] not in judged][:negatives]
-        degrees = judged | dict.fromkeys(others, 0)
-        rows.append(
-            Candidates(
-                collection.queries[query],
-                tuple(collection.passages[each] for each in degrees),
-                tuple(map(float, degrees.values())),
-                query,
-                tuple(degrees),
-            )
-        )
-    return rows
+        judged_ids.append((query, judged | dict.fromkeys(others, 0)))
+    passages = [[collection.passages[each] for each in degrees] for _, degrees in judged_ids]
+    return Columns(
+        names=("query", "passages"),
+        values=([collection.queries[query] for query, _ in judged_ids], passages),
+        targets=[tuple(map(float, degrees.values())) for _, degrees in judged_ids],
+        source=str(path),
+        ids=[(query, tuple(degrees)) for query, degrees in judged_ids],
+        path=path,
+    )

@@ -8,21 +8,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Outputs, plain
+from bert_tf.asking import Outputs, Row
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns, TextColumn, as_list, is_text
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
 from bert_tf.io.json_values import as_json
-from bert_tf.tasks import inputs
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.reranking.candidates import (
-    Candidates,
+    COLUMNS,
+    Relevance,
     check_has_lists,
     check_loss,
-    checked_relevance,
     default_loss,
     ranking_metrics,
 )
@@ -95,7 +93,7 @@ class Reranker(GroupModel):
         UserError: an unknown activation.
     """
 
-    input_names = ("query", "passages")
+    columns = COLUMNS
     answer_names = ("order", "scores")
     setting_names = ("activation", "max_length")
     default_max_length = None
@@ -166,9 +164,6 @@ class Reranker(GroupModel):
         logits = tf.where(is_there > 0, outputs, 0.0)
         return [Matched("values", logits[..., tf.newaxis], share)]
 
-    def with_any_targets(self, rows: Sequence[Candidates]) -> list[Candidates]:
-        return [row._replace(relevance=(0.0,) * len(row.passages)) for row in rows]
-
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
         """Rows, and what the loss counts in them."""
         sums = super().replica_sums(y)
@@ -192,25 +187,28 @@ class Reranker(GroupModel):
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    def rows(self, given: Given) -> list[Candidates]:
-        # A passage may be one string, and strings "" at the end are padding.
-        queries, passages = given.columns
-        relevance = [None] * len(given) if given.targets is None else given.targets
-        if passages and inputs.is_text(passages[0]):
-            passages = [[each] for each in inputs.texts_of(passages, "passage")]
-            relevance = relevance if given.targets is None else [[each] for each in relevance]
-        kept = [_without_padding(each) for each in passages]
-        numbers = [
-            None if value is None else _numbers(row, value, texts)[: len(kept[row])]
-            for row, (value, texts) in enumerate(zip(relevance, passages, strict=True))
-        ]
-        queries, kept = self.checked((queries, kept))
-        return [
-            Candidates(plain(query), tuple(map(plain, texts)), values)
-            for query, texts, values in zip(queries, kept, numbers, strict=True)
-        ]
+    @property
+    def target(self) -> Relevance:
+        return Relevance()
 
-    def learn_from(self, rows: Sequence[Candidates]) -> None:
+    def given(self, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Columns:
+        # A passage may be one string, and strings "" at the end of a list are padding.
+        names, columns = self.input_names, x
+        if isinstance(x, Mapping):
+            columns = tuple(x[name] for name in names if name in x)
+        if isinstance(columns, tuple) and len(columns) == 2:
+            groups = as_list(columns[1], names[1])
+            if groups and is_text(groups[0]):
+                TextColumn("passage").checked(groups, Columns(names, (groups,)))
+                y = y if y is None else [[each] for each in as_list(y, "relevance")]
+                groups = [[each] for each in groups]
+            else:
+                y = y if y is None else _without_padding(as_list(y, "relevance"), groups)
+                groups = list(map(_padding_removed, groups))
+            x = columns[0], groups
+        return super().given(x, y, *args, **kwargs)
+
+    def learn_from(self, rows: Columns) -> None:
         # The first rows decide the loss, unless it was given.
         check_loss(rows, self._decide_loss(default_loss(rows)))
 
@@ -222,18 +220,14 @@ class Reranker(GroupModel):
         check_has_lists(loss, has_lists)
 
     def examples(
-        self,
-        rows: Sequence[Candidates],
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> EncodedCandidates:
-        groups = self.groups([row.query for row in rows], [row.passages for row in rows])
-        relevance = np.array([each for row in rows for each in row.relevance or ()], np.float32)
-        return EncodedCandidates(targets=relevance, weights=weights, **groups)
+        targets = self.target.numbers(rows)
+        return EncodedCandidates(targets=targets, weights=rows.weights, **self.groups(rows))
 
-    def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
         # A query may have one passage, string [batch].
-        query, passages = super().columns(x)
+        query, passages = super().texts_of(x)
         return query, passages[:, tf.newaxis] if passages.shape.rank == 1 else passages
 
     def encode_targets(self, y: Any, is_there: tf.Tensor) -> tf.Tensor:
@@ -254,15 +248,17 @@ class Reranker(GroupModel):
     # ---- Answering ----------------------------------------------------------------------------
 
     def official_metrics(
-        self, predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
+        self, predictions: Sequence[np.ndarray], rows: Columns
     ) -> dict[str, float]:
         # The loss is that of the training, if it is one of bert_tf.
-        if rows[0].relevance is None:
+        if rows.targets is None:
             return {}
         loss = self.loss if self.compiled and isinstance(self.loss, RankingLoss) else None
         return ranking_metrics(predictions, rows, loss)
 
-    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
+    def decode(  # type: ignore[override]
+        self, scores: tf.Tensor, is_there: tf.Tensor
+    ) -> Tensors:
         """`order` int32 [batch, passages], the numbers of the passages from best to worst, and
         `scores` float32 [batch, passages] in the order of the passages. A passage "" is padding:
         its score is 0, and `order` ends with -1 for it.
@@ -328,13 +324,14 @@ class Reranker(GroupModel):
         return super().predict(x, batch_size, verbose, steps, callbacks)
 
     @staticmethod
-    def answer(outputs: Outputs, place: int, size: int) -> dict[str, Any]:
+    def answer(outputs: Outputs, place: int, row: Row) -> dict[str, Any]:
+        size = len(row["passages"])
         return {name: as_json(outputs[name][place][:size]) for name in ("order", "scores")}
 
 
-def _without_padding(passages: Any) -> Any:
+def _padding_removed(passages: Any) -> Any:
     """A list of passages without the strings "" at its end; anything else as it is."""
-    if inputs.is_text(passages) or not isinstance(passages, list | tuple | np.ndarray):
+    if is_text(passages) or not isinstance(passages, list | tuple | np.ndarray):
         return passages
     kept = list(passages)
     while kept and isinstance(kept[-1], str | bytes) and not kept[-1]:
@@ -342,24 +339,11 @@ def _without_padding(passages: Any) -> Any:
     return kept
 
 
-def _numbers(row: int, given: Any, passages: Sequence) -> tuple[float, ...]:
-    """The relevance of the passages of one row, those of padding included."""
-    if isinstance(given, int | float | np.number):
-        raise UserError(
-            f"relevance {row} is one number, but passages {row} is a list; give one number for "
-            "each passage"
-        )
-    numbers = inputs.as_list(given, f"relevance {row}")
-    if len(numbers) != len(passages):
-        raise UserError(
-            f"relevance {row} has {len(numbers)} numbers, but passages {row} has {len(passages)} "
-            "passages; give one for each"
-        )
-    place = f"relevance {row}"
-    if len(numbers) == 1:
-        return (checked_relevance(numbers[0], place),)
-    # The relevance of padding does not matter.
-    return tuple(
-        checked_relevance(each, f"{place}, entry {i}") if passages[i] else 0.0
-        for i, each in enumerate(numbers)
-    )
+def _without_padding(relevance: Sequence[Any], groups: Sequence[Any]) -> list[Any]:
+    """The relevance of each row, without that of the padding of its passages."""
+    found = list(relevance)
+    for row, (values, passages) in enumerate(zip(relevance, groups, strict=False)):
+        is_list = isinstance(values, list | tuple | np.ndarray)
+        if is_list and hasattr(passages, "__len__") and len(values) == len(passages):
+            found[row] = values[: len(_padding_removed(passages))]
+    return found

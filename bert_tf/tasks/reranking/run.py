@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data import tables
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.retrieval.evaluation import trec_run
 from bert_tf.tasks.reranking.candidates import (
-    Candidates,
+    Keys,
     check_loss,
     default_loss,
     grouped,
+    has_lists,
     ranking_metrics,
 )
 from bert_tf.tasks.reranking.config import RerankingData, RerankingRun
@@ -51,12 +52,12 @@ class Reranking(Task):
             return paths
         return [*paths, *(Path(self.data.path) / f"{n}.jsonl" for n in ("corpus", "queries"))]
 
-    def training_rows(self) -> list[Candidates]:
+    def training_rows(self) -> Columns:
         # The rows decide the loss, unless it is configured.
         (path,) = self.files("train").values()
-        rows = self.read(path)[: self.data.train_rows]
+        rows = self.read(path).first(self.data.train_rows)
         self._loss = self.loss_of(rows)
-        check_loss(rows, self._loss, f"{path}, row")
+        check_loss(rows, self._loss)
         return rows
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> Reranker:
@@ -66,21 +67,18 @@ class Reranking(Task):
     def compile(self, model: TaskModel, **options: Any) -> None:
         model.compile(loss=self._loss, **options)
 
-    def read(self, path: Path) -> list[Candidates]:
+    def read(self, path: Path) -> Columns:
         # Single passages are lists for a loss that compares them.
         rows = read_candidates(
             path, self._format_of(path), self.data.negatives, self.data.negatives_seed
         )
-        if rows[0].relevance is None and self.needs_labels(path):
-            raise UserError(f"{path} has no column 'relevance'; training and dev data require it")
-        has_lists = any(len(row.passages) > 1 for row in rows)
-        return grouped(rows) if self.loss_of(rows).compares and not has_lists else rows
+        if self.needs_labels(path):
+            rows.known_targets("relevances")
+        return grouped(rows) if self.loss_of(rows).compares and not has_lists(rows) else rows
 
-    def score(
-        self, model: TaskModel, predictions: Any, rows: Sequence[Candidates]
-    ) -> dict[str, float]:
+    def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
         # A model that was loaded is scored with the configured loss too.
-        if rows[0].relevance is None:
+        if rows.targets is None:
             return {}
         return ranking_metrics(predictions, rows, self.loss_of(rows))
 
@@ -88,7 +86,7 @@ class Reranking(Task):
         self,
         model: TaskModel,
         predictions: Sequence[np.ndarray],
-        rows: Sequence[Candidates],
+        rows: Columns,
         folder: Path,
         name: str,
     ) -> None:
@@ -99,7 +97,7 @@ class Reranking(Task):
         """
         write_text(folder / f"{name}.trec", trec_run(_named(predictions, rows)))
 
-    def loss_of(self, rows: Sequence[Candidates]) -> RankingLoss:
+    def loss_of(self, rows: Columns) -> RankingLoss:
         """The configured loss, or that of such rows."""
         name = self.config.loss.name
         return LOSSES[name]() if name else default_loss(rows)
@@ -113,17 +111,16 @@ class Reranking(Task):
         return tables.format_of(path, self.data.format, own)
 
 
-def _named(
-    predictions: Sequence[np.ndarray], rows: Sequence[Candidates]
-) -> dict[str, dict[str, float]]:
+def _named(predictions: Sequence[np.ndarray], rows: Columns) -> dict[str, dict[str, float]]:
     """The score of each passage of each query, by their ids or numbers."""
     queries: dict[str, str] = {}
     passages: dict[str, str] = {}
     found: dict[str, dict[str, float]] = {}
-    for logits, row in zip(predictions, rows, strict=True):
-        query = queries.setdefault(row.query_key, row.query_id or str(len(queries)))
-        scores = found.setdefault(query, {})
-        for key, logit in zip(row.passage_keys, logits, strict=True):
-            name = key if row.passage_ids else str(len(passages))
+    for row, logits in enumerate(predictions):
+        query_id, passage_ids = ("", ()) if rows.ids is None else rows.ids[row]
+        query, keys = Keys.of(rows, row)
+        scores = found.setdefault(queries.setdefault(query, query_id or str(len(queries))), {})
+        for key, logit in zip(keys, logits, strict=True):
+            name = key if passage_ids else str(len(passages))
             scores[passages.setdefault(key, name)] = float(logit)
     return found

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf.console import logger
+from bert_tf.data.columns import Columns
 from bert_tf.data.tables import read_tsv
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import mrpc
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
+# The inputs of a model of one text, and of two.
+NAMES = {1: ("text",), 2: ("text_a", "text_b")}
 # CoLA's training and dev files have no header.
 _COLA = ["source", "label", "judgement", "sentence"]
 # The labelled diagnostic set has other names for the columns of MNLI.
@@ -53,7 +55,7 @@ def find_files(folder: Path, name: str, split: str) -> dict[str, Path]:
     return {suffix: paths[0] for suffix, paths in found.items() if paths}
 
 
-def read_glue(path: Path, name: str) -> LabelledTexts:
+def read_glue(path: Path, name: str) -> Columns:
     r"""The rows of an official file of the task `name`; most test files have no labels.
 
     Labelled rows of QQP with fields missing, and pairs of MNLI without an agreed label, are left
@@ -61,19 +63,19 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
 
     >>> _ = Path("train.tsv").write_text("sentence\tlabel\na lovely film\t1\ntwo long hours\t0\n")
     >>> rows = read_glue(Path("train.tsv"), "sst2")
-    >>> rows.columns, rows.labels, rows.classes
+    >>> rows.values, rows.targets, rows.classes
     ((['a lovely film', 'two long hours'],), ['1', '0'], ('0', '1'))
+
 
     Raises:
         UserError: no such file, a missing column, a row with too few fields; with its line.
     """
+    name = benchmark_at(path, name)
     header: list[str] = []
     rows: list[tuple[int, list[str]]] = []
     short: list[int] = []
     for line, fields in mrpc.read_mrpc(path) if name == "mrpc" else read_tsv(path):
         if not header:
-            if name == "mnli" and "Premise" in fields:
-                name = "ax"
             header = [_DIAGNOSTIC_NAMES.get(each, each) for each in fields]
             if name != "cola" or "sentence" in fields:
                 continue
@@ -99,14 +101,23 @@ def read_glue(path: Path, name: str) -> LabelledTexts:
             _warn_of_rows(path, disputed, "no label was agreed on")
             rows = [row for row in rows if row[1][place] != _NO_AGREEMENT]
         labels = [fields[place] for _, fields in rows]
-    return LabelledTexts(
+    return Columns(
+        names=NAMES[len(task.texts)],
+        values=tuple([fields[header.index(c)] for _, fields in rows] for c in task.texts),
+        targets=labels,
         source=str(path),
-        columns=tuple([fields[header.index(c)] for _, fields in rows] for c in task.texts),
-        labels=labels,
         places=[line for line, _ in rows],
         classes=task.classes,
-        benchmark=name,
+        path=path,
     )
+
+
+def benchmark_at(path: Path, name: str) -> str:
+    """The task that a file of the task `name` is of: "ax" for the diagnostic file of MNLI."""
+    if name != "mnli" or not path.is_file():
+        return name
+    _, header = next(read_tsv(path), (0, []))
+    return "ax" if "Premise" in header else name
 
 
 def _warn_of_rows(path: Path, lines: Sequence[int], why: str) -> None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.asking.row_files import Row, list_of, text_of
+from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Inputs
 from bert_tf.interpret.looks import Look, Mark, Section, SeenInput
@@ -29,7 +30,7 @@ class DevGroups(NamedTuple):
         texts: of each pair.
     """
 
-    rows: list
+    rows: Columns
     scores: Any
     targets: np.ndarray
     vectors: np.ndarray
@@ -65,8 +66,8 @@ class GroupPictures(Pictures):
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         subject = self.subject
-        everything = subject.read_dev()
-        chosen = [everything[i] for i in sections.draw(len(everything), rows)]
+        everything: Columns = subject.read_dev()
+        chosen = everything.take(sections.draw(len(everything), rows).tolist())
         examples: Any = subject.model.examples(chosen)
         encoded = examples.encoded
         vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)

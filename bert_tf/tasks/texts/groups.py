@@ -8,19 +8,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Text, each_answer, rows_of
+from bert_tf.asking import each_answer, rows_of
+from bert_tf.data.columns import Columns, GroupColumn, TextColumn
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Signature, Tensors
 from bert_tf.models.padding import hide_padding
-from bert_tf.tasks import inputs
-from bert_tf.tasks.task_model import TaskModel
-from bert_tf.tasks.texts.model import EncodedTexts
+from bert_tf.tasks.task_model import EncodedTexts, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows
-
-_NUMBERS = {1: "one", 2: "two"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,12 +90,10 @@ class GroupModel(TaskModel):
         **kwargs: as for `TaskModel`.
     """
 
-    # The name of the first text, and that of the others.
-    input_names: ClassVar[tuple[str, str]]
+    # The first text, and the group of others.
+    columns: ClassVar[tuple[TextColumn, GroupColumn]]
     # The attribute that holds the linear layer, by which checkpoints name its weights.
     head_name: ClassVar[str]
-    # How few texts a group has.
-    fewest: ClassVar[int] = 1
     # A request of one row.
     example: ClassVar[Mapping[str, Any]]
 
@@ -136,8 +130,9 @@ class GroupModel(TaskModel):
         scores = tf.reshape(tf.cast(scores, tf.float32), shape[:2])
         return hide_padding(scores, tf.reduce_max(inputs["input_mask"], axis=2))
 
-    def groups(self, firsts: Sequence[Text], others: Sequence[Sequence[Text]]) -> dict[str, Any]:
-        """`encoded` and `first_pairs` of `EncodedGroups`, of first texts and their groups."""
+    def groups(self, rows: Columns) -> dict[str, Any]:
+        """`encoded` and `first_pairs` of `EncodedGroups`."""
+        firsts, others = rows.values
         sizes = [len(group) for group in others]
         repeated = [first for first, size in zip(firsts, sizes, strict=True) for _ in range(size)]
         pairs = self.encoded((repeated, [text for group in others for text in group]))
@@ -145,7 +140,7 @@ class GroupModel(TaskModel):
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # A text "" is padding.
-        first, others = self.columns(x)
+        first, others = self.texts_of(x)
         shape = tf.shape(others)
         features = {
             name: tf.reshape(each, [shape[0], shape[1], tf.shape(each)[1]])
@@ -157,7 +152,7 @@ class GroupModel(TaskModel):
             features, self.encode_targets(y, is_there), weights
         )
 
-    def columns(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def texts_of(self, x: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """First texts [batch] and groups [batch, group], of a batch of a dataset in a graph."""
         if isinstance(x, Mapping):
             x = tuple(x[name] for name in self.input_names)
@@ -174,15 +169,15 @@ class GroupModel(TaskModel):
         raise NotImplementedError
 
     def infer(
-        self, rows: Sequence[Any], batch_size: int | None = None, verbose: int | str = "auto"
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> Any:
-        """float32 [group] for each row: the scores of its texts. A row begins with its texts."""
-        asked = rows_of(tuple(zip(*(row[:2] for row in rows), strict=True)), self.input_names)
+        """float32 [group] for each row: the scores of its texts."""
+        groups = rows.values[1]
         return each_answer(
             self,
             "scores",
-            asked,
-            lambda outputs, place, row: outputs["scores"][place][: len(rows[row][1])],
+            rows_of(rows.values, self.input_names),
+            lambda outputs, place, row: outputs["scores"][place][: len(groups[row])],
             batch_size,
             verbose,
         )
@@ -255,7 +250,10 @@ class GroupModel(TaskModel):
         scores = tf.reshape(map_rows(score, features), [-1])
         return tf.scatter_nd(places, scores, tf.shape(others, tf.int64))
 
-    def decode(self, scores: tf.Tensor, is_there: tf.Tensor) -> Tensors:
+    # A score may be that of padding.
+    def decode(  # type: ignore[override]
+        self, scores: tf.Tensor, is_there: tf.Tensor
+    ) -> Tensors:
         """The outputs of `serving_default`.
 
         Args:
@@ -263,49 +261,6 @@ class GroupModel(TaskModel):
             is_there: bool [batch, group], False at padding.
         """
         raise NotImplementedError
-
-    @classmethod
-    def answers(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
-    ) -> Any:
-        if isinstance(x, Mapping):
-            x = tuple(x[name] for name in cls.input_names if name in x)
-        single = isinstance(x, tuple) and len(x) == 2 and inputs.is_text(x[0])
-        if single:
-            x = tuple([each] for each in x)
-        firsts, groups = cls.checked(inputs.columns_of(x, cls.input_names))
-        answers = each_answer(
-            model,
-            "serving_default",
-            rows_of((firsts, groups), cls.input_names),
-            lambda outputs, place, row: cls.answer(outputs, place, len(groups[row])),
-            batch_size,
-            verbose,
-        )
-        return answers[0] if single else answers
-
-    @staticmethod
-    def answer(outputs: Outputs, place: int, size: int) -> Any:
-        """One row of `serving_default`, whose group is of that size, as a Python value."""
-        raise NotImplementedError
-
-    @classmethod
-    def checked(cls, columns: Sequence[Sequence]) -> tuple[list[Text], list[list[Text]]]:
-        """First texts and groups. Raises UserError if a group is too small, or a text is empty."""
-        first, others = cls.input_names
-        firsts, groups = (
-            inputs.texts_of(columns[0], first),
-            inputs.lists_of_texts(columns[1], others),
-        )
-        for row, group in enumerate(groups):
-            if len(group) < cls.fewest:
-                raise UserError(
-                    f"{others} {row} has {len(group)}; give {_NUMBERS[cls.fewest]} or more"
-                )
-            for number, text in enumerate(group):
-                if not text.strip():
-                    raise UserError(f"{others} {row}: {others[:-1]} {number} is empty")
-        return firsts, groups
 
 
 def alike_where_equal(values: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

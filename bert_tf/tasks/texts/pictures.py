@@ -9,13 +9,13 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.asking.row_files import Row, text_of
+from bert_tf.data.columns import Columns
 from bert_tf.interpret import sections
 from bert_tf.interpret.importance import Importances, Inputs
 from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.projection import pooled, row_vectors
 from bert_tf.interpret.subject import Subject
-from bert_tf.tasks.texts.labelled_texts import Texts
 from bert_tf.text import Preprocessor
 
 NOTE = "Each point is a text of the dev data: the pooled vector, which the head reads."
@@ -62,14 +62,16 @@ class TextPictures(Pictures):
 
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         subject = self.subject
-        everything: Texts = subject.read_dev()
+        everything: Columns = subject.read_dev()
         chosen = sections.draw(len(everything), rows)
         data = everything.take(chosen.tolist())
-        encoded = subject.model.encoded(data.columns)
+        encoded = subject.model.encoded(data.values)
         outputs = subject.model.infer(data)
         vectors = row_vectors(subject.encoder, pooled, encoded.take, encoded.lengths)
         texts = [subject.read_back(encoded.take(np.array([i]))) for i in range(len(chosen))]
-        return self.of_dev(DevRows(outputs, subject.model.targets(data), vectors, texts), marks)
+        return self.of_dev(
+            DevRows(outputs, subject.model.known_target.numbers(data), vectors, texts), marks
+        )
 
     @abstractmethod
     def answer(self, inputs: Inputs, output: tf.Tensor) -> tuple[Markup, list[Importances]]:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.run import FinetuningRun
+from bert_tf.data.columns import Columns, Target
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
 from bert_tf.tasks.task import Task, indexed
-from bert_tf.tasks.texts import mrpc, text_files
+from bert_tf.tasks.task_model import TaskModel
+from bert_tf.tasks.texts import glue, mrpc, text_files, tfds_rows
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import Texts
-from bert_tf.tasks.texts.model import TextModel
 
 
 class TextTask(Task):
@@ -59,7 +59,7 @@ class TextTask(Task):
         task = text_files.glue_task(self.data)
         return super().is_taken(name) or bool(task) and name in GLUE[task].submissions.values()
 
-    def training_rows(self) -> Texts:
+    def training_rows(self) -> Columns:
         (path,) = self.files("train").values()
         rows = self._read(path)
         self.prepare(rows)
@@ -70,21 +70,22 @@ class TextTask(Task):
         pair = len(text_files.text_columns(self.data)) == 2
         return {"pair": pair, "max_length": self.config.train.max_length}
 
-    def read(self, path: Path) -> Texts:
+    def read(self, path: Path) -> Columns:
         rows = self._read(path)
-        if rows.labels is not None or self.needs_labels(path):
-            self.check(rows)
+        if rows.targets is not None:
+            self.target.numbers(rows)
         return rows
 
-    def score(self, model: TextModel, predictions: Any, rows: Texts) -> dict[str, float]:
+    def score(self, model: TaskModel, predictions: Any, rows: Columns) -> dict[str, float]:
         """The metrics of predictions, for a task of GLUE its own; none without labels."""
         metrics = model.official_metrics(predictions, rows)
-        if not rows.benchmark or not metrics:
+        benchmark = self._benchmark(rows.path)
+        if not benchmark or not metrics:
             return metrics
-        return {name: metrics[name] for name in (*GLUE[rows.benchmark].metrics, "loss")}
+        return {name: metrics[name] for name in (*GLUE[benchmark].metrics, "loss")}
 
     def write_predictions(
-        self, model: TextModel, predictions: Any, rows: Texts, folder: Path, name: str
+        self, model: TaskModel, predictions: Any, rows: Columns, folder: Path, name: str
     ) -> None:
         """Writes a TSV file with index and prediction, the form of GLUE's submissions.
 
@@ -98,18 +99,31 @@ class TextTask(Task):
     def prepare(self, rows: Any) -> None:
         """Takes from the training data what the run needs, such as the labels."""
 
+    @property
     @abstractmethod
-    def check(self, rows: Any) -> None:
-        """Raises UserError if a row has a label that the model cannot predict."""
+    def target(self) -> Target:
+        """The type of the labels, with the classes that are known by now."""
 
     @abstractmethod
     def words(self, predictions: Any, submitted: bool) -> list[str]:
         """Predictions as a file has them; `submitted` ones are for GLUE's server."""
 
-    def _read(self, path: Path) -> Texts:
-        return text_files.read(path, self.data, self.needs_labels(path))
+    def _read(self, path: Path) -> Columns:
+        needs_labels = self.needs_labels(path)
+        rows = text_files.read(path, self.data, self.target, needs_labels)
+        if needs_labels:
+            rows.known_targets()
+        return rows
 
-    def _submitted(self, rows: Texts) -> str | None:
+    def _benchmark(self, path: Path | None) -> str:
+        """The task of GLUE that the rows of a file are of, or ""."""
+        if path is None:
+            return ""
+        if self.data.format == "tfds":
+            return "" if path.is_file() else tfds_rows.glue_task(str(path.parent))
+        return glue.benchmark_at(path, text_files.glue_task(self.data))
+
+    def _submitted(self, rows: Columns) -> str | None:
         """The name of the predictions for `rows` at GLUE's server; None if it does not take them.
 
         The predictions for the run's own test files are not to be replaced by those for others.
@@ -117,7 +131,7 @@ class TextTask(Task):
         path = rows.path
         if path is None:
             return None
-        submitted = _submission(path, rows.benchmark)
+        submitted = _submission(path, self._benchmark(path))
         own = self.test_files().values()
         if path.resolve() in {each.resolve() for each in own}:
             return submitted

@@ -1,14 +1,16 @@
 """Finding and reading the texts that a configuration names, whatever their format."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_tf.data import tables
+from bert_tf.data.columns import Columns, Target, TextColumn
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import glue, tfds_rows
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 FORMATS = (*tables.FORMATS, *GLUE, "tfds")
 _SPLITS = ("train", "dev", "test")
@@ -75,18 +77,20 @@ def find_files(data: TextData, split: str) -> dict[str, Path]:
     return {"": path} if split != "test" or path.is_file() else {}
 
 
-def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledTexts:
+def read(path: Path, data: TextData, target: Target, needs_labels: bool = False) -> Columns:
     r"""The rows of a file, or of a split of TFDS if no file has such a name.
 
+    >>> from bert_tf.data.targets import Label
     >>> _ = Path("train.tsv").write_text("text\tlabel\na lovely film\tgood\n")
-    >>> rows = read(Path("train.tsv"), TextData(path=".", format="tsv"))
-    >>> rows.columns, rows.labels
+    >>> rows = read(Path("train.tsv"), TextData(path=".", format="tsv"), Label())
+    >>> rows.values, rows.targets
     ((['a lovely film'],), ['good'])
 
     Args:
         path: the file, or the name and the split.
         data: its format and columns; a table that is not one of the configured files is read by
             its ending, if that is one of `tables.FORMATS`.
+        target: the type of its labels.
         needs_labels: whether it is a mistake if there are no labels. If not, labels that are
             empty in every row count as missing.
 
@@ -99,33 +103,50 @@ def read(path: Path, data: TextData, needs_labels: bool = False) -> LabelledText
     elif data.format == "tfds" and not path.is_file():
         rows = tfds_rows.read_tfds(str(path.parent), path.name, columns, data.label_column)
     else:
-        rows = _read_table(path, data, columns, needs_labels)
-    if needs_labels and rows.labels is None:
-        raise UserError(f"{rows.source} has no labels")
-    if needs_labels or any(label.strip() for label in rows.labels or ()):
-        return dataclasses.replace(rows, path=path)
-    return dataclasses.replace(rows, path=path, labels=None)
+        rows = read_table(path, data, columns, (data.label_column,), needs_labels)
+    targets = rows.targets
+    if targets is not None:
+        is_empty = all(
+            each is None or isinstance(each, str) and not each.strip() for each in targets
+        )
+        targets = [target.from_text(each) if isinstance(each, str) else each for each in targets]
+        targets = None if is_empty and not needs_labels else targets
+    rows = dataclasses.replace(rows, targets=targets)
+    return rows.checked(map(TextColumn, rows.names), target)
 
 
-def _read_table(
-    path: Path, data: TextData, texts: tuple[str, ...], needs_labels: bool
-) -> LabelledTexts:
-    file_format = format_of(path, data)
-    label = (data.label_column,)
-    needed = (*texts, *label) if needs_labels else texts
-    rows = list(tables.read_table(path, file_format, needed, label, classes=label))
-    has_labels = bool(rows) and data.label_column in rows[0][1]
-    for line, row in rows:
-        if (data.label_column in row) != has_labels:
-            one = "no label" if has_labels else "a label"
-            raise UserError(
-                f"{path}, line {line}: {one}, unlike earlier rows; label all rows or none"
-            )
-    return LabelledTexts(
+def read_table(
+    path: Path,
+    data: TextData,
+    texts: tuple[str, ...],
+    labels: tuple[str, ...],
+    needs_labels: bool,
+    target_of: Callable[[Mapping[str, Any], str], Any] | None = None,
+) -> Columns:
+    """The rows of a table.
+
+    Args:
+        path: the file.
+        data: its format.
+        texts: the columns of the texts.
+        labels: the columns of the labels.
+        needs_labels: whether these have to be there.
+        target_of: makes the target of a row, given the row and its place; by default it is what
+            the one column of labels holds, and None if that is missing.
+    """
+    needed = (*texts, *labels) if needs_labels else texts
+    rows = list(tables.read_table(path, format_of(path, data), needed, labels, targets=labels))
+    if target_of is None:
+        found = [row.get(labels[0]) for _, row in rows]
+    else:
+        found = [target_of(row, f"{path}, line {line}") for line, row in rows]
+    return Columns(
+        names=glue.NAMES[len(texts)],
+        values=tuple([row[column] for _, row in rows] for column in texts),
+        targets=found,
         source=str(path),
-        columns=tuple([row[column] for _, row in rows] for column in texts),
-        labels=[row[data.label_column] for _, row in rows] if has_labels else None,
         places=[line for line, _ in rows],
+        path=path,
     )
 
 

@@ -1,15 +1,17 @@
 """Texts and labels of TensorFlow Datasets, by name."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bert_tf.console import logger
+from bert_tf.data.columns import Columns
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
+from bert_tf.tasks.texts.glue import NAMES
 from bert_tf.tasks.texts.glue_tasks import GLUE
-from bert_tf.tasks.texts.labelled_texts import LabelledTexts
 
 # What most data sets call the splits that are "train", "dev" and "test" here.
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -51,9 +53,7 @@ def glue_task(name: str) -> str:
     return config if family == "glue" and config in GLUE else ""
 
 
-def read_tfds(
-    name: str, split: str, text_columns: Sequence[str], label_column: str
-) -> LabelledTexts:
+def read_tfds(name: str, split: str, text_columns: Sequence[str], label_column: str) -> Columns:
     """The rows of a split. The names of a ClassLabel are its classes; -1 means no label.
 
     The rows of GLUE are in the order of the official files, as submissions number them.
@@ -86,20 +86,23 @@ def read_tfds(
             left_out = len(kept) - len(labelled)
             logger.warning(f"{source}: rows skipped because they have no label: {left_out}")
             kept = labelled
-    labels = [_word(row[label_column], classes) for row in kept] if has_labels else None
-    return LabelledTexts(
+    labels = [_value(row[label_column], classes) for row in kept] if has_labels else None
+    return Columns(
+        names=NAMES[len(text_columns)],
+        values=tuple([_value(row[column]) for row in kept] for column in text_columns),
+        targets=labels,
         source=source,
-        columns=tuple([_word(row[column]) for row in kept] for column in text_columns),
-        labels=labels,
         places=range(1, len(kept) + 1),
-        place="row",
+        unit="row",
         classes=classes,
-        benchmark=task,
+        path=Path(name) / split,
     )
 
 
-def _word(value: Any, classes: Sequence[str] = ()) -> str:
-    """A value as text; a class has a name."""
+def _value(value: Any, classes: Sequence[str] = ()) -> Any:
+    """A value of Python; a class has a name."""
     if classes:
         return classes[value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return (
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else np.asarray(value).item()
+    )

@@ -5,15 +5,17 @@ a line that begins with -DOCSTART- begins a document. CoNLL-2003 (Tjong Kim Sang
 2003) has four columns, WNUT-17 (Derczynski et al. 2017) two.
 """
 
+import dataclasses
 import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
 
+from bert_tf.data.columns import Columns, columns_of_rows
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
 from bert_tf.tasks.token_classification.tag_schemes import parse
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence, tidied
+from bert_tf.tasks.token_classification.tagged_sentences import in_scheme
 
 _DOCUMENT = "-DOCSTART-"
 _SHOWN = 40
@@ -25,20 +27,21 @@ def read_conll(
     tag_column: int = -1,
     lenient_tags: bool = False,
     needs_tags: bool = True,
-) -> list[Sentence]:
-    r"""The sentences of a file, in its order; those before the first -DOCSTART- are of document 0.
+) -> Columns:
+    r"""The sentences of a file, in its order, each with the line of its first word as its place.
+
+    `ids` are numbers of documents; sentences before the first -DOCSTART- are of document 0.
 
     >>> _ = Path("train.txt").write_text("Ada B-PER\nmet O\nBabbage B-PER\n\nHello O\n")
-    >>> for sentence in read_conll(Path("train.txt")):
-    ...     print(sentence.words, sentence.tags, sentence.line)
-    ('Ada', 'met', 'Babbage') ('B-PER', 'O', 'B-PER') 1
-    ('Hello',) ('O',) 5
+    >>> rows = read_conll(Path("train.txt"))
+    >>> rows.values, rows.targets, rows.places
+    (([['Ada', 'met', 'Babbage'], ['Hello']],), [('B-PER', 'O', 'B-PER'), ('O',)], [1, 5])
 
     Args:
         path: the file.
         word_column: column of the words, counted from 0, or from the end if negative.
         tag_column: column of the tags.
-        lenient_tags: see `tidied`.
+        lenient_tags: see `in_scheme`.
         needs_tags: whether it is a mistake if there are no tags. If not, a file of one column is
             read as words alone.
 
@@ -47,8 +50,11 @@ def read_conll(
             text that is not a tag, a tag that breaks the scheme of the others, no sentence at all;
             with the file and the line.
     """
-    sentences = list(_sentences(path, word_column, tag_column, needs_tags))
-    return tidied(str(path), sentences, lenient_tags)
+    sentences = _sentences(path, word_column, tag_column, needs_tags)
+    words, tags, lines, documents = columns_of_rows(sentences, 4)
+    rows = Columns(("words",), (words,), tags, str(path), lines, ids=documents, path=path)
+    has_tags = any(each is not None for each in tags)
+    return in_scheme(rows if has_tags else dataclasses.replace(rows, targets=None), lenient_tags)
 
 
 def separator(path: Path) -> str:
@@ -66,9 +72,9 @@ def separator(path: Path) -> str:
 
 def _sentences(
     path: Path, word_column: int, tag_column: int, needs_tags: bool
-) -> Iterator[Sentence]:
-    """The sentences of a file, their tags of any scheme."""
-    row, document, columns = 1, 0, 0
+) -> Iterator[tuple[list[str], tuple[str, ...] | None, int, int]]:
+    """The words of each sentence, its tags of any scheme, its first line, and its document."""
+    document, columns = 0, 0
     words: list[str] = []
     tags: list[str] = []
     # A blank line at the end, so that it ends every sentence. Not `splitlines`: a word may hold
@@ -78,9 +84,7 @@ def _sentences(
         fields = _fields(text)
         if not fields or fields[0].startswith(_DOCUMENT):
             if words:
-                line = number - len(words)
-                yield Sentence(tuple(words), tuple(tags) or None, row, line, document)
-                row += 1
+                yield words, tuple(tags) or None, number - len(words), document
             words, tags = [], []
             document += bool(fields)
             continue

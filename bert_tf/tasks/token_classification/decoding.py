@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, parse, tag_of
+from bert_tf.tasks.token_classification.tag_schemes import NO_TAG, tag_of
 from bert_tf.text.parts import as_first, map_rows
 from bert_tf.text.rows import positions, ragged, splits_of, starts_row
 from bert_tf.text.words import WordPieces, WordPreprocessor
@@ -114,7 +114,7 @@ class EntityTypes:
         names: the types, sorted.
 
     Raises:
-        ValueError: a label is not of this form; see `are_tags`.
+        ValueError: a label is not of this form; see `tag_schemes.are_tags`.
     """
 
     def __init__(self, labels: Sequence[str]):
@@ -124,11 +124,6 @@ class EntityTypes:
         # Whether a word begins an entity, by the label of the word before and its own. The last row
         # is for the first word of a text.
         self._begins = np.array([[t.begins(before) for t in tags] for before in (*tags, NO_TAG)])
-
-    @staticmethod
-    def are_tags(labels: Sequence[str]) -> bool:
-        """Whether labels are of the form that entities can be read off."""
-        return all(parse(label) is not None for label in labels)
 
     def entities(self, tags: Tags, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> Entities:
         """The entities of words with these labels.

@@ -5,17 +5,16 @@ windows, and each word is trained and tagged in the one where it has most contex
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.asking import Answers, Outputs, Text, characters, each_answer, plain
+from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer, plain
 from bert_tf.config.arguments import checked
+from bert_tf.data.columns import Columns, GroupColumn, TextColumn, as_list
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.linear import Linear
@@ -26,21 +25,24 @@ from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_values import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
-from bert_tf.tasks.inputs import Given
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.token_classification.config import Features
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
 from bert_tf.tasks.token_classification.metrics import entity_metrics
-from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse, tag_of, to_iob2
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence
+from bert_tf.tasks.token_classification.tag_schemes import are_tags
+from bert_tf.tasks.token_classification.tagged_sentences import (
+    IGNORED,
+    WORDS,
+    WordTags,
+    split_at,
+    texts_of,
+)
 from bert_tf.tasks.token_classification.tagged_windows import TaggedWindows
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words, without_padding
 from bert_tf.text.rows import joined_starts
 from bert_tf.text.windows import at_tokens
 from bert_tf.text.words import cut, split_words
 
-# The label of tokens that are not classified: padding, special tokens, later pieces of a word.
-IGNORED = -1
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 FEATURES: tuple[str, ...] = get_args(Features)
 # How many layers they take, and what they are: [tokens, hidden or 4 * hidden].
@@ -52,46 +54,11 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[[Encoded], tf.Tensor]]] = {
     "concat_last_four": (4, lambda encoded: tf.concat(encoded.layers[-4:], axis=-1)),
     "sum_all": (1, lambda encoded: tf.add_n(encoded.layers)),
 }
+# Texts without words may be asked, but not learned.
+_ASKED_WORDS = GroupColumn("words", fewest=0, may_be_empty=True)
 _TEXT = {"text": ["Ada Lovelace met Charles Babbage in London."]}
 _WORDS = {"words": [["Ada", "Lovelace", "met", "Charles", "Babbage", "in", "London", "."]]}
 _WORDS_SPEC = {"words": tf.TensorSpec([None, None], tf.string, "words")}
-
-
-@dataclasses.dataclass(frozen=True)
-class TaggedTexts:
-    """Sentences, tagged or not, and the texts that they are read in.
-
-    >>> first = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)
-    >>> second = Sentence(("She", "slept"), ("O", "O"), row=2)
-    >>> TaggedTexts([first, second]).texts
-    [['Ada', 'sat'], ['She', 'slept']]
-    >>> TaggedTexts([first, second], by_document=True).texts
-    [['Ada', 'sat', 'She', 'slept']]
-
-    Attributes:
-        sentences: in their order; all have tags, or none.
-        by_document: whether sentences of a document are one text.
-        separator: the separator of the columns in the file.
-    """
-
-    sentences: Sequence[Sentence]
-    by_document: bool = False
-    separator: str = " "
-
-    @cached_property
-    def texts(self) -> list[list[str]]:
-        """The words of each text."""
-        return [[word for each in text for word in each.words] for text in self.grouped()]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def grouped(self) -> list[list[Sentence]]:
-        """The sentences of each text."""
-        if not self.by_document:
-            return [[each] for each in self.sentences]
-        groups = itertools.groupby(self.sentences, key=lambda each: each.document)
-        return [list(group) for _, group in groups]
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -132,7 +99,7 @@ class TokenClassifier(TaskModel, WeightedModel):
     """
 
     has_labels = True
-    input_names = ("words",)
+    columns = (WORDS,)
     answer_names = ("words", "labels", "starts", "ends", "scores")
     setting_names = ("max_length", "stride")
 
@@ -242,76 +209,35 @@ class TokenClassifier(TaskModel, WeightedModel):
         weights = self.loss_targets(y)["tokens"].weights
         return [Matched("classes", outputs, weights, per="tokens")]
 
-    def with_any_targets(self, rows: TaggedTexts) -> TaggedTexts:
-        tag = self.labels[0]
-        tagged = [each._replace(tags=(tag,) * len(each.words)) for each in rows.sentences]
-        return dataclasses.replace(rows, sentences=tagged)
-
-    def joined(self, rows: TaggedTexts, more: TaggedTexts) -> TaggedTexts:
-        # Documents stay apart.
-        after = 1 + max(each.document for each in rows.sentences)
-        moved = [each._replace(document=after + each.document) for each in more.sentences]
-        return dataclasses.replace(rows, sentences=[*rows.sentences, *moved])
-
     def windows(self) -> WordPreprocessor:
         """The preprocessor that cuts texts given as words into windows."""
         return WordPreprocessor(self.tokenizer, self.max_length, self.stride)
 
-    def rows(self, given: Given) -> TaggedTexts:
-        # Tags of entities become IOB2.
-        lists = inputs.lists_of_texts(given.columns[0], "words")
-        texts = [list(map(plain, words)) for words in lists]
-        for row, words in enumerate(texts):
-            if not words:
-                raise UserError(f"words {row} is empty; remove texts without words")
-        tags = None
-        if given.targets is not None:
-            tags = [self._tags(row, each) for row, each in enumerate(given.targets)]
-            for row, (words, each) in enumerate(zip(texts, tags, strict=True)):
-                if len(words) != len(each):
-                    raise UserError(
-                        f"row {row} has {len(words)} words, but {len(each)} tags; give a tag for "
-                        "each word"
-                    )
-        return TaggedTexts(_sentences(texts, tags))
+    @property
+    def target(self) -> WordTags:
+        return WordTags(self.labels)
 
-    @staticmethod
-    def _tags(row: int, values: Any) -> list[str]:
-        if values is None or isinstance(values, str | bytes | int | float):
-            raise UserError(f"tags {row} is {values!r}; give a list of tags")
-        tags, _ = inputs.label_texts(inputs.as_list(values, f"tags {row}"), f"tags {row}, tag")
-        return tags
-
-    def learn_from(self, rows: TaggedTexts) -> None:
-        if not self.labels:
-            self.name_classes(labels_of(rows, "the tags"))
-
-    def check_targets(self, rows: TaggedTexts) -> None:
-        if self.labels:
-            check_tags(rows, self.labels)
+    def given(self, *args: Any, **kwargs: Any) -> Columns:
+        rows = super().given(*args, **kwargs)
+        texts = [list(map(plain, words)) for words in rows.column("words")]
+        return dataclasses.replace(rows, values=(texts,))
 
     def examples(
-        self,
-        rows: TaggedTexts,
-        weights: np.ndarray | None = None,
-        class_weight: Mapping[int, float] | None = None,
+        self, rows: Columns, class_weight: Mapping[int, float] | None = None
     ) -> TaggedWindows:
-        labels = self._classes(rows)
-        of_words = None
-        if weights is not None or class_weight is not None:
-            of_texts = np.ones(len(labels)) if weights is None else weights
-            of_classes = class_weight or {}
-            of_words = [
-                [weight * of_classes.get(label, 1.0) for label in text]
-                for text, weight in zip(labels, of_texts, strict=True)
-            ]
-        return TaggedWindows.cut(rows.texts, labels, self.windows(), of_words)
-
-    def _classes(self, rows: TaggedTexts) -> list[list[int]]:
-        """The classes of the words of each text. Raises UserError if a tag is not a label."""
-        check_tags(rows, self.labels)
-        index = {label: number for number, label in enumerate(self.labels)}
-        return [[index[tag] for each in text for tag in each.tags or ()] for text in rows.grouped()]
+        texts, labels = texts_of(rows), self.target.numbers(rows)
+        weights = None
+        if rows.weights is not None or class_weight is not None:
+            of_rows = np.ones(len(rows)) if rows.weights is None else rows.weights
+            weights = np.repeat(of_rows, [len(words) for words in rows.column("words")])
+            if class_weight is not None:
+                weights *= [class_weight.get(label, 1.0) for label in labels.tolist()]
+        return TaggedWindows.cut(
+            texts,
+            split_at(labels, texts),
+            self.windows(),
+            None if weights is None else split_at(weights, texts),
+        )
 
     def encode(self, x: Any, y: Any, weights: Any = None) -> tuple:
         # Words and tags are ragged, or [batch, words] padded with "".
@@ -322,44 +248,44 @@ class TokenClassifier(TaskModel, WeightedModel):
         said = "in the dataset, a row has a different number of tags than of words"
         same = tf.reduce_all(tags.row_lengths() == words.row_lengths())
         with tf.control_dependencies([tf.debugging.Assert(same, [said])]):
-            labels = tags.with_values(self.class_of(tags.values))
+            labels = self.target.encoded(tags)
         windows = self.windows()(words)
         more = () if weights is None else (tf.gather(weights, windows.rows),)
         return windows.features, at_tokens(labels, windows.rows, windows.words, IGNORED), *more
 
     def infer(
-        self, rows: TaggedTexts, batch_size: int | None = None, verbose: int | str = "auto"
+        self, rows: Columns, batch_size: int | None = None, verbose: int | str = "auto"
     ) -> np.ndarray:
         """float32 [words, labels]: the logits of every word, in their order."""
+        texts = texts_of(rows)
 
         def logits(outputs: Outputs, place: int, row: int) -> np.ndarray:
-            return outputs["logits"][place, : len(rows.texts[row])]
+            return outputs["logits"][place, : len(texts[row])]
 
-        asked = [{"words": _askable(text)} for text in rows.texts]
+        asked = [{"words": _askable(text)} for text in texts]
         answers = each_answer(self, "logits", asked, logits, batch_size, verbose, "tagging")
         return np.concatenate(answers)
 
-    def official_metrics(self, predictions: np.ndarray, rows: TaggedTexts) -> dict[str, float]:
+    def official_metrics(self, predictions: np.ndarray, rows: Columns) -> dict[str, float]:
         """Those of `entity_metrics` if the tags are of entities; else `accuracy`.
 
         And `loss`, the mean cross-entropy of words.
         """
-        if rows.sentences[0].tags is None:
+        if rows.targets is None:
             return {}
-        labels = np.concatenate(self._classes(rows))
-        if EntityTypes.are_tags(self.labels):
+        labels = self.target.numbers(rows)
+        if are_tags(self.labels):
             types = [label.removeprefix("B-") for label in self.labels if label.startswith("B-")]
-            gold = [each.tags or () for each in rows.sentences]
-            metrics = entity_metrics(gold, self.predicted(predictions, rows), types)
+            metrics = entity_metrics(rows.targets, self.predicted(predictions, rows), types)
         else:
             metrics = {"accuracy": float(np.mean(predictions.argmax(axis=1) == labels))}
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, predictions)
         return metrics | {"loss": float(tf.reduce_mean(loss))}
 
-    def predicted(self, logits: np.ndarray, rows: TaggedTexts) -> list[list[str]]:
-        """The best tags of each sentence."""
+    def predicted(self, logits: np.ndarray, rows: Columns) -> list[list[str]]:
+        """The best tags of each row."""
         best = iter(best_labels(logits).labels.numpy())
-        return [[self.labels[next(best)] for _ in each.words] for each in rows.sentences]
+        return [[self.labels[next(best)] for _ in words] for words in rows.column("words")]
 
     def inner_signatures(self) -> dict[str, Signature]:
         tagger = self._tagger()
@@ -399,7 +325,7 @@ class TokenClassifier(TaskModel, WeightedModel):
             "serving_default": Signature(strings("text"), of_text, _TEXT),
             "words": Signature(_WORDS_SPEC, of_words, _WORDS),
         }
-        if EntityTypes.are_tags(self.labels):
+        if are_tags(self.labels):
             signatures["entities"] = Signature(strings("text"), entities, _TEXT)
         return signatures
 
@@ -473,108 +399,54 @@ class TokenClassifier(TaskModel, WeightedModel):
 
     @classmethod
     def answers(
-        cls, model: Answers, x: Any, batch_size: int | None = None, verbose: int | str = "auto"
+        cls,
+        model: Answers,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        **options: Any,
     ) -> Any:
         # The entities of texts, or the tags of `words`.
-        rows: list[dict[str, Any]]
         if isinstance(x, Mapping) and "words" in x:
-            lists = inputs.as_list(x["words"], "words")
-            single = bool(lists) and inputs.is_text(lists[0])
-            checked = inputs.lists_of_texts([lists] if single else lists, "words")
-            rows, signature = [{"words": _askable(each)} for each in checked], "words"
+            words = as_list(x["words"], "words")
+            single = GroupColumn("words").is_single(words)
+            asked = Columns(("words",), ([words] if single else words,))
+            lists = _ASKED_WORDS.checked(asked.values[0], asked)
+            rows: list[dict[str, Any]] = [{"words": _askable(each)} for each in lists]
+            signature = "words"
         else:
-            x, single = inputs.as_batch(x)
-            (column,) = inputs.columns_of(x, ("text",))
-            texts = inputs.texts_of(column, "text")
-            rows, signature = [{"text": text} for text in texts], "entities"
-            try:
-                model.ranks(signature)
-                of, kind = "entities", "types"
-            except UserError:  # tags of something else
-                signature, of, kind = "serving_default", "words", "labels"
-
-        def tags(outputs: Outputs, place: int, row: int) -> list[str]:
-            return as_json(outputs["labels"][place][: len(checked[row])])
-
-        def entities(outputs: Outputs, place: int, row: int) -> list[dict[str, Any]]:
-            character = characters(texts[row])
-            starts = outputs["starts"][place]
-            return [
-                {
-                    "text": as_json(outputs[of][place][i]),
-                    "type": as_json(outputs[kind][place][i]),
-                    "start": character(int(starts[i])),
-                    "end": character(int(outputs["ends"][place][i])),
-                    "score": as_json(outputs["scores"][place][i]),
-                }
-                for i in np.flatnonzero(starts >= 0)
-            ]
-
-        answer = tags if signature == "words" else entities
-        answers = each_answer(model, signature, rows, answer, batch_size, verbose, "tagging")
+            rows, single = inputs.asked(x, (TextColumn("text"),))
+            is_of_entities = "entities" in model.signature_names()
+            signature = "entities" if is_of_entities else "serving_default"
+        answers = each_answer(
+            model,
+            signature,
+            rows,
+            lambda outputs, place, row: cls.answer(outputs, place, rows[row]),
+            batch_size,
+            verbose,
+            "tagging",
+        )
         return answers[0] if single else answers
 
-
-def labels_of(rows: TaggedTexts, source: str) -> tuple[str, ...]:
-    """The labels that rows are tagged with.
-
-    Every type of entity has its B and its I, even if the rows lack one of them.
-
-    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
-    >>> labels_of(rows, "train.txt")
-    ('O', 'B-PER', 'I-PER')
-
-    Raises:
-        UserError: there is no entity, or only one label.
-    """
-    found = {tag for each in rows.sentences for tag in each.tags or ()}
-    if not EntityTypes.are_tags(sorted(found)):
-        if len(found) < 2:
-            raise UserError(f"{source}: only one label, {found.pop()!r}; there must be two or more")
-        return tuple(sorted(found))
-    types = {tag_of(tag).type for tag in found} - {""}
-    if not types:
-        raise UserError(f"{source}: all tags are {OUTSIDE}; tag some entities to train")
-    return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
-
-
-def check_tags(rows: TaggedTexts, labels: Sequence[str], source: str = "the data") -> None:
-    """Raises UserError if a tag is none of the labels; the message names its place.
-
-    >>> rows = TaggedTexts([Sentence(("Ada", "sat"), ("B-PER", "O"), row=1)])
-    >>> check_tags(rows, ["O", "B-LOC", "I-LOC"])
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: the data, row 1, word 1: entities of type 'PER' are not in ...
-    """
-    for sentence in rows.sentences:
-        for word, tag in enumerate(sentence.tags or ()):
-            if tag not in labels:
-                kind = parse(tag)
-                what = (
-                    f"entities of type {kind.type!r} are"
-                    if kind and kind.type
-                    else f"the label {tag!r} is"
-                )
-                raise UserError(
-                    f"{source}, {sentence.place(word)}: {what} not in the training data; the "
-                    f"labels are {', '.join(labels)}; train with some of them, or tag them O"
-                )
-
-
-def _sentences(
-    texts: Sequence[Sequence[str]], tags: Sequence[Sequence[str]] | None
-) -> list[Sentence]:
-    """Texts as sentences; tags of entities, of any scheme, become IOB2."""
-    found: Sequence[tuple[str, ...] | None]
-    if tags is None:
-        found = [None] * len(texts)
-    elif all(map(EntityTypes.are_tags, tags)):
-        found = [to_iob2(list(map(tag_of, each))) for each in tags]
-    else:
-        found = list(map(tuple, tags))
-    rows = zip(texts, found, strict=True)
-    return [Sentence(tuple(words), each, row) for row, (words, each) in enumerate(rows, start=1)]
+    @staticmethod
+    def answer(outputs: Outputs, place: int, row: Row) -> list[Any]:
+        """The tags of words; the entities of a text, or its words if the labels are of others."""
+        if "words" in row:
+            return as_json(outputs["labels"][place][: len(row["words"])])
+        of, kind = ("entities", "types") if "entities" in outputs else ("words", "labels")
+        character = characters(cast(Text, row["text"]))
+        starts = outputs["starts"][place]
+        return [
+            {
+                "text": as_json(outputs[of][place][i]),
+                "type": as_json(outputs[kind][place][i]),
+                "start": character(int(starts[i])),
+                "end": character(int(outputs["ends"][place][i])),
+                "score": as_json(outputs["scores"][place][i]),
+            }
+            for i in np.flatnonzero(starts >= 0)
+        ]
 
 
 def _askable(words: Sequence[Text]) -> list[Text]:

@@ -1,6 +1,5 @@
 """Pictures of a tagger of words."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,14 +8,15 @@ import tensorflow as tf
 from markupsafe import Markup
 
 from bert_tf.asking.row_files import Row, text_of
+from bert_tf.data.columns import Columns
 from bert_tf.interpret import charts, sections
 from bert_tf.interpret.importance import Importances, Inputs, log_odds
 from bert_tf.interpret.looks import Look, Mark, Section
 from bert_tf.interpret.pictures import Pictures
 from bert_tf.interpret.subject import Subject, without_padding
 from bert_tf.tasks.token_classification.decoding import WordTagger
-from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.tag_schemes import OUTSIDE, parse
+from bert_tf.tasks.token_classification.tagged_sentences import texts_of
 from bert_tf.tasks.token_classification.tagged_windows import ragged_words
 from bert_tf.templates import macros
 from bert_tf.text import WordWindows, tokenize_words
@@ -86,15 +86,13 @@ class TagPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         # The first `rows` sentences are taken, since they belong together.
         subject = self.subject
-        whole: TaggedTexts = subject.read_dev()
-        data = dataclasses.replace(whole, sentences=whole.sentences[:rows])
+        data: Columns = subject.read_dev().first(rows)
         logits = subject.model.infer(data)
-        tags = [tag for sentence in data.sentences for tag in sentence.tags or ()]
-        words = [word for sentence in data.sentences for word in sentence.words]
+        words = [word for sentence in data.column("words") for word in sentence]
         kinds = [_kind(label) or OUTSIDE for label in self._labels]
         names = list(dict.fromkeys(kinds))
         kind_of_label = np.array([names.index(kind) for kind in kinds])
-        given_labels = np.array([self._labels.index(tag) for tag in tags])
+        given_labels = subject.model.known_target.numbers(data)
         probabilities = tf.nn.softmax(logits).numpy()
         best = probabilities.argmax(axis=1)
         given, predicted = kind_of_label[given_labels], kind_of_label[best]
@@ -102,10 +100,7 @@ class TagPictures(Pictures):
         chosen = _some_of_each(given)
         vectors = self._vectors(data)[chosen]
         titles = [words[i] for i in chosen]
-        note = (
-            f"The types of {len(words)} words in {len(data.sentences)} sentences: {right:.1%} are "
-            "right."
-        )
+        note = f"The types of {len(words)} words in {len(data)} sentences: {right:.1%} are right."
         return [
             *sections.by_label(vectors, titles, given[chosen].tolist(), names, marks, _NOTE),
             sections.confusions(names, given, predicted, note),
@@ -161,14 +156,15 @@ class TagPictures(Pictures):
             tagged.append((gap, word, name, shares[label], palette.get(_kind(name))))
         return _TEMPLATE.words(tagged, words.rest)
 
-    def _vectors(self, data: TaggedTexts) -> np.ndarray:
+    def _vectors(self, data: Columns) -> np.ndarray:
         """float32 [words, hidden]: the last layer at the first piece of each word of the file."""
-        lengths = [len(text) for text in data.texts]
+        texts = texts_of(data)
+        lengths = [len(text) for text in texts]
         first_words = np.cumsum([0, *lengths])
         width = self.subject.encoder.config.output_size
         vectors = np.zeros([first_words[-1], width], np.float32)
         for first in range(0, len(lengths), _BATCH):
-            words = ragged_words(data.texts[first : first + _BATCH])
+            words = ragged_words(texts[first : first + _BATCH])
             pieces = tokenize_words(words, self.subject.tokenizer)
             windows = self._preprocess.windows(pieces)
             encoded = self.subject.encoder.encode(windows.features, training=False).restore()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
@@ -18,13 +19,8 @@ from bert_tf.tasks.token_classification.config import (
     TokenClassificationRun,
 )
 from bert_tf.tasks.token_classification.conll import read_conll, separator
-from bert_tf.tasks.token_classification.model import (
-    TaggedTexts,
-    TokenClassifier,
-    check_tags,
-    labels_of,
-)
-from bert_tf.tasks.token_classification.tagged_sentences import read_tfds_tags
+from bert_tf.tasks.token_classification.model import TokenClassifier
+from bert_tf.tasks.token_classification.tagged_sentences import WordTags, read_tfds_tags
 from bert_tf.text import Tokenizer
 
 
@@ -43,15 +39,15 @@ class TokenClassification(Task):
             return {"": Path(self.data.path) / (getattr(self.data, split) or split)}
         return super().files(split)
 
-    def training_rows(self) -> TaggedTexts:
+    def training_rows(self) -> Columns:
         """The rows to train on. Every type has its B and its I, even if training lacks one of them.
 
         The types are those of the whole file, whatever `train_rows` says.
         """
         (path,) = self.files("train").values()
         rows = self._read(path)
-        self.labels = labels_of(rows, str(path))
-        return dataclasses.replace(rows, sentences=rows.sentences[: self.data.train_rows])
+        self.labels = WordTags().found_in(rows)
+        return rows.first(self.data.train_rows)
 
     def model(self, encoder: Encoder, tokenizer: Tokenizer) -> TokenClassifier:
         settings = self.config.model
@@ -65,20 +61,21 @@ class TokenClassification(Task):
             lstm_units=settings.lstm_units,
         )
 
-    def read(self, path: Path) -> TaggedTexts:
+    def read(self, path: Path) -> Columns:
         """The sentences of a file, or of TFDS where no file has such a name.
 
         Other than those of the training and dev files, they may be words alone.
         """
         rows = self._read(path)
-        check_tags(rows, self.labels, str(path))
+        if rows.targets is not None:
+            WordTags(self.labels).numbers(rows)
         return rows
 
     def write_predictions(
         self,
         model: TokenClassifier,
         predictions: np.ndarray,
-        rows: TaggedTexts,
+        rows: Columns,
         folder: Path,
         name: str,
     ) -> None:
@@ -86,34 +83,34 @@ class TokenClassification(Task):
 
         So CoNLL's own script reads them with spaces, and that of WNUT-17 with tabs.
         """
-        blocks = []
-        for sentence, predicted in zip(
-            rows.sentences, model.predicted(predictions, rows), strict=True
-        ):
-            known = [] if sentence.tags is None else [sentence.tags]
-            lines = zip(sentence.words, *known, predicted, strict=True)
+        path, blocks = rows.path, []
+        parted_by = separator(path) if path is not None and path.is_file() else " "
+        known = rows.targets or [()] * len(rows)
+        predicted = model.predicted(predictions, rows)
+        for words, tags, found in zip(rows.column("words"), known, predicted, strict=True):
             # Those of TFDS are of no file, and may have the spaces that part them here.
-            columns = ([field.replace(rows.separator, "_") for field in row] for row in lines)
-            blocks.append("".join(f"{rows.separator.join(row)}\n" for row in columns))
+            lines = zip(words, *([tags] if tags else []), found, strict=True)
+            columns = ([field.replace(parted_by, "_") for field in line] for line in lines)
+            blocks.append("".join(f"{parted_by.join(line)}\n" for line in columns))
         write_text(folder / f"{name}.conll", "\n".join(blocks))
 
-    def _read(self, path: Path) -> TaggedTexts:
+    def _read(self, path: Path) -> Columns:
         settings = self.data
         if settings.format == "tfds" and not path.is_file():
-            sentences = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
-            parted_by = " "
+            rows = read_tfds_tags(str(path.parent), path.name, settings.lenient_tags)
         else:
-            parted_by = separator(path)
-            sentences = read_conll(
+            rows = read_conll(
                 path,
                 settings.word_column,
                 settings.tag_column,
                 settings.lenient_tags,
                 self.needs_labels(path),
             )
-        if settings.document_context and not sentences[-1].document:
+        if not settings.document_context:
+            return dataclasses.replace(rows, ids=None)
+        if rows.ids is None or not rows.ids[-1]:
             raise UserError(
                 f"{path} has no -DOCSTART- lines between documents; add them, or set "
                 "data.document_context: false"
             )
-        return TaggedTexts(sentences, settings.document_context, parted_by)
+        return dataclasses.replace(rows, ids=[(path, number) for number in rows.ids])

@@ -10,7 +10,7 @@ A tag is O, or a prefix and a type, as in B-PER. The schemes differ in where a p
 | BILOU | B | I | L | U |
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 OUTSIDE = "O"
@@ -68,6 +68,15 @@ def tag_of(tag: str) -> Tag:
     if parts is None:
         raise ValueError(f"{tag} is not the tag of an entity")
     return parts
+
+
+def are_tags(labels: Iterable[str]) -> bool:
+    """Whether labels are tags of entities.
+
+    >>> are_tags(["O", "B-PER"]), are_tags(["NOUN"])
+    (True, False)
+    """
+    return all(parse(label) is not None for label in labels)
 
 
 def to_iob2(tags: Sequence[Tag]) -> tuple[str, ...]:

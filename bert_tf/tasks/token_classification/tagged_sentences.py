@@ -1,106 +1,200 @@
-"""Sentences with a tag on every word, or on none, wherever they were read."""
+"""Sentences with a tag on every word, or on none, wherever they were read.
 
+A sentence is a row of the column "words", its target the tuple of its tags, entities in IOB2. If
+sentences are read in the context of their documents, `ids` name the document of each.
+"""
+
+import dataclasses
+import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.columns import Columns, GroupColumn, Target, as_list, quoted
+from bert_tf.data.targets import class_names, class_numbers
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts.tfds_rows import load_split
-from bert_tf.tasks.token_classification.tag_schemes import find_violation, parse, tag_of, to_iob2
+from bert_tf.tasks.token_classification.tag_schemes import (
+    OUTSIDE,
+    are_tags,
+    find_violation,
+    parse,
+    tag_of,
+    to_iob2,
+)
 
+WORDS = GroupColumn("words", may_be_empty=True)
+# The label of tokens that are not classified: padding, special tokens, later pieces of a word.
+IGNORED = -1
 # The names that data sets of TFDS give their words, and tags of entities.
 _WORDS = ("tokens", "words")
 _TAGS = ("ner", "ner_tags", "tags")
 
 
-class Sentence(NamedTuple):
-    """One sentence.
+@dataclasses.dataclass(frozen=True)
+class WordTags(Target):
+    """A tag for each word of a row. Tags of entities, of any scheme, become IOB2.
 
-    >>> sentence = Sentence(("Ada", "sat"), ("B-PER", "O"), row=1, line=7)
-    >>> sentence.tags, sentence.place(1)
-    (('B-PER', 'O'), 'line 8')
+    >>> rows = Columns(("words",), ([["Ada", "sat"]],), [["S-PER", "O"]])
+    >>> rows = rows.checked([WORDS], WordTags())
+    >>> rows.targets, WordTags().found_in(rows)
+    ([('B-PER', 'O')], ('O', 'B-PER', 'I-PER'))
 
     Attributes:
-        words: its words.
-        tags: their tags, in IOB2; None if they are not known.
-        row: its number among all sentences, counted from 1.
-        line: the line of the first word in a file of one word a line, else None; the other words
-            are on the lines after it.
-        document: the number of its document.
+        labels: the names of the tags in the order of the logits; () before they are known.
     """
 
-    words: tuple[str, ...]
-    tags: tuple[str, ...] | None
-    row: int
-    line: int | None = None
-    document: int = 0
+    labels: tuple[str, ...] = ()
+    what: ClassVar[str] = "tags"
+    plural: ClassVar[str] = "tags"
 
-    def place(self, word: int) -> str:
-        """The place of word `word`, counted from 0, for a message."""
-        if self.line is None:
-            return f"row {self.row}, word {word + 1}"
-        return f"line {self.line + word}"
+    def checked(self, rows: Columns) -> list[tuple[str, ...]]:
+        found = []
+        for row, given in enumerate(rows.known_targets()):
+            place, words = rows.at(row, self.what), rows.column("words")[row]
+            if isinstance(given, str | bytes | int | float):
+                raise UserError(f"{place} is {quoted(given)}; give a list of tags")
+            values = as_list(given, place)
+            if len(values) != len(words):
+                raise UserError(
+                    f"{rows.where(row)} has {len(words)} words, but {len(values)} tags; give a "
+                    "tag for each word"
+                )
+            found.append(tuple(class_names(values, f"{place}, tag {{}}".format)))
+        if all(map(are_tags, found)):
+            return [to_iob2(list(map(tag_of, tags))) for tags in found]
+        return found
+
+    def found_in(self, rows: Columns) -> tuple[str, ...]:
+        """The labels that rows are tagged with.
+
+        Every type of entity has its B and its I, even if the rows lack one of them.
+
+        Raises:
+            UserError: there is no entity, or only one label.
+        """
+        found = {tag for tags in rows.known_targets() for tag in tags or ()}
+        if not are_tags(found):
+            if len(found) < 2:
+                raise UserError(
+                    f"{rows.source}: only one label, {found.pop()!r}; there must be two or more"
+                )
+            return tuple(sorted(found))
+        types = {tag_of(tag).type for tag in found} - {""}
+        if not types:
+            raise UserError(f"{rows.source}: all tags are {OUTSIDE}; tag some entities to train")
+        return (OUTSIDE, *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BI"))
+
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """int32 [words of all rows]: classes; 0 for the words of a row without tags."""
+        index = {label: number for number, label in enumerate(self.labels)}
+        found = []
+        for row, (tags, words) in enumerate(
+            zip(rows.known_targets(), rows.column("words"), strict=True)
+        ):
+            for word, tag in enumerate(tags or ()):
+                if tag not in index:
+                    raise self._unknown(word_place(rows, row, word), tag)
+            found += [0] * len(words) if tags is None else [index[tag] for tag in tags]
+        return np.array(found, np.int32)
+
+    def _unknown(self, place: str, tag: str) -> UserError:
+        kind = parse(tag)
+        what = f"the label {tag!r} is"
+        if kind is not None and kind.type:
+            what = f"entities of type {kind.type!r} are"
+        return UserError(
+            f"{place}: {what} not in the training data; the labels are {', '.join(self.labels)}; "
+            "train with some of them, or tag them O"
+        )
+
+    def encoded(self, y: tf.RaggedTensor) -> tf.RaggedTensor:
+        """RaggedTensor string [batch, (words)] to classes int32."""
+        return y.with_values(class_numbers(y.values, self.labels))
 
 
-def tidied(
-    source: str, sentences: Sequence[Sentence], lenient_tags: bool = False
-) -> list[Sentence]:
-    """Sentences in IOB2.
+def word_place(rows: Columns, row: int, word: int) -> str:
+    """The place of a word, counted from 0, for a message.
 
-    >>> sentence = Sentence(("Ada", "sat"), ("S-PER", "O"), row=1)  # in BIOES
-    >>> tidied("train.txt", [sentence])[0].tags
-    ('B-PER', 'O')
+    A file with lines has one word a line; a row's place is that of its first word.
+    """
+    if rows.places is not None and rows.unit == "line":
+        return f"{rows.source}, line {rows.places[row] + word}"
+    return f"{rows.where(row)}, word {word}"
+
+
+def texts_of(rows: Columns) -> list[list[str]]:
+    """The words of each text: of a sentence, or of all sentences of a document.
+
+    >>> words = [["Ada", "sat"], ["She", "slept"]]
+    >>> texts_of(Columns(("words",), (words,), ids=[1, 1]))
+    [['Ada', 'sat', 'She', 'slept']]
+    """
+    sentences = rows.column("words")
+    if rows.ids is None:
+        return [list(words) for words in sentences]
+    groups = itertools.groupby(zip(rows.ids, sentences, strict=True), key=lambda each: each[0])
+    return [[word for _, words in group for word in words] for _, group in groups]
+
+
+def split_at(values: np.ndarray, texts: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """[words of all texts, ...] as an array for each text."""
+    return np.split(values, np.cumsum([len(words) for words in texts])[:-1])
+
+
+def in_scheme(rows: Columns, lenient_tags: bool = False) -> Columns:
+    """The checked rows of a file.
 
     Args:
-        source: the name of their origin in messages.
-        sentences: all of them have tags, of any scheme, or none.
+        rows: all of them have tags, of any scheme, or none.
         lenient_tags: take tags that break the scheme of the others as conlleval and seqeval do (see
             `Tag.begins`), instead of raising.
 
     Raises:
         UserError: a tag that breaks the scheme of the others, or no sentence at all.
     """
-    if not sentences:
-        raise UserError(f"{source} has no sentences")
-    tagged = [list(map(tag_of, each.tags)) for each in sentences if each.tags is not None]
+    if not len(rows):
+        raise UserError(f"{rows.source} has no sentences")
+    tagged = [list(map(tag_of, tags)) for tags in rows.targets or ()]
     found = None if lenient_tags else find_violation(tagged)
     if found is not None:
-        place = sentences[found.sentence].place(found.word)
         raise UserError(
-            f"{source}, {place}: {found.why}; correct it, or set data.lenient_tags: true, with "
-            "which such a tag begins an entity, as in conlleval"
+            f"{word_place(rows, found.sentence, found.word)}: {found.why}; correct it, or set "
+            "data.lenient_tags: true, with which such a tag begins an entity, as in conlleval"
         )
-    if not tagged:
-        return list(sentences)
-    pairs = zip(sentences, tagged, strict=True)
-    return [each._replace(tags=to_iob2(tags)) for each, tags in pairs]
+    return rows.checked([WORDS], WordTags())
 
 
-def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> list[Sentence]:
+def read_tfds_tags(name: str, split: str, lenient_tags: bool = False) -> Columns:
     """The sentences of a split of TensorFlow Datasets, such as conll2003; without documents.
 
     Args:
         name, split: as for `load_split`.
-        lenient_tags: see `tidied`.
+        lenient_tags: see `in_scheme`.
 
     Raises:
-        UserError: as `load_split` and `tidied`; no words, or no classes that are tags.
+        UserError: as `load_split` and `in_scheme`; no words, or no classes that are tags.
     """
     rows, features = load_split(name, split)
     source = f"TFDS {name}, split {split}"
     words, tags = (_feature(features, names, source) for names in (_WORDS, _TAGS))
     classes = getattr(getattr(features[tags], "feature", None), "names", None) or ()
-    if not classes or not all(map(parse, classes)):
+    if not classes or not are_tags(classes):
         raise UserError(f"{source}: the feature {tags!r} does not contain tags such as O, B-…, I-…")
-    kept = (row for row in rows if len(row[words]))
-    sentences = [
-        Sentence(
-            tuple(word.decode("utf-8", "replace") for word in row[words]),
-            tuple(classes[tag] for tag in row[tags]),
-            number,
-        )
-        for number, row in enumerate(kept, start=1)
-    ]
-    return tidied(source, sentences, lenient_tags)
+    kept = [row for row in rows if len(row[words])]
+    sentences = Columns(
+        ("words",),
+        ([[word.decode("utf-8", "replace") for word in row[words]] for row in kept],),
+        [tuple(classes[tag] for tag in row[tags]) for row in kept],
+        source,
+        range(1, len(kept) + 1),
+        unit="row",
+        path=Path(name) / split,
+    )
+    return in_scheme(sentences, lenient_tags)
 
 
 def _feature(features: Any, names: tuple[str, ...], source: str) -> str:

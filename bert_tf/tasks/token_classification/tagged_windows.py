@@ -7,13 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batching import EncodedRows, TrainingRows
+from bert_tf.tasks.token_classification.tagged_sentences import IGNORED
 from bert_tf.text import WordPreprocessor, WordWindows
 from bert_tf.text.windows import at_tokens
 
 # Texts that are cut at a time.
 _CHUNK = 256
-# The label of tokens that are no word's first piece, or have more context in another window.
-_IGNORED = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +39,9 @@ class TaggedWindows(TrainingRows):
     def cut(
         cls,
         texts: Sequence[Sequence[str]],
-        labels: Sequence[Sequence[int]],
+        labels: Sequence[np.ndarray],
         preprocess: WordPreprocessor,
-        weights: Sequence[Sequence[float]] | None = None,
+        weights: Sequence[np.ndarray] | None = None,
     ) -> "TaggedWindows":
         """All windows of texts given as words, with a label and perhaps a weight for each word."""
         labels_of_tokens, weights_of_tokens = [], []
@@ -51,7 +50,7 @@ class TaggedWindows(TrainingRows):
             for first in range(0, len(texts), _CHUNK):
                 chunk = slice(first, first + _CHUNK)
                 windows = preprocess(ragged_words(texts[chunk]))
-                labels_of_tokens.append(_of_tokens(windows, labels[chunk], tf.int32, _IGNORED))
+                labels_of_tokens.append(_of_tokens(windows, labels[chunk], tf.int32, IGNORED))
                 if weights is not None:
                     weights_of_tokens.append(_of_tokens(windows, weights[chunk], tf.float32, 0.0))
                 yield windows.features
@@ -72,7 +71,7 @@ class TaggedWindows(TrainingRows):
             return found
 
         weights = () if self.weights is None else (padded(self.weights, 0.0),)
-        return inputs, padded(self.labels, _IGNORED), *weights
+        return inputs, padded(self.labels, IGNORED), *weights
 
 
 def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
@@ -85,9 +84,9 @@ def ragged_words(texts: Sequence[Sequence[str]]) -> tf.RaggedTensor:
 
 
 def _of_tokens(
-    windows: WordWindows, values: Sequence[Sequence[float]], dtype: tf.DType, missing: float
+    windows: WordWindows, values: Sequence[np.ndarray], dtype: tf.DType, missing: float
 ) -> np.ndarray:
     """[tokens]: the value of each word at its token; `missing` at other tokens."""
-    of_words = tf.ragged.constant(values, dtype, ragged_rank=1)
+    of_words = tf.ragged.constant([list(each) for each in values], dtype, ragged_rank=1)
     of_tokens = at_tokens(of_words, windows.rows, windows.words, missing)
     return tf.boolean_mask(of_tokens, windows.features["input_mask"] > 0).numpy()

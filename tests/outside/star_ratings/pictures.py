@@ -36,7 +36,7 @@ class StarPictures(Pictures):
     def dev(self, rows: int, marks: Sequence[Mark]) -> list[Section]:
         """See `Pictures`: given and predicted stars."""
         reviews = self.subject.read_dev()
-        found = (self.subject.model.infer(reviews) > 0.5).sum(axis=1)
+        found = (self.subject.model.infer(reviews) > 0).sum(axis=1)
         names = [f"{n}" for n in range(1, self.subject.model.most_stars + 1)]
-        given = np.array(reviews.stars) - 1
+        given = np.array(reviews.targets) - 1
         return [sections.confusions(names, given, found, f"{len(reviews)} reviews.")]

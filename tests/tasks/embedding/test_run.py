@@ -10,6 +10,7 @@ from bert_tf import runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
 from bert_tf.tasks.embedding import files
+from bert_tf.tasks.embedding.data import form_of
 from bert_tf.tasks.embedding.run import EmbeddingTask
 from tests.runs.killed import Killed, check_equal, kill_after
 from tests.tasks import tiny_objects as tiny
@@ -120,7 +121,7 @@ def test_beir_is_pairs_to_train_on_and_a_search_to_measure(tmp_path):
     write_beir(tmp_path)
     task = task_of(write_config(tmp_path, "embedding", "path: ., format: beir"))
     rows = task.training_rows()
-    assert list(zip(*rows.columns, strict=True)) == PAIRS
+    assert list(zip(*rows.values, strict=True)) == PAIRS
     (dev,) = task.files("dev").values()
     assert task.read(dev).relevant["q2"] == {"c2": 1}
     assert {path.name for path in task.sources("dev")} == {
@@ -156,7 +157,7 @@ def test_beir_is_pairs_to_train_on_and_a_search_to_measure(tmp_path):
 def test_tables_are_known_by_their_columns(tmp_path, name, lines, columns, form):
     path = write_lines(tmp_path / name, lines)
     rows = files.read(path, path.suffix[1:])
-    assert (rows.columns, rows.form) == (columns, form)
+    assert (rows.values, form_of(rows)) == (columns, form)
 
 
 def test_sts_b_of_glue_and_the_original(tmp_path):
@@ -166,8 +167,8 @@ def test_sts_b_of_glue_and_the_original(tmp_path):
     glue = write_lines(tmp_path / "dev.tsv", [header, "0\tg\tf\ty\t1\ts\ts\ta\tb\t2.500"])
     original = write_lines(tmp_path / "sts-train.csv", ['g\tf\ty\t1\t2.500\ta\t"b\tmore'])
     rows, same = (files.read(path, "sts-b") for path in (glue, original))
-    assert rows.columns == (["a"], ["b"]) and same.columns == (["a"], ['"b'])
-    assert rows.targets.tolist() == same.targets.tolist() == [0.5]
+    assert rows.values == (["a"], ["b"]) and same.values == (["a"], ['"b'])
+    assert rows.targets == same.targets == [0.5]
     assert files.find_file(tmp_path, "sts-b", "train") == original
     assert files.find_file(tmp_path, "sts-b", "dev") == glue
 
@@ -176,7 +177,7 @@ def test_nli_gives_triples(tmp_path):
     lines = ["sentence1\tsentence2\tgold_label"]
     lines += ["a\tb\tentailment", "a\tc\tcontradiction", "a\td\tentailment", "a\te\tneutral"]
     path = write_lines(tmp_path / "train.tsv", [*lines, "f\tg\tentailment"])
-    assert files.read(path, "nli").columns == (["a", "a"], ["b", "d"], ["c", "c"])
+    assert files.read(path, "nli").values == (["a", "a"], ["b", "d"], ["c", "c"])
     write_mnli(tmp_path)
     with pytest.raises(UserError, match="no premise with both an entailed and a contradicting"):
         files.read(tmp_path / "train.tsv", "nli")
@@ -185,14 +186,18 @@ def test_nli_gives_triples(tmp_path):
 def test_triples_of_triples(tmp_path):
     path = write_lines(tmp_path / "train.tsv", ["q\tp\tn", 'q2\t"p2\tn2'])
     rows = files.read(path, "triples")
-    assert rows.columns == (["q", "q2"], ["p", '"p2'], ["n", "n2"])
+    assert rows.values == (["q", "q2"], ["p", '"p2'], ["n", "n2"])
 
 
 @pytest.mark.parametrize(
     ("file_format", "lines", "message"),
     [
         ("tsv", ["a\tb", "c\td"], "line 2: no text columns; name them sentence1"),
-        ("tsv", ["sentence1\tsentence2\tscore", "a\tb\tx"], "label 'x' is not a finite number"),
+        (
+            "tsv",
+            ["sentence1\tsentence2\tscore", "a\tb\tx"],
+            "line 2: score is 'x', not a finite number",
+        ),
         ("tsv", ["text"], "has no rows"),
         (
             "jsonl",

@@ -12,6 +12,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import MultipleNegativesRanking
 from bert_tf.checkpoints import reading
+from bert_tf.tasks.embedding.data import collection_of, numbered
 from tests.tasks import tiny_objects as tiny
 from tests.tasks.refusals import refusal
 
@@ -157,14 +158,14 @@ def test_the_default_loss_is_that_of_the_form():
         (ANCHORS, np.zeros([6, 16]), "Distillation"),
         (ANCHORS, None, "MultipleNegativesRanking"),
     ]:
-        model.learn_from(model.rows(model.given(x, y)))
+        model.learn_from(model.given(x, y))
         model.compile("sgd")
         assert type(model.loss).__name__ == loss
         model._compiled_by_fit = True
 
 
 def test_each_text_is_encoded_once_and_known_by_its_number(model):
-    rows = model.rows(model.given((["cat", "dog"], ["cat", "fish"], ["dog", "cat"])))
+    rows = model.given((["cat", "dog"], ["cat", "fish"], ["dog", "cat"]))
     examples = model.examples(rows)
     inputs, texts = examples.take(np.array([1, 0]))
     assert texts.tolist() == [[1, 2, 0], [0, 0, 1]]
@@ -174,15 +175,15 @@ def test_each_text_is_encoded_once_and_known_by_its_number(model):
 
 
 def test_a_labelled_text_comes_with_the_next_one_of_its_label(model):
-    rows = model.rows(model.given(["cat", "dog", "a cat", "the cat", "fish"], [1, 0, 1, 1, 2]))
-    _, texts = rows.numbered()
+    rows = model.given(["cat", "dog", "a cat", "the cat", "fish"], [1, 0, 1, 1, 2])
+    _, texts = numbered(rows)
     assert texts.tolist() == [[0, 2], [1, 1], [2, 3], [3, 0], [4, 4]]
 
 
 def test_batches_are_not_of_similar_length():
     model = tiny.embedder()
     texts = ["cat " * (1 + i % 2 * 9) + f"{'dog ' * (i // 2)}" for i in range(12)]
-    examples = model.examples(model.rows(model.given(texts)))
+    examples = model.examples(model.given(texts))
     batches = model._batches(examples, 4, 0, 0, True)
     masks = [x["input_mask"] for x, _ in batches.take(3).as_numpy_iterator()]
     spread = [np.ptp(mask[:, 0].sum(axis=1)) for mask in masks]
@@ -209,8 +210,8 @@ def test_pairs_with_scores_are_measured_by_correlation(model):
 def test_an_anchor_has_to_find_its_positives_among_all_other_texts(model):
     # Each text finds itself, but a text is not found by itself.
     metrics = model.evaluate((["cat", "dog"], ["cat sat", "dog"], ["fish", "cat sat"]))
-    rows = model.rows(model.given((["cat", "dog", "cat"], ["cat sat", "dog", "log"])))
-    collection = rows.collection()
+    rows = model.given((["cat", "dog", "cat"], ["cat sat", "dog", "log"]))
+    collection = collection_of(rows)
     assert collection.queries == {"0": "cat", "1": "dog"}
     assert collection.passages == {"1": "dog", "2": "cat sat", "3": "log"}
     assert collection.relevant == {"0": {"2": 1, "3": 1}, "1": {"1": 1}}
@@ -219,8 +220,8 @@ def test_an_anchor_has_to_find_its_positives_among_all_other_texts(model):
 
 
 def test_labelled_texts_find_those_of_their_label(model):
-    rows = model.rows(model.given(["cat", "a cat", "dog", "fish"], ["c", "c", "d", "c"]))
-    collection = rows.collection()
+    rows = model.given(["cat", "a cat", "dog", "fish"], ["c", "c", "d", "c"])
+    collection = collection_of(rows)
     assert collection.relevant == {
         "0": {"1": 1, "3": 1},
         "1": {"0": 1, "3": 1},

@@ -48,7 +48,7 @@ def test_it_learns_from_texts_alone(learned):
 
 def test_every_epoch_hides_other_tokens_and_a_seed_decides_which():
     model = tiny.filler()
-    examples = model.examples(TEXTS)
+    examples = model.examples(model.given(TEXTS))
     first, again, other = (
         [
             batch[0]["input_word_ids"].numpy()
@@ -63,7 +63,7 @@ def test_every_epoch_hides_other_tokens_and_a_seed_decides_which():
 def test_long_texts_are_cut_into_windows_without_a_gap():
     model = tiny.filler(max_length=6)
     words = "the cat sat on the mat a dog ran under the log".split()
-    examples = model.examples([" ".join(words), "fish"], weights=np.array([2.0, 1.0], np.float32))
+    examples = model.examples(model.given([" ".join(words), "fish"], sample_weight=[2.0, 1.0]))
     assert examples.lengths.tolist() == [6, 6, 6, 3]
     assert examples.weights.tolist() == [2.0, 2.0, 2.0, 1.0]
     ids = [each for each in examples.encoded.word_ids if each not in (2, 3)]
@@ -75,7 +75,7 @@ def test_long_texts_are_cut_into_windows_without_a_gap():
 def test_a_model_of_one_direction_predicts_every_token(attention):
     model = bert_tf.MaskedLM(tiny.encoder(attention=attention), tiny.tokenizer())
     model.compile("sgd", run_eagerly=True)
-    rows = model.examples(["the cat sat"])
+    rows = model.examples(model.given(["the cat sat"]))
     inputs, targets = model._hidden(
         {name: tf.constant(each) for name, each in rows.take(np.array([0]))[0].items()}, [0, 0]
     )
@@ -132,7 +132,7 @@ def test_mistakes_are_one_sentence():
     assert refusal(bert_tf.MaskedLM.answers, None, ["a [MASK]", "no gap"]) == said
     said = "a MaskedLM learns from texts alone; remove y"
     assert refusal(model.fit, TEXTS, TEXTS) == said
-    assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; remove it"
+    assert refusal(model.fit, ["the cat", " "]) == "text 1 is empty; write one, or remove the row"
     assert refusal(model.fit, []) == "there are no rows; give at least one"
     assert refusal(model.predict, "a [MASK]", top_k=999).startswith(
         "top_k is 999; it must be from 1"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config.reading import load_config
+from bert_tf.data.targets import Labels
 from bert_tf.errors import UserError
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.multi_label_classification.data import read
@@ -49,17 +50,18 @@ def rows_of(folder: Path, name: str, text: str, needs_labels: bool = True, **set
     path = folder / name
     path.write_text(text, encoding="utf-8")
     data = MultiLabelData(path=str(folder), format=path.suffix[1:], **settings)
-    return read(path, data.format, data, needs_labels)
+    return read(path, data, needs_labels)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_write_labels_gives_the_same_rows(tmp_path, way):
     name, settings, text = WAYS[way]
     rows = rows_of(tmp_path, name, text, **settings)
-    assert [*rows.columns[0]] == TEXTS
-    assert rows.labels == LABELS
-    assert rows.all_classes() == ("cold", "late")
-    np.testing.assert_array_equal(rows.matrix(("cold", "late")), [[0, 1], [0, 0], [1, 1]])
+    assert [*rows.values[0]] == TEXTS
+    assert rows.targets == LABELS
+    assert Labels().found_in(rows) == ("cold", "late")
+    numbers = Labels(("cold", "late")).numbers(rows)
+    np.testing.assert_array_equal(numbers, [[0, 1], [0, 0], [1, 1]])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_every_way_to_write_labels_gives_the_same_rows(tmp_path, way):
     ],
 )
 def test_texts_without_labels_are_predicted_only(tmp_path, name, settings, text):
-    assert rows_of(tmp_path, name, text, needs_labels=False, **settings).labels is None
+    assert rows_of(tmp_path, name, text, needs_labels=False, **settings).targets is None
     with pytest.raises(
         UserError, match="no (column )?'(label|cold)'; (there|the columns) are 'text'"
     ):
@@ -85,9 +87,14 @@ def test_texts_without_labels_are_predicted_only(tmp_path, name, settings, text)
             "x.jsonl",
             {},
             '{"text": "a", "label": "late"}\n',
-            "line 1: label is not a list of labels",
+            "line 1: labels is 'late'; give a list of labels, which may be empty",
         ),
-        ("x.jsonl", {}, '{"text": "a", "label": [null]}\n', "expected a text or a number, got nul"),
+        (
+            "x.jsonl",
+            {},
+            '{"text": "a", "label": [null]}\n',
+            "line 1: labels, one of them, is missing",
+        ),
         ("x.jsonl", {}, '{"text": "a", "label": ["b", "b"]}\n', "the label 'b' occurs twice"),
         ("x.tsv", {}, "text\tlabel\na\tb,,c\n", "line 2: one of the labels is empty; remove it"),
         (
@@ -107,7 +114,7 @@ def test_what_cannot_be_labels_is_named_with_its_line(tmp_path, name, settings, 
 def test_a_row_without_labels_among_others_is_named(tmp_path):
     text = '{"text": "a", "label": ["b"]}\n{"text": "c"}\n'
     with pytest.raises(
-        UserError, match="line 2: no labels, unlike other rows; label all rows or none"
+        UserError, match="line 2: labels is missing, unlike others; give all rows one, or none"
     ):
         rows_of(tmp_path, "x.jsonl", text, needs_labels=False)
 
@@ -115,18 +122,18 @@ def test_a_row_without_labels_among_others_is_named(tmp_path):
 def test_a_file_in_which_no_row_has_a_label_teaches_nothing(tmp_path):
     rows = rows_of(tmp_path, "x.tsv", "text\tlabel\na\t\n")
     with pytest.raises(UserError, match="no row has a label; label some rows to train"):
-        rows.all_classes()
+        Labels().found_in(rows)
 
 
 def test_a_label_that_training_did_not_have_is_named(tmp_path):
     rows = rows_of(tmp_path, *WAYS["joined"][::2])
     with pytest.raises(UserError, match="line 4: label 'cold' is unknown; the labels are late"):
-        rows.matrix(("late",))
+        Labels(("late",)).numbers(rows)
 
 
 def test_whole_numbers_sort_as_numbers(tmp_path):
     rows = rows_of(tmp_path, "x.jsonl", '{"text": "a", "label": [10, 9]}\n')
-    assert rows.all_classes() == ("9", "10")
+    assert Labels().found_in(rows) == ("9", "10")
 
 
 @pytest.mark.parametrize(

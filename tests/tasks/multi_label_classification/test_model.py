@@ -128,11 +128,13 @@ def test_mistakes_are_one_sentence(trained, tmp_path):
     said = "the threshold for 'cat' is 2; it must be from 0 to 1"
     assert refusal(make, labels=trained.labels, thresholds={"cat": 2}) == said
     texts = TEXTS[:2]
-    said = "labels 1 is None; give a list of labels, which may be empty"
+    said = "labels 1 is missing, unlike others; give all rows one, or none"
     assert refusal(trained.fit, texts, [["cat"], None]) == said
     assert refusal(trained.fit, texts, ["cat", "dog"]).startswith("labels 0 is 'cat'; give a list")
-    assert "labels 0 has a label twice" in refusal(trained.fit, texts, [["cat", "cat"], []])
-    said = "the data, row 1: label 'bird' is unknown; the labels are cat, dog, swims"
+    assert "row 0: the label 'cat' occurs twice; remove one" in refusal(
+        trained.fit, texts, [["cat", "cat"], []]
+    )
+    said = "row 1: label 'bird' is unknown; the labels are cat, dog, swims"
     assert refusal(trained.evaluate, texts, [["cat"], ["bird"]]) == said
     assert "no row has a label" in refusal(tiny.multi_labeller().fit, texts, [[], []])
     assert "class_weight requires exactly one label per text" in refusal(

@@ -76,7 +76,7 @@ def test_swag_has_its_files_and_its_predictions(tmp_path):
     write_lines(tmp_path / "test.csv", [header, f"0{ending}"])
     task = task_of(write_config(tmp_path, "multiple_choice", "path: ., format: swag"))
     (dev,) = task.files("dev").values()
-    assert [row.label for row in task.read(dev)] == [2]
+    assert task.read(dev).targets == [2]
     (test,) = task.test_files().values()
     data = task.read(test)
     predictions = np.array([[0.0, 1.0, 3.0, 2.0]])

@@ -10,7 +10,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.errors import UserError
 from bert_tf.tasks.question_answering.run import QuestionAnswering
-from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.question_answering.squad import given_texts, read_squad
 from tests import tiny_questions
 from tests.tasks.tiny_tasks import examples_of, model_of
 
@@ -52,16 +52,16 @@ def test_it_learns(run, unanswerable):
 
 
 def test_predictions_are_in_the_official_form(run, unanswerable):
-    questions = read_squad(run.parent / NAMES[unanswerable])
+    given = given_texts(read_squad(run.parent / NAMES[unanswerable]))
     answers, n_best = predictions(run, "dev"), predictions(run, "dev_nbest")
-    assert list(answers) == list(n_best) == [each.id for each in questions]
-    for each in questions:
+    assert list(answers) == list(n_best) == list(given)
+    for id, texts in given.items():
         # Of version 1.1 the first of the n best is the answer.
-        entries = n_best[each.id]
+        entries = n_best[id]
         assert entries[0].keys() == {"text", "probability", "start_logit", "end_logit"}
         assert sum(entry["probability"] for entry in entries) == pytest.approx(1)
         assert [entry["text"] for entry in entries].count("") == unanswerable
-        assert answers[each.id] == (each.answers[0].text if each.answers else "")
+        assert answers[id] == (texts[0] if texts else "")
     if unanswerable:
         odds, best = predictions(run, "dev_null_odds"), predictions(run, "dev_best_answers")
         for name, answer in answers.items():

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.errors import UserError
 from bert_tf.tasks.question_answering.squad import (
     Answer,
-    Question,
+    answer_bytes,
     read_squad,
     read_tfds,
     squad_json,
@@ -29,52 +29,53 @@ def write(folder, *paragraphs: dict):
 
 
 def test_offsets_are_turned_from_characters_into_bytes(tmp_path):
-    (question,) = read_squad(write(tmp_path, paragraph()))
-    start, end = question.answer_bytes()
+    rows = read_squad(write(tmp_path, paragraph()))
+    start, end = answer_bytes(rows.targets[0], CONTEXT)
     assert CONTEXT.encode()[start:end].decode() == "Łódź"
     assert start == CONTEXT.index("Łódź") + 1 + 3
-    assert question == Question("a", "Where?", CONTEXT, (Answer("Łódź", 10),))
+    assert (rows.ids, rows.values) == (["a"], (["Where?"], [CONTEXT]))
+    assert rows.targets == [(Answer("Łódź", 10),)]
 
 
 def test_the_answer_to_learn_is_the_first_that_stands_where_it_says():
     answers = (Answer("Łódź", 3), Answer(" ", 3), Answer("saw", 6), Answer("She", 16))
-    start, end = Question("a", "?", CONTEXT, answers).answer_bytes()
+    start, end = answer_bytes(answers, CONTEXT)
     assert CONTEXT.encode()[start:end] == b"saw"
     for wrong in (-4, 1000, 9, 11):
-        assert Question("a", "?", CONTEXT, (Answer("Łódź", wrong),)).answer_bytes() is None
-    assert Question("a", "?", CONTEXT, ()).answer_bytes() is None
+        assert answer_bytes([Answer("Łódź", wrong)], CONTEXT) == (-1, -1)
+    assert answer_bytes((), CONTEXT) == (-1, -1)
 
 
 def test_questions_without_an_answer_and_with_none_told(tmp_path):
     impossible = paragraph(is_impossible=True, plausible_answers=[])
     for possible in (False, None):
-        (question,) = read_squad(write(tmp_path, paragraph(is_impossible=possible)))
-        assert len(question.answers) == 1
+        rows = read_squad(write(tmp_path, paragraph(is_impossible=possible)))
+        assert len(rows.targets[0]) == 1
     unknown = {"context": "x", "qas": [{"id": "b", "question": "?"}]}
     path = write(tmp_path, impossible, unknown, paragraph(id="c", answers=[]))
-    assert [each.answers for each in read_squad(path)] == [(), None, ()]
+    assert read_squad(path).targets == [(), None, ()]
 
 
 @pytest.mark.parametrize("changes", [{}, {"is_impossible": None}, {"is_impossible": False}])
 def test_a_file_of_empty_answers_alone_tells_none(tmp_path, changes):
     empty = {"answers": []} | changes
     path = write(tmp_path, paragraph(**empty), paragraph(id="b", **empty))
-    assert [each.answers for each in read_squad(path)] == [None, None]
+    assert read_squad(path).targets is None
     # Where there is anything else, they say that there is none, unless that is denied.
     for other in ({}, {"is_impossible": True}):
         path = write(tmp_path, paragraph(**empty), paragraph(id="b", **other))
-        told = read_squad(path)[0].answers
+        told = read_squad(path).targets[0]
         assert told == (None if changes.get("is_impossible") is False else ())
 
 
 def test_a_file_of_impossible_questions_alone_tells_that(tmp_path):
     path = write(tmp_path, paragraph(answers=[], is_impossible=True))
-    assert read_squad(path)[0].answers == ()
+    assert read_squad(path).targets == [()]
 
 
 def test_half_of_a_pair_becomes_one_character(tmp_path):
     path = write(tmp_path, paragraph() | {"context": "\ud83c!"})
-    assert read_squad(path)[0].context == "\ufffd!"
+    assert read_squad(path).column("context") == ["\ufffd!"]
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
@@ -124,10 +125,11 @@ def test_a_bad_question_is_told_with_its_place(tmp_path, changes, message):
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    questions = read_squad(write(tmp_path, paragraph(), paragraph(id="b", answers=[])))
+    rows = read_squad(write(tmp_path, paragraph(), paragraph(id="b", answers=[])))
     path = tmp_path / "again.json"
-    path.write_text(squad_json([("one", questions[:1]), ("two", questions[1:])]))
-    assert read_squad(path) == questions
+    path.write_text(squad_json([("one", rows.take([0])), ("two", rows.take([1]))]))
+    again = read_squad(path)
+    assert (again.ids, again.values, again.targets) == (rows.ids, rows.values, rows.targets)
 
 
 def test_tfds_has_the_same_questions(monkeypatch):
@@ -137,9 +139,9 @@ def test_tfds_has_the_same_questions(monkeypatch):
     monkeypatch.setattr(
         "bert_tf.tasks.question_answering.squad.load_split", lambda name, split: (rows, rows[0])
     )
-    asked, impossible = read_tfds("squad/v2.0", "train")
-    assert asked == Question("a", "Where?", CONTEXT, (Answer("Łódź", 10),))
-    assert impossible.answers == ()
+    found = read_tfds("squad/v2.0", "train")
+    assert found.ids == ["a"] * 2 and found.values == (["Where?"] * 2, [CONTEXT] * 2)
+    assert found.targets == [(Answer("Łódź", 10),), ()]
 
 
 def test_tfds_of_other_features_is_refused(monkeypatch):
@@ -158,4 +160,4 @@ def test_mock_data_of_tfds_are_read():
     with tfds.testing.mock_data(num_examples=3):
         questions = read_tfds("squad/v1.1", "validation")
     assert len(questions) == 3
-    assert all(isinstance(each.context, str) for each in questions)
+    assert all(isinstance(each, str) for each in questions.column("context"))

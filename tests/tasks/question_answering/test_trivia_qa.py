@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.errors import UserError
 from bert_tf.tasks.question_answering import trivia_qa
-from bert_tf.tasks.question_answering.squad import read_squad
+from bert_tf.tasks.question_answering.squad import answer_bytes, read_squad
 
 
 def write_questions(folder, *names: str, **changes):
@@ -39,14 +39,13 @@ def test_each_document_with_an_answer_gives_a_question(tmp_path):
     out = tmp_path / "out.json"
     arguments = ["--questions", str(write_questions(tmp_path, *names)), "--evidence", str(evidence)]
     assert trivia_qa.main([*arguments, "--out", str(out), "--words", "5"]) == 0
-    first, second = read_squad(out)
-    assert first.id == "tc_3--both.txt"
-    assert first.question == "Which?"
-    assert first.context == "Zoë ran.\n\nOn sunset\nboulevard,"
-    assert first.answers[0].text == "sunset\nboulevard"
-    start, end = first.answer_bytes()
-    assert first.context.encode()[start:end] == b"sunset\nboulevard"
-    assert second.context == "one two three Sunset Boulevard"
+    rows = read_squad(out)
+    assert rows.ids[0] == "tc_3--both.txt"
+    contexts = ["Zoë ran.\n\nOn sunset\nboulevard,", "one two three Sunset Boulevard"]
+    assert rows.values == (["Which?"] * 2, contexts)
+    assert rows.targets[0][0].text == "sunset\nboulevard"
+    start, end = answer_bytes(rows.targets[0], contexts[0])
+    assert contexts[0].encode()[start:end] == b"sunset\nboulevard"
 
 
 def test_the_answer_is_cut_off_with_the_words(tmp_path):
@@ -63,7 +62,7 @@ def test_of_answers_at_one_place_the_longest_is_taken(tmp_path):
     answer = {"Value": "sunset", "Aliases": ["Sunset Boulevard", " "], "NormalizedAliases": ["x"]}
     path = write_questions(tmp_path, "a.txt", Answer=answer)
     assert trivia_qa.convert(path, evidence, tmp_path / "out.json") == 1
-    assert read_squad(tmp_path / "out.json")[0].answers[0].text == "SUNSET BOULEVARD"
+    assert read_squad(tmp_path / "out.json").targets[0][0].text == "SUNSET BOULEVARD"
 
 
 def test_a_document_that_a_question_names_twice_gives_one_question(tmp_path):
@@ -74,7 +73,7 @@ def test_a_document_that_a_question_names_twice_gives_one_question(tmp_path):
     content["Data"].append(content["Data"][0])
     path.write_text(json.dumps(content))
     assert trivia_qa.convert(path, evidence, out) == 2
-    assert [each.id for each in read_squad(out)] == ["tc_3--a.txt", "tc_3--b.txt"]
+    assert read_squad(out).ids == ["tc_3--a.txt", "tc_3--b.txt"]
 
 
 def test_names_that_lead_elsewhere_or_nowhere_are_not_there(tmp_path):
@@ -85,7 +84,7 @@ def test_names_that_lead_elsewhere_or_nowhere_are_not_there(tmp_path):
     out = tmp_path / "out.json"
     path = write_questions(tmp_path, *names, QuestionId="\ud800")
     assert trivia_qa.convert(path, evidence, out) == 1
-    assert read_squad(out)[0].id == "\ufffd--a.txt"
+    assert read_squad(out).ids[0] == "\ufffd--a.txt"
 
 
 def test_a_number_of_words_that_is_none_is_refused(tmp_path):

@@ -8,15 +8,16 @@ import pytest
 
 from bert_tf import QuestionAnswerer
 from bert_tf.data.batching import training_batches
+from bert_tf.data.columns import Columns
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.tasks.question_answering.squad import Question, read_squad
+from bert_tf.tasks.question_answering.squad import read_squad
 from bert_tf.tasks.question_answering.windows import WindowRows
 from bert_tf.text import WindowPreprocessor
 from tests import tiny, tiny_questions
 
 
 @pytest.fixture(scope="module")
-def questions(tmp_path_factory) -> list[Question]:
+def questions(tmp_path_factory) -> Columns:
     rows = tiny_questions.rows(300, 3, unanswerable=True)
     return read_squad(tiny_questions.write_squad(tmp_path_factory.mktemp("data") / "a", rows))
 
@@ -29,8 +30,8 @@ def rows(questions) -> WindowRows:
 
 def test_every_window_is_there_with_its_answer(rows, questions):
     expected = []
-    for each in questions:
-        words = each.context.split()
+    for context in questions.column("context"):
+        words = context.split()
         room, starts = 20 - 3 - 1, [0]
         while starts[-1] + room < len(words):
             starts.append(starts[-1] + 6)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from bert_tf.tasks.reranking.candidates import Candidates, grouped
+from bert_tf.data.columns import Columns
+from bert_tf.tasks.reranking.candidates import grouped
 from bert_tf.tasks.reranking.data import read_candidates
 from tests.tasks.refusals import refusal
 from tests.tasks.reranking.tiny_beir import write_beir
@@ -21,16 +22,21 @@ def write(path: Path, *lines) -> Path:
     return path
 
 
+def content(rows: Columns) -> list[tuple]:
+    relevance = [None] * len(rows) if rows.targets is None else rows.targets
+    return [*zip(*rows.values, relevance, strict=True)]
+
+
 def test_tables_have_a_passage_in_each_row(tmp_path):
     for form, separator in (("tsv", "\t"), ("csv", ",")):
         rows = [("relevance", "query", "passage"), ("1", QUERY, "a cat"), ("0.25", QUERY, "a log")]
         path = write(tmp_path / f"train.{form}", *map(separator.join, rows))
-        assert read_candidates(path, form) == [
-            Candidates(QUERY, ("a cat",), (1.0,)),
-            Candidates(QUERY, ("a log",), (0.25,)),
+        assert content(read_candidates(path, form)) == [
+            (QUERY, ["a cat"], (1.0,)),
+            (QUERY, ["a log"], (0.25,)),
         ]
     path = write(tmp_path / "test.tsv", "query\tpassage", f"{QUERY}\ta cat")
-    assert read_candidates(path, "tsv") == [Candidates(QUERY, ("a cat",), None)]
+    assert content(read_candidates(path, "tsv")) == [(QUERY, ["a cat"], None)]
 
 
 def test_json_lines_have_a_passage_or_lists(tmp_path):
@@ -41,47 +47,43 @@ def test_json_lines_have_a_passage_or_lists(tmp_path):
         {"query": QUERY, "positive": "a cat", "negatives": ["a log", "a tree"]},
         {"query": QUERY, "positive": "a cat"},
     )
-    assert read_candidates(path, "jsonl") == [
-        Candidates(QUERY, ("a cat",), (1.0,)),
-        Candidates(QUERY, ("a cat", "a log"), (3.0, -0.5)),
-        Candidates(QUERY, ("a cat", "a log", "a tree"), (1.0, 0.0, 0.0)),
-        Candidates(QUERY, ("a cat",), (1.0,)),
+    assert content(read_candidates(path, "jsonl")) == [
+        (QUERY, ["a cat"], (1.0,)),
+        (QUERY, ["a cat", "a log"], (3.0, -0.5)),
+        (QUERY, ["a cat", "a log", "a tree"], (1.0, 0.0, 0.0)),
+        (QUERY, ["a cat"], (1.0,)),
     ]
     write(path, {"query": QUERY, "passages": ["a cat"]}, {"query": QUERY, "passage": "a log"})
-    assert [row.relevance for row in read_candidates(path, "jsonl")] == [None, None]
+    assert read_candidates(path, "jsonl").targets is None
 
 
 def test_triples_of_ms_marco_have_no_header(tmp_path):
     path = write(tmp_path / "train.tsv", f"{QUERY}\ta cat\ta log")
-    assert read_candidates(path, "triples") == [Candidates(QUERY, ("a cat", "a log"), (1.0, 0.0))]
+    assert content(read_candidates(path, "triples")) == [(QUERY, ["a cat", "a log"], (1.0, 0.0))]
 
 
 def test_beir_has_judged_passages_and_others_of_the_corpus(tmp_path):
     path = write_beir(tmp_path) / "qrels/train.tsv"
-    (first, second), (alone, _) = (read_candidates(path, "beir", many) for many in (3, 0))
-    assert (alone.query, alone.query_id) == ("the cat", "q0")
-    assert (alone.passage_ids, alone.relevance) == (("p0", "p1"), (2.0, 0.0))
-    assert alone.passages == ("Cats cat sat on", "dog ran on")
-    for row in (first, second):
-        assert len({*row.passage_ids}) == len(row.passages) == len(row.relevance)
-        assert row.relevance[-3:] == (0, 0, 0)
-    assert first.passage_ids[:2] == ("p0", "p1")
+    rows, alone = (read_candidates(path, "beir", many) for many in (3, 0))
+    assert (content(alone)[0], alone.ids[0]) == (
+        ("the cat", ["Cats cat sat on", "dog ran on"], (2.0, 0.0)),
+        ("q0", ("p0", "p1")),
+    )
+    for (_, ids), (_, passages, relevance) in zip(rows.ids, content(rows), strict=True):
+        assert len({*ids}) == len(passages) == len(relevance)
+        assert relevance[-3:] == (0, 0, 0)
+    assert rows.ids[0][1][:2] == ("p0", "p1")
     again, other = (read_candidates(path, "beir", 3, seed) for seed in (0, 1))
-    assert again == [first, second] != other
+    assert (again.ids, content(again)) == (rows.ids, content(rows))
+    assert other.ids != rows.ids
     everything = read_candidates(path, "beir", 100)
-    assert all({*row.passage_ids} == {f"p{i}" for i in range(12)} for row in everything)
+    assert all({*ids} == {f"p{i}" for i in range(12)} for _, ids in everything.ids)
 
 
 def test_rows_of_the_same_query_are_joined():
-    rows = [
-        Candidates("a", ("b",), None),
-        Candidates("c", ("d", "e"), None),
-        Candidates("a", ("b", "f"), None),
-    ]
-    assert grouped(rows) == [
-        Candidates("a", ("b", "f"), None),
-        Candidates("c", ("d", "e"), None),
-    ]
+    columns = ["a", "c", "a"], [["b"], ["d", "e"], ["b", "f"]]
+    rows = grouped(Columns(("query", "passages"), columns))
+    assert content(rows) == [("a", ["b", "f"], None), ("c", ["d", "e"], None)]
 
 
 LINES = {
@@ -98,23 +100,23 @@ LINES = {
     "some relevances": (
         "tsv",
         ["query\tpassage\trelevance", "a\tb\t1", "a\tc\t"],
-        "line 3: no relevance, unlike earlier rows; give relevances to all rows or none",
+        "line 3: relevance is missing, unlike others; give all rows one, or none",
     ),
     "an empty query": (
         "tsv",
         ["query\tpassage", "\tb"],
-        "line 2: the query is empty; write one, or remove the row",
+        "line 2: query is empty; write one, or remove the row",
     ),
     "an empty passage": (
         "jsonl",
         [{"query": "a", "passages": ["b", " "]}],
-        "line 1: the passage is empty; write one, or remove the row",
+        "line 1: passages: passage 1 is empty",
     ),
     "no rows": ("csv", ["query,passage"], "train has no rows"),
     "no passages": (
         "jsonl",
         [{"query": "a", "passages": []}],
-        "line 1: the query has no passages; give it at least one",
+        "line 1: passages has 0; give one or more",
     ),
     "no key": (
         "jsonl",
@@ -125,12 +127,12 @@ LINES = {
     "other numbers": (
         "jsonl",
         [{"query": "a", "passages": ["b", "c"], "relevances": [1]}],
-        "line 1: 2 passages, but 1 relevances; give one for each passage",
+        "line 1: relevance has 1 numbers, but there are 2 passages; give one for each",
     ),
     "a passage of another kind": (
         "jsonl",
         [{"query": "a", "passages": ["b", 3]}],
-        "line 1: passage 1 must be a text",
+        "line 1: passages, entry 1 is 3, not a string",
     ),
     "no list": (
         "jsonl",
@@ -140,12 +142,12 @@ LINES = {
     "a list of relevances": (
         "jsonl",
         [{"query": "a", "passages": ["b"], "relevances": ["1"]}],
-        "line 1: relevance 0 is '1', not a finite number",
+        "line 1: relevance is '1', not a finite number",
     ),
     "an immense relevance": (
         "jsonl",
         ['{"query": "a", "passages": ["b"], "relevances": [' + "9" * 400 + "]}"],
-        f"line 1: relevance 0 is {'9' * 60}, not a finite number",
+        f"line 1: relevance is {'9' * 60}…, not a finite number",
     ),
     "two fields": (
         "triples",

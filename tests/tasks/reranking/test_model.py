@@ -139,7 +139,7 @@ def arrays(batch):
 
 
 def test_lists_of_different_lengths_are_padded(model):
-    rows = model.rows(model.given((QUERIES, PASSAGES), RELEVANCE))
+    rows = model.given((QUERIES, PASSAGES), RELEVANCE)
     examples = model.examples(rows)
     inputs, relevance = examples.take(np.array([2, 1]))
     np.testing.assert_array_equal(relevance, [[0, 1], [1, np.nan]])
@@ -157,7 +157,7 @@ def test_a_dataset_holds_the_same(model, is_ragged):
         tf.data.Dataset.from_tensors(((QUERIES, passages), tf.cast(relevance, tf.float32) / 2)),
     )
     halves = [[each / 2 for each in row] for row in RELEVANCE]
-    rows = model.rows(model.given((QUERIES, PASSAGES), halves))
+    rows = model.given((QUERIES, PASSAGES), halves)
     inputs, targets = model.examples(rows).take(np.arange(3))
     mask = inputs["input_mask"]
     np.testing.assert_array_equal(found[0]["input_mask"], mask)
@@ -191,7 +191,7 @@ def test_datasets_are_trained_and_evaluated():
 def test_accumulated_parts_make_the_same_update_as_the_whole_batch(name):
     model = tiny.reranker()
     halves = [[each / 2 for each in row] for row in RELEVANCE]
-    rows = model.rows(model.given((QUERIES, PASSAGES), halves))
+    rows = model.given((QUERIES, PASSAGES), halves)
     batch = model.examples(rows).take(np.arange(3))
     start, results = model.get_weights(), []
     for parts in (1, 2):
@@ -299,11 +299,11 @@ MISTAKES = {
     ),
     "fewer numbers": (
         ((["a"], [["c", "d"]]), [[1]]),
-        "relevance 0 has 1 numbers, but passages 0 has 2 passages; give one for each",
+        "relevance 0 has 1 numbers, but there are 2 passages; give one for each",
     ),
     "one number": (
         ((["a"], [["c", "d"]]), [1]),
-        "relevance 0 is one number, but passages 0 is a list; give one number for each passage",
+        "relevance 0 is 1; give one number for each passage",
     ),
     "outside": (
         ((["a", "b"], ["c", "d"]), [1, 3]),

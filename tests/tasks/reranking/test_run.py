@@ -103,8 +103,8 @@ def test_the_rows_decide_the_loss_unless_it_is_configured(tmp_path):
     assert model.loss.name == "binary_cross_entropy"
 
     task = task_of(tmp_path, "format: tsv, train_rows: 1", "loss.name=list_net")
-    (row,) = task.training_rows()
-    assert (row.query, row.relevance) == ("the sea", (1.0, 0.0))
+    rows = task.training_rows()
+    assert (rows.column("query"), rows.targets) == (["the sea"], [(1.0, 0.0)])
     task.compile(model, optimizer="sgd")
     assert model.loss.name == "list_net"
 
@@ -122,17 +122,17 @@ def test_other_files_are_read_by_their_ending(tmp_path):
     write_pairs(tmp_path)
     path = write_lines(tmp_path / "other.csv", ["query,passage", "the sea,a cat"])
     task = task_of(tmp_path, "format: tsv")
-    (row,) = task.read(path)
-    assert row.relevance is None
-    assert task.score(model_of(task), [[0.5]], [row]) == {}
+    rows = task.read(path)
+    assert len(rows) == 1 and rows.targets is None
+    assert task.score(model_of(task), [[0.5]], rows) == {}
 
 
 def test_mistakes_are_reported_before_training(tmp_path):
     path = write_lines(tmp_path / "train.tsv", ["query\tpassage", "the sea\ta cat"])
-    with pytest.raises(UserError, match="train.tsv has no column 'relevance'; training and dev"):
+    with pytest.raises(UserError, match="train.tsv has no relevances"):
         task_of(tmp_path, "format: tsv").training_rows()
     write_lines(path, [HEADER, "the sea\ta cat\t3"])
-    with pytest.raises(UserError, match="train.tsv, row 0: relevance 3.0 is outside 0 to 1"):
+    with pytest.raises(UserError, match="train.tsv, line 2: relevance 3.0 is outside 0 to 1"):
         task_of(tmp_path, "format: tsv").training_rows()
     with pytest.raises(UserError, match="the loss list_net compares the passages of a query"):
         task_of(tmp_path, "format: tsv", "loss.name=list_net").training_rows()

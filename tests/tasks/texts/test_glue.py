@@ -2,8 +2,10 @@
 
 import pytest
 
+from bert_tf.data.columns import TextColumn
+from bert_tf.data.targets import Label
 from bert_tf.errors import UserError
-from bert_tf.tasks.texts.glue import find_files, read_glue
+from bert_tf.tasks.texts.glue import benchmark_at, find_files, read_glue
 
 MNLI = (
     "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
@@ -60,10 +62,9 @@ def write(path, header, rows):
 @pytest.mark.parametrize(("task", "header", "rows", "expected"), FILES, ids=[f[0] for f in FILES])
 def test_labelled_files(tmp_path, task, header, rows, expected):
     read = read_glue(write(tmp_path / "train.tsv", header, rows), task)
-    assert ([column[1] for column in read.columns], read.labels[1]) == expected
-    assert read.benchmark == task
+    assert ([column[1] for column in read.values], read.targets[1]) == expected
     assert read.where(1) == f"{tmp_path / 'train.tsv'}, line {3 if header else 2}"
-    assert len(read.numbers() if task == "stsb" else read.class_ids()) == 2
+    assert len(read) == 2 and set(read.targets) <= set(read.classes or read.targets)
 
 
 @pytest.mark.parametrize(
@@ -80,14 +81,14 @@ def test_labelled_files(tmp_path, task, header, rows, expected):
 )
 def test_test_files_have_no_labels(tmp_path, task, header, row, texts):
     read = read_glue(write(tmp_path / "test.tsv", header, [row]), task)
-    assert (read.labels, [column[0] for column in read.columns]) == (None, texts)
+    assert (read.targets, [column[0] for column in read.values]) == (None, texts)
 
 
 def test_the_labels_are_in_the_order_of_the_reference(tmp_path):
     header, rows = FILES[5][1:3]
     read = read_glue(write(tmp_path / "dev.tsv", header, rows), "mnli")
-    assert read.all_classes() == ("contradiction", "entailment", "neutral")
-    assert read.class_ids().tolist() == [2, 1]
+    assert read.classes == ("contradiction", "entailment", "neutral")
+    assert Label(read.classes).numbers(read).tolist() == [2, 1]
 
 
 def test_rows_of_qqp_with_missing_fields_are_left_out_and_counted(tmp_path, capsys):
@@ -106,9 +107,9 @@ def test_rows_of_qqp_with_missing_fields_are_left_out_and_counted(tmp_path, caps
 def test_pairs_of_mnli_without_a_label_are_left_out_and_counted(tmp_path, capsys):
     header, rows = FILES[5][1:3]
     path = write(tmp_path / "train.tsv", header, [rows[0].replace("\tneutral\tneu", "\tx\tneu")])
-    assert read_glue(path, "mnli").labels == ["neutral"]
+    assert read_glue(path, "mnli").targets == ["neutral"]
     path = write(tmp_path / "train.tsv", header, [rows[0], rows[1].replace("entailment", "-")])
-    assert read_glue(path, "mnli").labels == ["neutral"]
+    assert read_glue(path, "mnli").targets == ["neutral"]
     why = "no label was agreed on"
     assert f"warning: {path}: rows skipped because {why}: 1, the first in line 3" in (
         capsys.readouterr().err
@@ -120,7 +121,8 @@ def test_the_labelled_diagnostic_set_is_for_models_of_mnli(tmp_path):
     header += "Premise\tHypothesis\tLabel"
     path = write(tmp_path / "diagnostic-full.tsv", header, ["\t\tNegation\t\tNews\ta\tb\tneutral"])
     read = read_glue(path, "mnli")
-    assert (read.columns, read.labels, read.benchmark) == ((["a"], ["b"]), ["neutral"], "ax")
+    assert (read.values, read.targets) == ((["a"], ["b"]), ["neutral"])
+    assert benchmark_at(path, "mnli") == "ax"
     with pytest.raises(UserError, match="is not for training; fine-tune with data.format mnli"):
         find_files(tmp_path, "ax", "train")
 
@@ -133,15 +135,15 @@ def test_mrpc_from_either_distribution(tmp_path):
     write(tmp_path / "dev_ids.tsv", None, ["3\t4"])
     (train,) = find_files(tmp_path, "mrpc", "train").values()
     (dev,) = find_files(tmp_path, "mrpc", "dev").values()
-    assert read_glue(train, "mrpc").columns == (["a", "e"], ["b", "f"])
-    assert read_glue(dev, "mrpc").columns == (["c"], ["d"])
-    assert read_glue(dev, "mrpc").labels == ["0"]
+    assert read_glue(train, "mrpc").values == (["a", "e"], ["b", "f"])
+    assert read_glue(dev, "mrpc").values == (["c"], ["d"])
+    assert read_glue(dev, "mrpc").targets == ["0"]
     assert find_files(tmp_path, "mrpc", "test") == {}
     test = write(tmp_path / "msr_paraphrase_test.txt", "\ufeff" + MRPC, pairs[:1])
     assert find_files(tmp_path, "mrpc", "test") == {"": test}
     # GLUE's own files are used where they are there.
     write(dev, "\ufeff" + MRPC, ["1\t8\t9\tx\ty"])
-    assert read_glue(dev, "mrpc").columns == (["x"], ["y"])
+    assert read_glue(dev, "mrpc").values == (["x"], ["y"])
 
 
 def test_mnli_has_two_dev_files_and_up_to_three_test_files(tmp_path):
@@ -188,4 +190,4 @@ def test_mistakes_are_told_with_their_line(tmp_path, task, text, message):
     path = tmp_path / "dev.tsv"
     path.write_text(text)
     with pytest.raises(UserError, match=message):
-        read_glue(path, task)
+        read_glue(path, task).checked([TextColumn("a"), TextColumn("b")])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.data.targets import Label
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts.config import TextData
 from bert_tf.tasks.texts.text_files import read, text_columns
@@ -20,39 +21,48 @@ def data_of(format: str, **settings) -> TextData:
 
 def test_a_file_without_labels_has_none(tmp_path):
     lines = ['{"text": "a", "label": null}', '{"text": "b"}']
-    rows = read(written(tmp_path / "a.jsonl", *lines), data_of("jsonl"))
-    assert (rows.columns, rows.labels) == ((["a", "b"],), None)
+    rows = read(written(tmp_path / "a.jsonl", *lines), data_of("jsonl"), Label())
+    assert (rows.values, rows.targets) == ((["a", "b"],), None)
 
 
 def test_a_column_of_empty_labels_is_none_where_labels_are_not_needed(tmp_path):
     path = written(tmp_path / "test.csv", "text,label", "a,", "b, ")
-    assert read(path, data_of("csv")).labels is None
-    assert read(path, data_of("csv"), needs_labels=True).labels == ["", " "]
+    assert read(path, data_of("csv"), Label()).targets is None
+    assert read(path, data_of("csv"), Label(), needs_labels=True).targets == ["", " "]
     some = written(tmp_path / "some.csv", "text,label", "a,", "b,x")
-    assert read(some, data_of("csv")).labels == ["", "x"]
+    assert read(some, data_of("csv"), Label()).targets == ["", "x"]
 
 
 def test_so_it_is_in_a_file_of_glues_form(tmp_path):
     header = "index\tsentence1\tsentence2\tlabel"
     path = written(tmp_path / "test.tsv", header, "0\ta\tb\t", "1\tc\td\t ")
-    assert read(path, data_of("rte")).labels is None
-    rows = read(path, data_of("rte"), needs_labels=True)
+    assert read(path, data_of("rte"), Label()).targets is None
+    rows = read(path, data_of("rte"), Label(), needs_labels=True)
     with pytest.raises(UserError, match="test.tsv, line 2: the label is empty; write one"):
-        rows.class_ids()
+        Label(rows.classes).numbers(rows)
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (['{"text": "a", "label": 1}', "", '{"text": "b"}'], "line 3: no label, unlike earlier r"),
-        (['{"text": "a"}', '{"text": "b", "label": 1}'], "line 2: a label, unlike .*; label all"),
-        (['{"text": "a", "label": 1}', '{"text": "b", "label": null}'], "line 2: no label, unlike"),
+        (
+            ['{"text": "a", "label": 1}', "", '{"text": "b"}'],
+            "line 3: label is missing, unlike others",
+        ),
+        (
+            ['{"text": "a"}', '{"text": "b", "label": 1}'],
+            "line 1: label is missing, unlike others; give all rows one, or none",
+        ),
+        (
+            ['{"text": "a", "label": 1}', '{"text": "b", "label": null}'],
+            "line 2: label is missing, unlike others",
+        ),
     ],
 )
 def test_a_file_with_some_labels_is_refused_with_the_line(tmp_path, lines, message):
     path = written(tmp_path / "a.jsonl", *lines)
     with pytest.raises(UserError, match=message):
-        read(path, data_of("jsonl"))
+        read(path, data_of("jsonl"), Label())
 
 
 @pytest.mark.parametrize("format", ["tfds", "tsv", "csv", "jsonl"])
@@ -65,8 +75,8 @@ def test_a_file_with_some_labels_is_refused_with_the_line(tmp_path, lines, messa
     ],
 )
 def test_a_run_reads_other_files_than_its_own_by_their_ending(tmp_path, format, name, lines):
-    rows = read(written(tmp_path / name, *lines), data_of(format))
-    assert (rows.columns, rows.labels, rows.benchmark) == ((["a, b"],), ["pos"], "")
+    rows = read(written(tmp_path / name, *lines), data_of(format), Label())
+    assert (rows.values, rows.targets) == ((["a, b"],), ["pos"])
 
 
 def test_files_that_do_not_tell_how_they_are_written_are_read_as_configured(tmp_path, monkeypatch):
@@ -74,11 +84,11 @@ def test_files_that_do_not_tell_how_they_are_written_are_read_as_configured(tmp_
     path = written(tmp_path / "reviews.csv", "text\tlabel", "a, b\tpos")
     for split in ("train", "dev", "test"):
         own = TextData(path=str(tmp_path), format="tsv", **{split: "reviews.csv"})
-        assert read(Path("reviews.csv"), own).labels == ["pos"]
+        assert read(Path("reviews.csv"), own, Label()).targets == ["pos"]
     path = path.rename(tmp_path / "unseen.txt")
-    assert read(path, data_of("tsv")).labels == ["pos"]
+    assert read(path, data_of("tsv"), Label()).targets == ["pos"]
     with pytest.raises(UserError, match=r"unseen.txt must end in .tsv, .csv or .jsonl"):
-        read(path, data_of("tfds"))
+        read(path, data_of("tfds"), Label())
 
 
 @pytest.mark.parametrize("format", ["rte", "tfds"])

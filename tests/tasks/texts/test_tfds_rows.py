@@ -5,6 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf.data.columns import TextColumn
+from bert_tf.data.targets import Label
 from bert_tf.errors import UserError
 from bert_tf.tasks.texts import tfds_rows
 from bert_tf.tasks.texts.tfds_rows import glue_task, load_split, read_tfds
@@ -26,18 +28,19 @@ def labels_by_number(name, split) -> list:
 
 def test_the_names_of_a_class_label_are_the_classes(mock):
     rows = read_tfds("glue/mnli", "validation_matched", ("premise", "hypothesis"), "label")
-    assert rows.all_classes() == ("entailment", "neutral", "contradiction")
-    assert rows.benchmark == "mnli"
-    assert [len(column) for column in rows.columns] == [6, 6]
-    assert rows.class_ids().tolist() == labels_by_number("glue/mnli", "validation_matched")
+    assert rows.classes == ("entailment", "neutral", "contradiction")
+    assert [len(column) for column in rows.values] == [6, 6]
+    assert Label(rows.classes).numbers(rows).tolist() == labels_by_number(
+        "glue/mnli", "validation_matched"
+    )
     assert rows.where(2) == "TFDS glue/mnli, split validation_matched, row 3"
 
 
 def test_numbers_and_sets_beyond_glue(mock):
     scores = read_tfds("glue/stsb", "train", ("sentence1", "sentence2"), "label")
-    np.testing.assert_array_equal(scores.numbers(), labels_by_number("glue/stsb", "train"))
+    np.testing.assert_array_equal(scores.targets, labels_by_number("glue/stsb", "train"))
     reviews = read_tfds("imdb_reviews", "train", ("text",), "label")
-    assert (reviews.all_classes(), reviews.benchmark) == (("neg", "pos"), "")
+    assert reviews.classes == ("neg", "pos")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +67,16 @@ def rows_with(monkeypatch, labels, **features):
 def test_minus_one_is_no_label(monkeypatch, capsys):
     classes = tfds.features.ClassLabel(names=["no", "yes"])
     rows_with(monkeypatch, [-1, -1], label=classes)
-    assert read_tfds("x", "test", ("text",), "label").labels is None
+    assert read_tfds("x", "test", ("text",), "label").targets is None
     rows_with(monkeypatch, [1, -1, 0], label=classes)
     rows = read_tfds("x", "train", ("text",), "label")
-    assert (rows.labels, rows.columns) == (["yes", "no"], (["é0", "é2"],))
+    assert (rows.targets, rows.values) == (["yes", "no"], (["é0", "é2"],))
     told = capsys.readouterr().err
     assert told == "warning: TFDS x, split train: rows skipped because they have no label: 1\n"
     # Of a score it is a number, except in GLUE.
     rows_with(monkeypatch, [np.float32(-1), np.float32(-1)], label=None)
-    assert read_tfds("x", "train", ("text",), "label").labels == ["-1.0", "-1.0"]
-    assert read_tfds("glue/stsb", "test", ("text",), "label").labels is None
+    assert read_tfds("x", "train", ("text",), "label").targets == [-1.0, -1.0]
+    assert read_tfds("glue/stsb", "test", ("text",), "label").targets is None
 
 
 def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
@@ -81,10 +84,10 @@ def test_rows_of_glue_come_in_the_order_of_the_official_file(monkeypatch):
     features = dict.fromkeys(("text", "label", "idx"))
     monkeypatch.setattr(tfds_rows, "load_split", lambda *_: (rows, features))
     glue = read_tfds("glue/cola", "test", ("text",), "label")
-    assert glue.columns == (["row 0", "row 1", "row 2"],)
+    assert glue.values == (["row 0", "row 1", "row 2"],)
     # What the feature is elsewhere is not known.
     other = read_tfds("x", "test", ("text",), "label")
-    assert other.columns == (["row 2", "row 0", "row 1"],)
+    assert other.values == (["row 2", "row 0", "row 1"],)
 
 
 def test_a_damaged_file_is_told_in_one_line(tmp_path):
@@ -107,7 +110,7 @@ def test_mistakes_are_told_in_one_line(mock, monkeypatch):
     assert "\n" not in str(error.value)
     rows_with(monkeypatch, [], label=None)
     with pytest.raises(UserError, match="TFDS x, split train has no rows"):
-        read_tfds("x", "train", ("text",), "label")
+        read_tfds("x", "train", ("text",), "label").checked([TextColumn("text")])
 
 
 def test_without_tfds_it_says_what_to_install(monkeypatch):

@@ -4,7 +4,6 @@ import pytest
 
 from bert_tf.errors import UserError
 from bert_tf.tasks.token_classification.conll import read_conll
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence
 
 FOUR_COLUMNS = """\
 -DOCSTART- -X- -X- O
@@ -34,43 +33,34 @@ def write(tmp_path):
 
 
 def test_four_columns_of_iob1_with_documents(write):
-    assert read_conll(write(FOUR_COLUMNS)) == [
-        Sentence(
-            ("Rivers", "of", "Northern", "Mali", "Togo"),
-            ("O", "O", "B-LOC", "I-LOC", "B-LOC"),
-            row=1,
-            line=3,
-            document=1,
-        ),
-        Sentence(("Dry",), ("O",), row=2, line=9, document=1),
-        Sentence(("Ada",), ("B-PER",), row=3, line=13, document=2),
-    ]
+    rows = read_conll(write(FOUR_COLUMNS))
+    assert rows.values == ([["Rivers", "of", "Northern", "Mali", "Togo"], ["Dry"], ["Ada"]],)
+    assert rows.targets == [("O", "O", "B-LOC", "I-LOC", "B-LOC"), ("O",), ("B-PER",)]
+    assert (rows.places, rows.ids) == ([3, 9, 13], [1, 1, 2])
 
 
 def test_another_column_can_be_the_tag(write):
-    first, *_ = read_conll(write(FOUR_COLUMNS), tag_column=2)
-    assert first.tags == ("B-NP", "B-PP", "B-NP", "I-NP", "B-NP")
-    first, *_ = read_conll(write("1\tO\tAda\n"), word_column=-1, tag_column=1)
-    assert (first.words, first.tags) == (("Ada",), ("O",))
+    rows = read_conll(write(FOUR_COLUMNS), tag_column=2)
+    assert rows.targets[0] == ("B-NP", "B-PP", "B-NP", "I-NP", "B-NP")
+    rows = read_conll(write("1\tO\tAda\n"), word_column=-1, tag_column=1)
+    assert (rows.values, rows.targets) == (([["Ada"]],), [("O",)])
 
 
 def test_two_columns_with_tabs_as_wnut_has_them(write):
     # Blank lines hold a tab; a word may hold a space, or what Unicode takes for an end of line.
     path = write("\ufeff@ada\tB-person\r\nNew York\tB-place\r\n\t\r\n\t\r\na\u2028b\u00a0\x0bc\tO")
-    assert read_conll(path) == [
-        Sentence(("@ada", "New York"), ("B-person", "B-place"), row=1, line=1),
-        Sentence(("a\u2028b\u00a0\x0bc",), ("O",), row=2, line=5),
-    ]
+    rows = read_conll(path)
+    assert rows.values == ([["@ada", "New York"], ["a\u2028b\u00a0\x0bc"]],)
+    assert (rows.targets, rows.places) == ([("B-person", "B-place"), ("O",)], [1, 5])
 
 
 def test_words_alone_are_read_where_tags_are_not_needed(write):
     path = write("-DOCSTART- O\n\nAda\nran\n\nFar\n")
-    assert read_conll(path, word_column=1, needs_tags=False) == [
-        Sentence(("Ada", "ran"), None, row=1, line=3, document=1),
-        Sentence(("Far",), None, row=2, line=6, document=1),
-    ]
+    rows = read_conll(path, word_column=1, needs_tags=False)
+    assert (rows.values, rows.targets) == (([["Ada", "ran"], ["Far"]],), None)
+    assert (rows.places, rows.ids) == ([3, 6], [1, 1])
     tagged = write("Ada B-PER\nran O\n")
-    assert read_conll(tagged, needs_tags=False) == read_conll(tagged)
+    assert read_conll(tagged, needs_tags=False).targets == read_conll(tagged).targets
     with pytest.raises(UserError, match="line 2: 2 columns, but earlier lines have 1"):
         read_conll(write("Ada\nran O\n"), needs_tags=False)
     with pytest.raises(UserError, match="line 1: 'Ada' is not a tag"):
@@ -99,9 +89,9 @@ def test_a_file_that_cannot_be_read_is_named_with_the_line(write, content, messa
 
 @pytest.mark.parametrize("blank", ["\u3000", "\u00a0", "\u200b"])
 def test_what_only_unicode_calls_a_blank_is_a_word(write, blank):
-    (alone,) = read_conll(write(f"the\n{blank}\ncat\n"), needs_tags=False)
-    (tagged,) = read_conll(write(f"the O\n{blank} O\ncat O\n"))
-    assert alone.words == tagged.words == ("the", blank, "cat")
+    alone = read_conll(write(f"the\n{blank}\ncat\n"), needs_tags=False)
+    tagged = read_conll(write(f"the O\n{blank} O\ncat O\n"))
+    assert alone.values == tagged.values == ([["the", blank, "cat"]],)
 
 
 def test_columns_that_are_not_there_are_named(write):
@@ -115,8 +105,8 @@ def test_columns_that_are_not_there_are_named(write):
 
 
 def test_broken_schemes_can_be_taken_as_conlleval_takes_them(write):
-    (sentence,) = read_conll(write("a B-A\nb O\nc I-A\nd I-B\n"), lenient_tags=True)
-    assert sentence.tags == ("B-A", "O", "B-A", "B-B")
+    rows = read_conll(write("a B-A\nb O\nc I-A\nd I-B\n"), lenient_tags=True)
+    assert rows.targets == [("B-A", "O", "B-A", "B-B")]
 
 
 def test_the_real_data_are_read_whole(shared_data):

@@ -9,6 +9,7 @@ from bert_tf import TokenClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.decoding import EntityTypes, Tags, WordTagger, best_labels
+from bert_tf.tasks.token_classification.tag_schemes import are_tags
 from bert_tf.text import Tokenizer, WordPreprocessor, tokenize_words
 from tests.text.vocabularies import LOWER
 
@@ -92,7 +93,7 @@ def test_entities_are_those_of_seqeval(scheme):
 
 
 def test_only_tags_have_entities():
-    assert EntityTypes.are_tags(["O", "B-A", "I-A"])
-    assert not EntityTypes.are_tags(["NOUN", "VERB"])
+    assert are_tags(["O", "B-A", "I-A"])
+    assert not are_tags(["NOUN", "VERB"])
     with pytest.raises(ValueError, match="NOUN is not the tag"):
         EntityTypes(["O", "NOUN"])

@@ -8,13 +8,15 @@ import pytest
 from bert_tf import TokenClassifier, runs
 from bert_tf.checkpoints import reading
 from bert_tf.config.reading import load_config
+from bert_tf.data.columns import Columns
 from bert_tf.errors import UserError
 from bert_tf.tasks import from_checkpoint
+from bert_tf.tasks.texts import tfds_rows
+from bert_tf.tasks.token_classification import tagged_sentences
 from bert_tf.tasks.token_classification.conll import read_conll
 from bert_tf.tasks.token_classification.metrics import entity_metrics
-from bert_tf.tasks.token_classification.model import TaggedTexts
 from bert_tf.tasks.token_classification.run import TokenClassification
-from bert_tf.tasks.token_classification.tagged_sentences import Sentence
+from bert_tf.tasks.token_classification.tagged_sentences import texts_of
 from tests import tiny_tags
 from tests.fixtures import make_conlleval
 from tests.tasks.tiny_tasks import examples_of, model_of
@@ -39,10 +41,10 @@ def test_a_tagger_learns(trained):
     assert json.loads((run / "metrics.json").read_text()) == metrics
     assert reading.find(run).description.labels == tuple(tiny_tags.LABELS)
     assert runs.evaluate(run) == pytest.approx(metrics, abs=1e-6)
-    expected = [(each.words, each.tags) for each in read_conll(folder / "dev.conll")]
+    expected = read_conll(folder / "dev.conll")
     for column in (1, 2):
         written = read_conll(run / "predictions" / "dev.conll", tag_column=column)
-        assert [(each.words, each.tags) for each in written] == expected
+        assert (written.values, written.targets) == (expected.values, expected.targets)
 
 
 @pytest.mark.slow
@@ -67,17 +69,16 @@ def test_predictions_are_written_in_columns_and_score_as_they_did(tmp_path):
     task = task_of(tiny_tags.write_tagging(tmp_path))
     task.training_rows()
     model, data = model_of(task), task.read(tmp_path / "dev.conll")
-    words = sum(len(each.words) for each in data.sentences)
+    words = sum(map(len, data.column("words")))
     logits = np.random.default_rng(0).normal(size=(words, 5)).astype(np.float32)
     # Right in half of the words.
-    labels = [task.labels.index(tag) for each in data.sentences for tag in each.tags]
+    labels = [task.labels.index(tag) for tags in data.targets for tag in tags]
     logits[np.arange(0, words, 2), labels[::2]] += 9.0
     task.write_predictions(model, logits, data, tmp_path, "dev_predicted")
     written = tmp_path / "dev_predicted.conll"
     assert {len(line.split(" ")) for line in written.read_text().splitlines() if line} == {3}
     columns = [
-        [each.tags for each in read_conll(written, tag_column=column, lenient_tags=True)]
-        for column in (1, 2)
+        read_conll(written, tag_column=column, lenient_tags=True).targets for column in (1, 2)
     ]
     metrics = task.score(model, logits, data)
     again = entity_metrics(*columns, types=["animal", "place"])
@@ -116,9 +117,7 @@ def test_conlleval_scores_the_written_file_as_we_do(tmp_path):
     gold, predicted = make_conlleval.random_tags()
     task = task_of(tiny_tags.write_tagging(tmp_path))
     task.labels = tuple(sorted(set(make_conlleval.TAGS)))
-    data = TaggedTexts(
-        [Sentence(("w",) * len(tags), tuple(tags), row=1) for tags in gold], by_document=False
-    )
+    data = Columns(("words",), ([["w"] * len(tags) for tags in gold],), list(map(tuple, gold)))
     model = model_of(task)
     best = [task.labels.index(tag) for tags in predicted for tag in tags]
     logits = np.eye(len(task.labels), dtype=np.float32)[best]
@@ -142,13 +141,13 @@ def test_columns_are_parted_as_in_the_data(tmp_path):
     task = task_of(path)
     task.training_rows()
     model, data = model_of(task), task.read(tmp_path / "dev.conll")
-    words = sum(len(each.words) for each in data.sentences)
+    words = sum(map(len, data.column("words")))
     task.write_predictions(
         model, np.eye(len(task.labels))[[1] * words], data, tmp_path, "predicted"
     )
 
     written = read_conll(tmp_path / "predicted.conll", tag_column=1)
-    assert [each.tags for each in written] == [each.tags for each in data.sentences]
+    assert written.targets == data.targets
     lines = (tmp_path / "predicted.conll").read_text().splitlines()
     assert {line.split("\t")[2] for line in lines if line} == {"B-place"}
     assert any("\tB-wild animal\t" in line for line in lines)
@@ -171,18 +170,28 @@ def test_documents_are_read_as_one_text_and_scored_by_sentence(tmp_path):
     # Each of the words has its label once, either way.
     assert sorted(windows.labels[windows.labels >= 0]) == sorted(longer.labels[longer.labels >= 0])
     data = together.read(tmp_path / "dev.conll")
-    assert len(data.texts) == 3 and len(data.sentences) == 9
+    assert len(texts_of(data)) == 3 and len(data) == 9
     # The text goes on after a sentence, but no entity does.
     tags = [("B-animal", "I-animal"), ("B-animal",)]
-    sentences = [Sentence(("cat", "bird")[-len(each) :], each, row=1) for each in tags]
-    data = TaggedTexts(sentences, by_document=True)
-    assert data.texts == [["cat", "bird", "bird"]]
+    data = Columns(("words",), ([["cat", "bird"], ["bird"]],), tags, ids=[1, 1])
+    assert texts_of(data) == [["cat", "bird", "bird"]]
     logits = np.eye(5, dtype=np.float32)[[1, 2, 2]]
     assert together.score(model_of(together), logits, data)["f1"] == 1.0
 
 
-def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
+def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path, monkeypatch):
     tfds = pytest.importorskip("tensorflow_datasets")
+
+    def load_split(name: str, split: str):
+        rows, features = tfds_rows.load_split(name, split)
+        # The lists of TFDS's own mock data have different sizes.
+        names = [name for name in ("tokens", "ner") if name in features]
+        return (
+            {name: row[name][: min(len(row[each]) for each in names)] for name in names}
+            for row in rows
+        ), features
+
+    monkeypatch.setattr(tagged_sentences, "load_split", load_split)
     settings = ["data.format=tfds", "data.path=conll2003", "train.max_length=32"]
     path = tiny_tags.write_tagging(tmp_path)
     with tfds.testing.mock_data(num_examples=4):
@@ -196,14 +205,14 @@ def test_mock_data_of_tfds_are_read_and_learned_from(tmp_path):
         with pytest.raises(UserError, match="TFDS glue/cola, split train: no feature tokens or w"):
             task_of(path, [*settings, "data.path=glue/cola"]).training_rows()
     assert task.labels[:3] == ("O", "B-LOC", "I-LOC")
-    assert (examples.labels >= 0).any() and len(data.sentences) <= 4
+    assert (examples.labels >= 0).any() and len(data) <= 4
 
 
 def test_training_rows_are_sentences(tmp_path):
     path = tiny_tags.write_tagging(tmp_path)
     examples = examples_of(task_of(path, ["data.train_rows=2", "train.max_length=32"]))
-    sentences = read_conll(tmp_path / "train.conll")[:2]
-    assert (examples.labels >= 0).sum() == sum(len(each.words) for each in sentences)
+    sentences = read_conll(tmp_path / "train.conll").first(2)
+    assert (examples.labels >= 0).sum() == sum(map(len, sentences.column("words")))
 
 
 def test_types_are_those_of_the_whole_file_however_few_rows_are_used(tmp_path):

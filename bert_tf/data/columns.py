@@ -1,0 +1,387 @@
+"""Rows of a task as columns: one form for files, for what Python users give, and for TFDS.
+
+A task model states the types of its columns and of its target. They check the values wherever these
+come from, so a file and a list get the same sentence about the same mistake.
+"""
+
+import dataclasses
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import UserError
+
+# Characters of a value that a message quotes.
+_SHOWN = 60
+_NUMBERS = {1: "one", 2: "two"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Rows of a task.
+
+    >>> rows = Columns(("text",), (["a film", "a play"],), ["good", "bad"], "a.tsv", [2, 3])
+    >>> rows.take([1]).values, rows.at(1, "label"), len(rows)
+    ((['a play'],), 'a.tsv, line 3: label', 2)
+    >>> Columns(("text",), (["a film", "a play"],)).at(1, "label")  # given in Python
+    'label 1'
+
+    Attributes:
+        names: the names of the inputs.
+        values: a list for each input, with an entry for each row: a text, or a list of texts.
+        targets: what is to be learned of each row; None without targets. One entry may be None
+            where rows with and without targets are learned together, from a teacher.
+        source: what the rows are called in messages.
+        places: the place of each row in its file, such as the number of its line; None for rows
+            given in Python.
+        unit: what the places count: "line" or "row".
+        weights: float32 [rows], the weight of each row; None if all count equally.
+        ids: what identifies each row in its file, such as the id of a question; None if nothing
+            does.
+        classes: all classes in the order of the logits, if the format names them.
+        path: the file, or for TFDS the name and the split; None for rows given in Python.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Sequence[Any], ...]
+    targets: Sequence[Any] | None = None
+    source: str = "the data"
+    places: Sequence[Any] | None = None
+    unit: str = "line"
+    weights: np.ndarray | None = None
+    ids: Sequence[Any] | None = None
+    classes: tuple[str, ...] = ()
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of one input."""
+        return self.values[self.names.index(name)]
+
+    def take(self, rows: Sequence[int] | range) -> Self:
+        """Some of the rows, in the order in which they are given."""
+
+        def taken(values: Sequence[Any] | None) -> list | None:
+            return None if values is None else [values[row] for row in rows]
+
+        return dataclasses.replace(
+            self,
+            values=tuple([column[row] for row in rows] for column in self.values),
+            targets=taken(self.targets),
+            places=taken(self.places),
+            ids=taken(self.ids),
+            weights=None if self.weights is None else self.weights[np.asarray(rows, np.int64)],
+        )
+
+    def first(self, rows: int | None) -> Self:
+        """The first `rows` rows; None is all of them."""
+        return self if rows is None else self.take(range(len(self))[:rows])
+
+    def split(self, share: float) -> tuple[Self, Self]:
+        """All rows but the last share of them, and that share, as Keras's `validation_split`.
+
+        >>> train, validation = Columns(("text",), (["a", "b", "c", "d"],)).split(0.25)
+        >>> train.values, validation.values
+        ((['a', 'b', 'c'],), (['d'],))
+
+        Raises:
+            UserError: one of the two parts would have no rows.
+        """
+        at = int(len(self) * (1 - share))
+        if not 0 < at < len(self):
+            raise UserError(
+                f"validation_split {share} of {len(self)} rows leaves one of the two parts empty; "
+                "give more rows, or validation_data"
+            )
+        return self.take(range(at)), self.take(range(at, len(self)))
+
+    def and_rows(self, more: "Columns") -> Self:
+        """These rows, and others of the same kind after them."""
+        pairs = zip(self.values, more.values, strict=True)
+        both = (self.targets, more.targets), (self.places, more.places), (self.ids, more.ids)
+        targets, places, ids = (
+            None if first is None or second is None else [*first, *second] for first, second in both
+        )
+        return dataclasses.replace(
+            self,
+            values=tuple([*ours, *theirs] for ours, theirs in pairs),
+            targets=targets,
+            places=places,
+            ids=ids,
+        )
+
+    def and_unlabelled(self, more: "Columns") -> Self:
+        """These rows, and others after them, whose targets are left out and weigh 0."""
+        ours = self if self.targets is not None else self.without_targets()
+        weights = np.zeros(len(self) + len(more), np.float32)
+        weights[: len(self)] = 1 if self.weights is None else self.weights
+        return dataclasses.replace(ours.and_rows(more.without_targets()), weights=weights)
+
+    def where(self, row: int) -> str:
+        """The place of a row, for messages."""
+        if self.places is None:
+            return f"row {row}"
+        return f"{self.source}, {self.unit} {self.places[row]}"
+
+    def at(self, row: int, what: str) -> str:
+        """The place of one value of a row, for messages."""
+        return f"{what} {row}" if self.places is None else f"{self.where(row)}: {what}"
+
+    def without_targets(self) -> Self:
+        """The rows, none of which has a target."""
+        return dataclasses.replace(self, targets=[None] * len(self))
+
+    def known_targets(self, what: str = "labels") -> Sequence[Any]:
+        """The targets. Raises UserError if there are none."""
+        if self.targets is None:
+            raise UserError(f"{self.source} has no {what}")
+        return self.targets
+
+    def checked(self, columns: Iterable["Column"], target: "Target | None" = None) -> Self:
+        """The rows with checked values.
+
+        >>> Columns(("text",), (["a", 3],)).checked([TextColumn("text")])
+        Traceback (most recent call last):
+            ...
+        bert_tf.errors.UserError: text 1 is 3, not a string
+
+        Raises:
+            UserError: there are no rows, a value has the wrong type, or some rows have a target
+                and others have none; with its place.
+        """
+        if not len(self):
+            is_file = self.places is not None
+            raise UserError(
+                f"{self.source} has no rows" if is_file else "there are no rows; give at least one"
+            )
+        values = (
+            column.checked(values, self)
+            for column, values in zip(columns, self.values, strict=True)
+        )
+        rows = dataclasses.replace(self, values=tuple(values))
+        if target is None or self.targets is None:
+            return rows
+        if self.places is not None and all(each is None for each in self.targets):
+            return dataclasses.replace(rows, targets=None)
+        for row, each in enumerate(self.targets):
+            if _is_missing(each):
+                raise UserError(
+                    f"{self.at(row, target.what)} is missing, unlike others; give all rows one, "
+                    "or none"
+                )
+        return dataclasses.replace(rows, targets=target.checked(rows))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or isinstance(value, float) and value != value
+
+
+class Column(ABC):
+    """The type of one input.
+
+    Attributes:
+        name: its name.
+        rank: 1 for a text of each row, 2 for a list of texts.
+    """
+
+    name: str
+    rank: ClassVar[int]
+
+    @abstractmethod
+    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+        """The values as strings or lists of strings.
+
+        Args:
+            values: of each row.
+            rows: names the places in messages.
+
+        Raises:
+            UserError: a value has another type.
+        """
+
+    @abstractmethod
+    def is_single(self, value: Any) -> bool:
+        """Whether a value is that of one row, not a column."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TextColumn(Column):
+    """A text of each row.
+
+    Attributes:
+        name: its name.
+        may_be_empty: whether a text may be blank.
+    """
+
+    name: str
+    may_be_empty: bool = True
+    rank: ClassVar[int] = 1
+
+    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+        for row, value in enumerate(values):
+            _check_text(value, lambda row=row: rows.at(row, self.name))
+            if not self.may_be_empty and not value.strip():
+                raise UserError(f"{rows.at(row, self.name)} is empty; write one, or remove the row")
+        return list(values)
+
+    def is_single(self, value: Any) -> bool:
+        return is_text(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupColumn(Column):
+    """A list of texts of each row, such as the choices of a context or the words of a sentence.
+
+    Attributes:
+        name: its name, a plural.
+        fewest: how many texts a list has at least.
+        may_be_empty: whether one of the texts may be blank.
+    """
+
+    name: str
+    fewest: int = 1
+    may_be_empty: bool = False
+    rank: ClassVar[int] = 2
+
+    def checked(self, values: Sequence[Any], rows: Columns) -> list:
+        lists = []
+        for row, value in enumerate(values):
+            place = rows.at(row, self.name)
+            if is_text(value) or value is None or isinstance(value, numbers.Number):
+                raise UserError(f"{place} is {quoted(value)}, not a list of strings")
+            texts = as_list(value, place)
+            for number, text in enumerate(texts):
+                _check_text(text, lambda i=number, at=place: f"{at}, entry {i}")
+                if not self.may_be_empty and not text.strip():
+                    raise UserError(f"{place}: {self.name.removesuffix('s')} {number} is empty")
+            if len(texts) < self.fewest:
+                raise UserError(f"{place} has {len(texts)}; give {_NUMBERS[self.fewest]} or more")
+            lists.append(texts)
+        return lists
+
+    def is_single(self, value: Any) -> bool:
+        return (
+            isinstance(value, Sequence | np.ndarray)
+            and not is_text(value)
+            and len(value) > 0
+            and is_text(value[0])
+        )
+
+
+class Target(ABC):
+    """The type of what is to be learned of a row.
+
+    Attributes:
+        what: what that of one row is called in messages.
+        plural: what those of several rows are called.
+        is_optional: whether rows without targets have a loss of their own.
+    """
+
+    what: ClassVar[str] = "label"
+    plural: ClassVar[str] = "labels"
+    is_optional: ClassVar[bool] = False
+
+    @abstractmethod
+    def checked(self, rows: Columns) -> list:
+        """The targets of rows, none of which is missing, in the form that this type has in Python.
+
+        Raises:
+            UserError: a value that is no such target, with its place.
+        """
+
+    @abstractmethod
+    def numbers(self, rows: Columns) -> np.ndarray:
+        """[rows, ...]: the checked targets as the model learns them.
+
+        A row without a target has any; `rows.weights` or the training leave it out.
+
+        Raises:
+            UserError: a target that the model cannot predict, with its place.
+        """
+
+    @abstractmethod
+    def encoded(self, y: Any) -> Any:
+        """The targets of a batch of a dataset, in a graph, as `numbers` has them."""
+
+    def from_text(self, text: str) -> Any:
+        """A target that a table has as text, before it is checked; None if it is left out."""
+        return text
+
+
+def columns_of_rows(rows: Iterable[Sequence[Any]], count: int) -> list[list]:
+    """Rows of `count` values as so many columns.
+
+    >>> columns_of_rows([(1, "a"), (2, "b")], 2), columns_of_rows([], 2)
+    ([[1, 2], ['a', 'b']], [[], []])
+    """
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is one string.
+
+    >>> is_text("one text"), is_text(tf.constant("one text")), is_text(["one text"])
+    (True, True, False)
+    """
+    return isinstance(value, str | bytes) or (
+        tf.is_tensor(value) and value.dtype == tf.string and value.shape.rank == 0
+    )
+
+
+def as_list(values: Any, name: str) -> list:
+    """Converts a list, NumPy array, pandas Series or tensor to a list.
+
+    >>> as_list(np.array([1, 2]), "x"), as_list(tf.constant([[1], [2]]), "x")
+    ([1, 2], [[1], [2]])
+    >>> as_list("one text", "x")
+    Traceback (most recent call last):
+        ...
+    bert_tf.errors.UserError: x is one string; give a list of strings
+
+    Raises:
+        UserError: it is none of these.
+    """
+    if is_text(values):
+        raise UserError(f"{name} is one string; give a list of strings")
+    if isinstance(values, tf.RaggedTensor):
+        return values.to_list()
+    if tf.is_tensor(values):
+        values = values.numpy()
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    if isinstance(values, list | tuple | Sequence):
+        return list(values)
+    raise UserError(
+        f"{name} must be a list, an array, a pandas Series or a tensor, not {quoted(values)}"
+    )
+
+
+def quoted(value: Any) -> str:
+    """A value as a message shows it.
+
+    >>> quoted("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
+    """
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def _check_text(value: Any, place: Any) -> None:
+    """Raises UserError if a value is not a string; `place` gives its place."""
+    if isinstance(value, str | bytes):
+        return
+    if _is_missing(value):
+        raise UserError(f"{place()} is missing ({value}); give a string")
+    said = f"{place()} is {quoted(value)}, not a string"
+    if isinstance(value, tuple | list) and all(isinstance(x, int) for x in value):
+        said += "; give texts, or token ids as a dict of the encoder's inputs"
+    elif isinstance(value, tuple | list):
+        said += "; give pairs as two columns, (first_texts, second_texts), not as a list of pairs"
+    raise UserError(said)

@@ -1,0 +1,14 @@
+"""Several numbers for a text, or for a pair of texts."""
+
+from bert_tf.tasks.family import TaskFamily
+from bert_tf.tasks.multi_target_regression.config import MultiTargetRegressionRun
+
+FAMILY = TaskFamily(
+    name="multi_target_regression",
+    title="Multi-target regression",
+    model="bert_tf.tasks.multi_target_regression.model:MultiTargetRegressor",
+    pictures="bert_tf.tasks.multi_target_regression.pictures:MultiTargetPictures",
+    config=MultiTargetRegressionRun,
+    task="bert_tf.tasks.multi_target_regression.run:MultiTargetRegression",
+    metrics=("spearman", "pearson"),
+)
