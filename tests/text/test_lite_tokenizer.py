@@ -297,7 +297,7 @@ def test_mistakes_are_explained():
         tokenizer.packed([text] * 3, 8)
     with pytest.raises(UserError, match="max_length is 4"):
         tokenizer.packed([text], 4)
-    with pytest.raises(UserError, match="max_question_length is 0"):
+    with pytest.raises(UserError, match="max_question_length must be at least 1, got 0"):
         tokenizer.packed_question(text, text, 8, 0)
     with pytest.raises(UserError, match="give 68 or more"):
         tokenizer.packed_question(text, text, 67)
