@@ -101,10 +101,8 @@ def _expected(error: Any) -> str:
 def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
     for name, field in section.model_fields.items():
         yield (*keys, name)
-        for kind in (
-            field.annotation,
-            *get_args(field.annotation),
-        ):  # or a section that may be null
+        # An annotation with arguments is a section that may be null.
+        for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, Section):
                 yield from _valid_keys(kind, (*keys, name))
 

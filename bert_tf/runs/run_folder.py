@@ -18,9 +18,9 @@ from bert_tf.config.changes import difference, has_moved, tell_difference
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
+from bert_tf.io.json_files import read_json
 from bert_tf.io.refusals import explained
 from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of

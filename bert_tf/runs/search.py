@@ -17,10 +17,10 @@ from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
+from bert_tf.io.json_files import read_json, value_at
 from bert_tf.runs.run_folder import DIVERGED_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged

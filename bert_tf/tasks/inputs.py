@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.asking import Text
-from bert_tf.data.tables.json_files import whole_text
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import whole_text
 
 # Characters of a value that a message quotes.
 _SHOWN = 60

@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.data.corpora.sentences import split_sentences
-from bert_tf.data.tables.json_files import whole_text
 from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
+from bert_tf.io.json_files import whole_text
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
 TFDS = "tfds"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data import tables
-from bert_tf.data.tables.json_files import read_json_lines
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines
 from bert_tf.tasks.multi_label_classification.config import MultiLabelData
 from bert_tf.tasks.texts.labelled_texts import Texts, class_order
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.data.tables import read_table, read_tsv
-from bert_tf.data.tables.json_files import read_json_lines, whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines, whole_text
 
 FORMATS = ("swag", "codah", "jsonl")
 

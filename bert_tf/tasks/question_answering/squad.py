@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf.data.tables.json_files import read_json, value_at, whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json, value_at, whole_text
 from bert_tf.tasks.texts.tfds_rows import load_split
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.data import tables
-from bert_tf.data.tables.json_files import read_json_lines, whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines, whole_text
 from bert_tf.retrieval.collection import read_beir, read_triples
 from bert_tf.tasks.reranking.candidates import Candidates, checked_relevance
 

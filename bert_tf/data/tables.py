@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text
 from bert_tf.errors import UserError
-from bert_tf.io.json_values import KINDS
+from bert_tf.io.json_files import KINDS, read_json_lines, text_of, whole_text
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
