@@ -62,6 +62,8 @@ class Teaching:
         """Checks the losses of the encoders, and makes what they need."""
         settings, ours, theirs = self.settings, student.encoder, self.teacher.encoder
         used = [key for key in ("hidden", "attention", "relations") if getattr(settings, key)]
+        # Whether more than the outputs is compared.
+        self._watches = bool(used)
         if not used:
             return
         for encoder in (ours, theirs):
@@ -80,12 +82,9 @@ class Teaching:
             self._choose_relations(ours, theirs)
         our_width, their_width = ours.config.hidden_size, theirs.config.hidden_size
         if settings.hidden and our_width != their_width:
+            initial, shape = keras.initializers.GlorotUniform(), (our_width, their_width)
             self.weights = [
-                keras.Variable(
-                    keras.initializers.GlorotUniform(),
-                    (our_width, their_width),
-                    name=f"{name}_projection",
-                )
+                keras.Variable(initial, shape, name=f"{name}_projection")
                 for name in ("embeddings", "hidden")
             ]
 
@@ -105,12 +104,6 @@ class Teaching:
             )
         self._relation_heads = heads
         self._relation_layer = layers - 1 if layer is None else layer
-
-    @property
-    def _watches(self) -> bool:
-        """Whether more than the outputs is compared."""
-        settings = self.settings
-        return bool(settings.hidden or settings.attention or settings.relations)
 
     def check_rematerialize(self, rematerialize: bool) -> None:
         """Raises UserError if the losses need what rematerialization drops."""
@@ -157,14 +150,9 @@ class Teaching:
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
 
     def learn(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, Watch],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: tuple[Any, Watch], sums: Mapping[str, tf.Tensor]
     ) -> tuple[Any, tf.Tensor]:
-        """The same by the teacher alone, whatever the targets are."""
+        """As `train`, without the task's own loss: the targets do not matter."""
         settings, shares = self.settings, []
         outputs, watch = self._watched(lambda: student(x, training=True))
         if settings.soft:

@@ -85,11 +85,7 @@ class LiteTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Prepares the models of the ops.
-
-        Args:
-            tokenizer: gives the vocabulary and the settings.
-        """
+        """Takes the vocabulary and the settings of `tokenizer`."""
         self.tokenizer = tokenizer
         vocabulary = tokenizer.vocabulary
         self._has_sigmas = tokenizer.lower_case and any(
@@ -295,8 +291,9 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
         first byte of each token.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
-    decoded = normalize(texts, _decoding_model())
-    pieces = _wordpiece(decoded.texts, _special_model())
+    decoding, special = _special_models()
+    decoded = normalize(texts, decoding)
+    pieces = _wordpiece(decoded.texts, special)
     rows = owners(pieces.splits)
     origin = tf.gather(decoded.splits, rows)
     starts, ends = origin + pieces.starts, origin + pieces.ends
@@ -352,14 +349,10 @@ def _sigma_model() -> np.ndarray:
 
 
 @functools.cache
-def _decoding_model() -> np.ndarray:
-    """The normalizer that only drops bytes that are not UTF-8: uint8 [bytes]."""
-    return normalizer_model({})
-
-
-@functools.cache
-def _special_model() -> np.ndarray:
-    """The model of the WordPiece op that finds brackets and the names of special tokens."""
+def _special_models() -> tuple[np.ndarray, np.ndarray]:
+    """The normalizer that only drops bytes that are not UTF-8, and the model of the WordPiece op
+    that finds brackets and the names of special tokens: each uint8 [bytes].
+    """
     pieces = [UNK, "[", "]", *(token.strip("[]") for token in SPECIAL_TOKENS)]
     assert (pieces[_OPEN], pieces[_CLOSE]) == ("[", "]")
-    return wordpiece_model_of(pieces, 0)
+    return normalizer_model({}), wordpiece_model_of(pieces, 0)

@@ -107,8 +107,6 @@ def learn_vocabulary(
     >>> learned = learn_vocabulary(["corpus.txt"], size=22)
     >>> learned.pieces[-4:]  # after the special tokens and the characters
     ('##at', 'cat', 'sat', 'the')
-    >>> learned.words, learned.unknown_words, learned.pieces_per_word
-    (8, 0, 1.125)
 
     Args:
         files: UTF-8 text, plain or gzipped.

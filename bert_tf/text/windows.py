@@ -135,7 +135,6 @@ class QuestionWindows(NamedTuple):
     """The result of `WindowPreprocessor`; see `Windows` for the first four fields.
 
     Attributes:
-        features, rows, pieces, has_most_context: as in `Windows`.
         starts, ends: int32 [windows, seq_len], byte range of each token in its context; -1 for
             tokens that are not of the context.
     """
