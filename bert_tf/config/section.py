@@ -44,8 +44,8 @@ Weight = Annotated[float, Field(ge=0)]
 class Section(pydantic.BaseModel):
     """A section of a file. Its fields are the keys; the text below a field describes it.
 
-    It is immutable, knows no other keys, and converts no value but a whole number to a float and a
-    list to a tuple.
+    It is immutable and refuses unknown keys. It converts whole numbers to floats and lists to
+    tuples, and nothing else.
 
     Raises:
         pydantic.ValidationError: an unknown or missing key, or a value that does not fit.

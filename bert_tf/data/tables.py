@@ -15,7 +15,7 @@ from bert_tf.io.json_files import KINDS, read_json_lines, text_of, whole_text
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
 
-# Longer ones the csv module refuses; its own limit is 131,072 characters.
+# The csv module refuses longer fields; its own limit is 131,072 characters.
 _LONGEST_FIELD = 2**31 - 1
 
 # As CSV writes a text that holds quotation marks.
@@ -143,9 +143,7 @@ def _csv_lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _warn_of_quoting(path: Path, text: str) -> None:
-    """Warns of a file that was written as CSV is, with tabs: every text of a quotation mark is
-    between two, and has its own doubled.
-    """
+    """Warns of TSV with the quoting of CSV: quotation marks around texts, and doubled inside."""
     if '"' not in text:
         return
     quoted = [line for line, fields in _tsv_lines(text) if any(map(_QUOTED.fullmatch, fields))]
@@ -160,7 +158,7 @@ def _warn_of_quoting(path: Path, text: str) -> None:
 def _named(
     path: Path, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str], mending: str
 ) -> Iterator[tuple[int, Row]]:
-    """The rows after the header, which names their fields and `columns` but once."""
+    """The rows after the header, which may name each of `columns` only once."""
     header: list[str] = []
     for number, fields in lines:
         if not header:

@@ -37,9 +37,9 @@ def soft_targets(
 ) -> tf.Tensor:
     """How far the outputs of a student are from those of its teacher: [..., n] -> [...].
 
-    Of classes T^2 KL(teacher || student), where both are softmax(logits / T) (Hinton et al. 2015,
-    section 2). Of labels the same of each label, yes or no, as a mean over the labels. Of values
-    the mean squared error.
+    For classes it is T^2 KL(teacher || student) of softmax(logits / T) (Hinton et al. 2015, section
+    2). For labels it is the same for each label, yes or no, averaged over the labels. For values it
+    is the mean squared error.
 
     >>> teacher, student = tf.constant([[2.0, 0.0]]), tf.constant([[0.0, 0.0]])
     >>> [round(float(soft_targets("classes", teacher, student, t)[0]), 4) for t in (1.0, 4.0)]

@@ -124,7 +124,7 @@ class Teaching:
             )
 
     def answers(self, x: Any) -> tuple[Any, Watch]:
-        """What the teacher computes of a batch: its outputs, and its layers as far as compared."""
+        """The teacher's outputs for a batch, and those of its layers that are compared."""
         return self._watched(lambda: self.teacher(x, training=False))
 
     def train(
@@ -136,14 +136,14 @@ class Teaching:
         hard: Callable[[Any], tf.Tensor],
         sums: Mapping[str, tf.Tensor],
     ) -> tuple[Any, tf.Tensor]:
-        """Calls the student on some rows; its outputs, and what the rows add to the batch's loss.
+        """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
 
         Args:
             student: the model in training.
             x: the inputs of the rows.
-            y: their targets, any where there are none.
+            y: their targets; without targets, any.
             taught: the teacher's `answers` for them.
-            hard: gives the share of the task's own loss, of the outputs.
+            hard: computes the share of the task's own loss from the outputs.
             sums: of the whole batch, see `EncoderModel.batch_sums`.
         """
         outputs, loss = self.learn(student, x, y, taught, sums)

@@ -107,7 +107,7 @@ def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _present(path: Path, folder: Path) -> Path:
-    """The path of a file that is there."""
+    """`path`, if the file is there."""
     if path.is_file():
         return path
     splits = ", ".join(sorted(each.stem for each in (folder / _JUDGEMENTS).glob("*.tsv")))

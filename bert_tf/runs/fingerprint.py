@@ -61,7 +61,7 @@ def of_files(paths: Iterable[Path]) -> str:
 
 
 def of_sizes(files: Iterable[Path]) -> str:
-    """Of files whose contents are too much to read for this: their names and sizes."""
+    """The fingerprint of large files by their names and sizes; their contents are not read."""
     return _of([(file.name, file.stat().st_size) for file in files])
 
 

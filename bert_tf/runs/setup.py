@@ -85,11 +85,11 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
 
 
 def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
-    """The head's arguments and the settings that the initial checkpoint has of a model.
+    """The head's arguments and the settings that the initial checkpoint stores for a model.
 
     Args:
         run: the run.
-        model: the name of the model's class; of others there are none.
+        model: the name of the model's class; a checkpoint of another class gives nothing.
     """
     if run.initial is None or run.initial.description.model != model:
         return {}
@@ -153,7 +153,7 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     known = checkpoint.description
     theirs = checkpoint.read_vocabulary()
     hashed, own = vocabulary_hash(theirs) if theirs else known.vocabulary, tokenizer.vocabulary
-    # More embeddings than pieces are there to make their number a rounder one.
+    # A checkpoint may have more embeddings than pieces, to make their number a rounder one.
     spare = checkpoint.encoder.vocab_size - len(own)
     if spare and not (spare > 0 and hashed == vocabulary_hash(own)):
         raise UserError(

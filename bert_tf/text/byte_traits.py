@@ -1,4 +1,4 @@
-"""What each character of a text is to cleaning, found with ops that LiteRT has.
+"""How cleaning treats each character of a text, found with ops that LiteRT has.
 
 LiteRT cannot decode strings. tf-text's normalizer can stand in for that: here it replaces every
 character by some spaces, whose number is the character's kind, and reports the byte that each space
@@ -19,7 +19,7 @@ from bert_tf.text.rows import counts, owners, positions, splits_of
 # What becomes of a character. One that stays is in a word, or else ends the word before it.
 _ENDS_WORD, _IN_WORD, _DELETED, _ACCENT = range(4)
 
-# What it is to the rule of final sigmas, which looks through some characters.
+# How the rule of final sigmas sees a character; it looks through some characters.
 _UNCASED, _CASED, _PASSED, _SIGMA = range(4)
 
 # The kinds of characters in the order of their numbers, frequent ones first; 0 is no character. The

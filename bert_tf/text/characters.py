@@ -31,7 +31,7 @@ WHOLE = 0x110000
 # One more that cleaning deletes, and so in no cleaned text at all.
 NEVER = "\x06"
 
-# How a character falls into words.
+# How a character takes part in words: inside a word, between words, or as a word of its own.
 IN_WORD, SPACE, ALONE = 0, 1, 2
 
 # Bits of `Lookup.properties` of the cleaning table.

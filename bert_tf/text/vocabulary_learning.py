@@ -3,8 +3,7 @@
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
 pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
 greedy longest-match tokenizer gains least from. The last step fits the vocabulary to that
-tokenizer: pair merging leaves pieces that were steps on the way to longer ones, and into which
-hardly a text is ever cut.
+tokenizer: pair merging leaves pieces that were steps on the way to longer ones and are hardly used.
 
 Why not a ready-made trainer: measured on 20 novels (15.7 MB), two more held out, 8,000 pieces,
 2 cores (benchmarks/vocabulary.py). The trainer of tensorflow-text takes 82 s and returns 7,839
@@ -30,8 +29,8 @@ from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
 from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words, count_words_of_texts
 
-# Pieces grown for every piece kept. With more the vocabulary fits the text it was learned from ever
-# better, and other text worse.
+# Pieces grown for every piece kept. With more, the vocabulary fits its own text better and other
+# text worse.
 _SURPLUS = 1.25
 
 # The share of the vocabulary that characters may take. The characters needed to spell 99% of the

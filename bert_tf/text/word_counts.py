@@ -101,7 +101,7 @@ def _blocks(file: Path) -> Iterator[tuple[str, int]]:
                 text = rest + decoder.decode(data)
                 end = max(text.rfind(" "), text.rfind("\n")) + 1
                 if end == 0 and len(text) > _LONGEST_RUN:
-                    # Chinese, say. At worst this cuts one word in two.
+                    # Text without spaces, such as Chinese. At worst one word is cut in two.
                     end = len(text)
                 yield text[:end], raw.tell()
                 rest = text[end:]

@@ -18,8 +18,8 @@ from bert_tf.text.rows import owners, positions, ragged, splits_of, starts_row
 from bert_tf.text.tokenizer import Tokenizer
 from bert_tf.text.windows import at_tokens, slide
 
-# A letter of a script that parts words by spaces (RE2 has no difference of classes: not "a
-# non-letter or a Chinese character"), or an accent on it.
+# A letter of a script that separates words by spaces, or an accent on it. RE2 cannot subtract one
+# class from another, so it reads: neither a non-letter nor a Chinese character.
 _LETTER = r"(?:[^\PL\p{Han}]|\pM)"
 _RUN = rf"(?:\pN+(?:[.,:]\pN+)*|{_LETTER})+"
 # What a text is made of, the first that fits; all of BERT's words that begin in one of these are
@@ -270,7 +270,7 @@ def _compound_starts(texts: tf.Tensor, text_starts: tf.Tensor) -> tf.Tensor:
     import tensorflow_text as tf_text
 
     with tf.device("/CPU:0"):
-        # The op takes NUL, which the tokenizer drops, for the end of a text; so is U+0001 dropped.
+        # The op ends a text at NUL. The tokenizer drops NUL and U+0001 alike.
         texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
         _, starts, _ = tf_text.regex_split_with_offsets(texts, "|".join(_COMPOUNDS), r"\S.*")
     starts = starts.with_row_splits_dtype(tf.int32)

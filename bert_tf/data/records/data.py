@@ -88,12 +88,12 @@ class _RecordExamples(PooledExamples):
                 f"which has {self.format.max_length} tokens and up to "
                 f"{self.format.max_predictions} masked ones; use files of one form"
             ) from None
-        pieces = f"the vocabulary has {self._vocab_size} pieces"
+        pieces, length = f"the vocabulary has {self._vocab_size} pieces", self.format.max_length
         other, damaged = "was it made with another vocabulary?", "make or copy the file again"
         for name, limit, what, advice in (
             ("input_word_ids", self._vocab_size, pieces, other),
             ("masked_lm_ids", self._vocab_size, pieces, other),
-            ("masked_lm_positions", self.format.max_length, "there are no so many tokens", damaged),
+            ("masked_lm_positions", length, f"there are {length} tokens", damaged),
             ("input_type_ids", 2, "there are two segments", damaged),
             ("input_mask", 2, "it is 0 or 1", damaged),
             (LABELS, 2, "it is 0 or 1", damaged),
