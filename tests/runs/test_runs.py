@@ -116,11 +116,9 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
         (tmp_path / name).unlink()
     runs.pretrain(load(), tmp_path / "run")
     assert last_step(tmp_path / "run") == 6
-    with pytest.raises(UserError, match=r"another data.path \(.*corpus.txt there, other.txt now"):
-        runs.pretrain(
-            load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
-            tmp_path / "run",
-        )
+    with pytest.raises(UserError, match=r"different data.path \(.*corpus.txt there, other.txt now"):
+        other = load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"])
+        runs.pretrain(other, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -362,7 +360,7 @@ def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     metrics = runs.finetune(config, tmp_path / "run")
     assert runs.finetune(config, tmp_path / "run") == metrics
     longer = load_config(path, ["train.epochs=2", "model.num_hidden_layers=1"])
-    with pytest.raises(UserError, match="another train.epochs .1.0 there, 2.0 now.; choose"):
+    with pytest.raises(UserError, match="a different train.epochs .1.0 there, 2.0 now.; choose"):
         runs.finetune(longer, tmp_path / "run")
 
     text = (tmp_path / "train.tsv").read_text()

@@ -3,12 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.io.vocabulary import (
-    SPECIAL_TOKENS,
-    check_vocabulary,
-    file_text,
-    read_vocabulary,
-)
+from bert_tf.io.vocabulary import SPECIAL_TOKENS, check_vocabulary, file_text, read_vocabulary
 
 
 def written(folder, content: str | bytes):
@@ -67,8 +62,3 @@ def test_a_file_that_is_no_vocabulary_is_refused_with_its_line(tmp_path, content
         read_vocabulary(path)
     assert str(path) in str(refusal.value)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match="vocabulary not found: .*none.txt"):
-        read_vocabulary(tmp_path / "none.txt")

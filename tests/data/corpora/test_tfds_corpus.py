@@ -1,7 +1,5 @@
 """Documents out of TensorFlow Datasets, from a folder as TFDS prepares it."""
 
-import sys
-
 import pytest
 import tensorflow as tf
 
@@ -88,11 +86,3 @@ def test_unknown_names_are_told_in_one_line(folder, tmp_path):
         with pytest.raises(UserError, match=message) as error:
             TfdsCorpus(path, split)
         assert "\n" not in str(error.value)
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch, folder):
-    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with pytest.raises(
-        UserError, match=r"requires the extra tfds .*pip install .*tensorflow-datasets"
-    ):
-        TfdsCorpus(folder, "train")
