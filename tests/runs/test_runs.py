@@ -259,10 +259,7 @@ def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetune
     ("setting", "message"),
     [
         ("train.batch_size=64", "64 is larger than the data: .*train.tsv has 32 training rows"),
-        (
-            "model.num_attention_heads=3",
-            "sizes under `model` are wrong: hidden_size 16 is not a mu",
-        ),
+        ("model.num_attention_heads=3", "sizes under `model` are wrong: hidden_size 16 is not a m"),
         ("train.max_length=33", "max_length 33 is longer than the model's 32 positions"),
         ("data.path=nowhere", "not found: .*nowhere"),
         ("init.checkpoint=runs/no/where", "checkpoint not found: runs/no/where; give a folder"),

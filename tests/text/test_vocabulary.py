@@ -39,9 +39,7 @@ def test_pieces_are_written_as_they_are_read(tmp_path):
 
 @pytest.mark.parametrize("piece", ["a\nb", "a\n", " a", "a\t", "a\r", " "])
 def test_a_piece_that_a_file_cannot_hold_is_refused(piece):
-    with pytest.raises(
-        UserError, match="vocabulary, piece 6: '.*' contains a line break, or begins or"
-    ):
+    with pytest.raises(UserError, match="vocabulary, piece 6: '.*' contains a line break, or begi"):
         check_vocabulary((*SPECIAL_TOKENS, piece))
 
 

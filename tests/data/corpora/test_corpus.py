@@ -77,9 +77,7 @@ def test_what_is_empty_is_told_before_anything_is_read(tmp_path):
     for name in ("a.txt", "b.txt"):
         write(tmp_path / name, "")
     write(tmp_path / "c.txt", "text")
-    with pytest.raises(
-        UserError, match="corpus file is empty: .*a.txt and 1 more; remove the file"
-    ):
+    with pytest.raises(UserError, match="corpus file is empty: .*a.txt and 1 more; remove the fil"):
         Corpus(tmp_path, "sentence_per_line")
 
 

@@ -189,9 +189,7 @@ def test_without_a_file_to_train_on_it_is_told(folder):
         (folder / "1.tfrecord", folder / "1.tfrecord"),
         (f"{folder}/[0-9]*", folder),
     ]:
-        with pytest.raises(
-            UserError, match="no file is left to train on: .*tfrecord first, are held out"
-        ):
+        with pytest.raises(UserError, match="no file is left to train on: .*tfrecord first, are h"):
             open_data(path, dev_path=dev_path)
 
 
