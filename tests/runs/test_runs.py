@@ -23,19 +23,6 @@ from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
 
 
-@pytest.mark.slow
-def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
-    tmp_path, monkeypatch, pretrained, load_pretraining
-):
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        kill_after(patch, 3)
-        runs.pretrain(load_pretraining(), tmp_path)
-    metrics = runs.pretrain(load_pretraining(), tmp_path)
-
-    assert metrics == json.loads((pretrained / "metrics.json").read_text())
-    check_equal(tmp_path, pretrained)
-
-
 def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     tmp_path, finetuned, caplog
 ):
@@ -193,26 +180,6 @@ def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetun
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, load_pretraining):
-    config = load_pretraining()
-    run = tmp_path / "run"
-    save = tensors.save
-
-    def save_until_full(path, arrays):
-        if "step-00000006" in str(path) and path.name == "optimizer.safetensors":
-            raise OSError(28, "No space left on device")
-        save(path, arrays)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tensors, "save", save_until_full)
-        with pytest.raises(UserError, match="disk is full"):
-            runs.pretrain(config, run)
-    assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000003"]
-    runs.pretrain(config, run)
-    assert of_run.newest(run).name == "step-00000006"
-
-
-@pytest.mark.slow
 def test_a_disk_that_is_really_full_is_told_and_the_last_checkpoint_stays(
     tmp_path, nursery, pretraining_yaml
 ):
@@ -328,12 +295,6 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
     vocabulary.write_text("\n".join([*tiny.VOCABULARY[:-1], "other"]))
     with pytest.raises(UserError, match="set tokenizer.vocab to the checkpoint's own vocabulary"):
         runs.finetune(load_config(path, settings), tmp_path / "two")
-
-
-def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
-    told = "a different train.seed .0 there, 1 now.; choose another --out, or restore the old"
-    with pytest.raises(UserError, match=told):
-        runs.pretrain(load_pretraining("train.seed=1"), pretrained)
 
 
 @pytest.mark.slow

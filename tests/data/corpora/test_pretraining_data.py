@@ -45,24 +45,6 @@ def unmasked_words(batch) -> set[int]:
     return set(ids[ids >= len(counting.SPECIAL)].tolist())
 
 
-def test_batches_have_the_models_inputs_and_targets(folder):
-    dataset = open_data(folder).dataset()
-    assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
-    inputs, targets = dataset.element_spec
-    wide, narrow = (BATCH, MAX_LENGTH), (BATCH, PREDICTIONS)
-    assert {name: (spec.shape, spec.dtype) for name, spec in inputs.items()} == {
-        "input_word_ids": (wide, tf.int32),
-        "input_mask": (wide, tf.int32),
-        "input_type_ids": (wide, tf.int32),
-        "masked_lm_positions": (narrow, tf.int32),
-    }
-    assert {name: (spec.shape, spec.dtype) for name, spec in targets.items()} == {
-        "masked_lm_ids": (narrow, tf.int32),
-        "masked_lm_weights": (narrow, tf.float32),
-        "next_sentence_labels": ((BATCH,), tf.int32),
-    }
-
-
 def test_rows_are_cls_a_sep_b_sep_and_padding(folder):
     for batch in take(open_data(folder).dataset(), 20):
         ids, mask, types = (batch[f"input_{name}"] for name in ("word_ids", "mask", "type_ids"))
