@@ -27,11 +27,8 @@ def named(ids, tokenizer: Tokenizer) -> list[list[str]]:
 def test_pieces_know_their_word_and_the_first_of_each(tokenizer):
     words = tf.ragged.constant([["The", "unable", "cat"], [], ["a-b"]])
     found = tokenize_words(words, tokenizer)
-    assert named(found.ids.to_list(), tokenizer) == [
-        ["the", "un", "##able", "cat"],
-        [],
-        ["a", "-", "b"],
-    ]
+    pieces = [["the", "un", "##able", "cat"], [], ["a", "-", "b"]]
+    assert named(found.ids.to_list(), tokenizer) == pieces
     assert found.words.to_list() == [[0, 1, 1, 2], [], [0, 0, 0]]
     assert found.first_words.to_list() == [[0, 1, -1, 2], [], [0, -1, -1]]
 
@@ -66,10 +63,8 @@ def test_every_word_is_tagged_once_where_its_first_piece_has_most_context(tokeni
             ["[CLS]", "the", "un", "##able", "cat", "[SEP]"],
             ["[CLS]", "##able", "cat", "a", "b", "[SEP]"],
         ]
-        assert windows.words[:2].numpy().tolist() == [
-            [-1, 0, 1, -1, -1, -1],
-            [-1, -1, 2, 3, -1, -1],
-        ]
+        expected = [[-1, 0, 1, -1, -1, -1], [-1, -1, 2, 3, -1, -1]]
+        assert windows.words[:2].numpy().tolist() == expected
 
 
 def test_windows_are_as_wide_as_the_longest(tokenizer):
@@ -136,14 +131,9 @@ def test_any_text_is_cut_into_words_that_ascend_and_have_pieces(split):
     # Bytes that are no UTF-8.
     texts += [bytes(source.choices(range(256), k=20)) for _ in range(500)]
     found, cuts = split(texts)
-    for text, starts, ends, cut_out, first_words in zip(
-        texts,
-        found.starts.to_list(),
-        found.ends.to_list(),
-        cuts.to_list(),
-        found.pieces.first_words.to_list(),
-        strict=True,
-    ):
+    columns = (found.starts, found.ends, cuts, found.pieces.first_words)
+    of_texts = zip(texts, *(each.to_list() for each in columns), strict=True)
+    for text, starts, ends, cut_out, first_words in of_texts:
         assert cut_out == [text[i:j] for i, j in zip(starts, ends, strict=True)]
         assert all(i < j for i, j in zip(starts, ends, strict=True))
         assert sorted(starts) == starts and sorted(ends) == ends
