@@ -27,7 +27,7 @@ from bert_tf.io.atomic import write_text
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, file_text
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
-from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words, count_words_of_texts
+from bert_tf.text.word_counts import UNSPELLABLE, OnProgress, count_words, count_words_of_texts
 
 # Pieces grown for every piece kept. With more, the vocabulary fits its own text better and other
 # text worse.
@@ -96,7 +96,7 @@ def learn_vocabulary(
     files: Sequence[str | os.PathLike],
     size: int,
     lower_case: bool = True,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> LearnedVocabulary:
     """Learns a vocabulary of `size` pieces from text files; the same text gives the same pieces.
 
@@ -125,7 +125,7 @@ def learn_vocabulary(
 
 
 def learn_from_texts(
-    texts: Iterable[str], size: int, lower_case: bool = True, progress: Progress | None = None
+    texts: Iterable[str], size: int, lower_case: bool = True, progress: OnProgress | None = None
 ) -> LearnedVocabulary:
     """As `learn_vocabulary`, from an iterable of texts.
 
@@ -143,7 +143,7 @@ def learn_from_texts(
 
 
 def _learned(
-    counts: Counter[str], source: str, size: int, progress: Progress | None
+    counts: Counter[str], source: str, size: int, progress: OnProgress | None
 ) -> LearnedVocabulary:
     """The vocabulary of the words of `source`, from their counts."""
     unspellable = counts.pop(UNSPELLABLE, 0)

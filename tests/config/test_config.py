@@ -132,15 +132,8 @@ def test_an_unknown_key_of_a_file_names_file_and_line(load):
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("train.batch_size=32x", 'must be a whole number, got "32x"'),
-        ("train.batch_size=3.5", "must be a whole number, got 3.5"),
         ("train.batch_size=true", "must be a whole number, got true"),
-        ("train.batch_size=0", "must be at least 1, got 0"),
         ("train.batch_size=null", "must be a whole number, got null"),
-        ("train.seed=-1", "must be at least 0, got -1"),
-        ("train.learning_rate=0", "must be greater than 0, got 0"),
-        ("train.learning_rate=.inf", "must be a finite number, got Infinity"),
-        ("train.learning_rate=.nan", "must be a finite number, got NaN"),
         ("train.weight_decay=-1e-3", "must be at least 0, got -0.001"),
         ("train.warmup_fraction=1.5", "must be at most 1, got 1.5"),
         ("train.warmup_fraction=1" + 400 * "0", "must be a number, got 1000"),

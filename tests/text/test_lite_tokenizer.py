@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from bert_tf.compat import lite_interpreter
 from bert_tf.errors import UserError
@@ -15,17 +15,17 @@ from bert_tf.text import LiteTokenizer, Preprocessor, Tokenizer, WindowPreproces
 from bert_tf.text import characters as known
 from tests.export.odd_texts import HARD, random_text
 from tests.text import oracle
-from tests.text.vocabularies import CASED, LOWER, SPECIAL, broken_texts, texts
-
-bounded = settings(max_examples=50, deadline=None, derandomize=True)
+from tests.text.vocabularies import (
+    LOWER,
+    SPECIAL,
+    bounded,
+    broken_texts,
+    texts,
+    tokenizer_of,
+)
 
 TEXT = tf.TensorSpec([None], tf.string)
 ONE = tf.TensorSpec([1], tf.string)
-
-
-@functools.cache
-def tokenizer_of(lower_case: bool, keep_special_tokens: bool = False) -> Tokenizer:
-    return Tokenizer(LOWER if lower_case else CASED, lower_case, keep_special_tokens)
 
 
 @functools.cache

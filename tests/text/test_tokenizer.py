@@ -1,7 +1,6 @@
 """The tokenizer gives the reference's ids, in any graph, and says clearly what it cannot use."""
 
 import copy
-import functools
 import itertools
 import os
 import pickle
@@ -12,21 +11,20 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 
 from bert_tf.errors import UserError
 from bert_tf.text import Preprocessor, Tokenizer
 from bert_tf.text.characters import UNKNOWN, cleaning_table
 from tests import tiny
 from tests.text import oracle
-from tests.text.vocabularies import CASED, LOWER, SPECIAL, broken_texts, texts
-
-bounded = settings(max_examples=50, deadline=None, derandomize=True)
-
-
-@functools.cache
-def tokenizer_of(lower_case: bool = True, keep_special_tokens: bool = False) -> Tokenizer:
-    return Tokenizer(LOWER if lower_case else CASED, lower_case, keep_special_tokens)
+from tests.text.vocabularies import (
+    SPECIAL,
+    bounded,
+    broken_texts,
+    texts,
+    tokenizer_of,
+)
 
 
 def pieces_of(batch: list, tokenizer: Tokenizer) -> list[list[str]]:
