@@ -36,29 +36,12 @@ def test_a_text_reads_back_as_written(tmp_path):
     assert names(tmp_path) == ["a.txt", "new"]
 
 
-def test_a_file_replaces_a_file(tmp_path):
-    write_text(tmp_path / "a", "old")
-    write_text(tmp_path / "a", "new")
-
-    assert read_text(tmp_path / "a") == "new"
-    assert names(tmp_path) == ["a"]
-
-
 def test_a_file_is_not_begun_where_a_folder_is(tmp_path):
     told = "cannot write .*: it is a folder; name a file"
     with pytest.raises(UserError, match=told), atomic_path(tmp_path, is_file=True):
         pytest.fail("the work has begun")
     with pytest.raises(UserError, match=told):
         write_text(tmp_path, "x")
-
-
-def test_a_folder_replaces_a_folder_with_all_that_was_in_it(tmp_path):
-    for name in ("first", "second"):
-        with atomic_path(tmp_path / "run") as new:
-            (new / "deep").mkdir(parents=True)
-            (new / "deep" / name).write_text(name)
-
-    assert names(tmp_path) == ["deep", "run", "second"]
 
 
 def test_the_path_is_not_there_before_the_end(tmp_path):

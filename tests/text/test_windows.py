@@ -80,16 +80,6 @@ def test_rounding_breaks_ties_between_windows_as_in_the_reference(tokenizer):
         assert best.tolist() == [reference_best(spans, piece) for piece in range(size)]
 
 
-def test_without_a_short_text_each_window_has_one_segment(tokenizer):
-    windows = slide(tf.ragged.constant([[7, 8, 9]], tf.int32), tokenizer, 4, 1)
-    cls, sep = tokenizer.cls_id, tokenizer.sep_id
-    assert windows.features["input_word_ids"].numpy().tolist() == [
-        [cls, 7, 8, sep],
-        [cls, 8, 9, sep],
-    ]
-    assert not windows.features["input_type_ids"].numpy().any()
-
-
 def test_tokens_of_the_context_know_their_bytes(tokenizer):
     contexts = ["\u00e9 b", "c d e f g"]
     windows = WindowPreprocessor(tokenizer, max_length=8, stride=2, max_question_length=2)(
