@@ -46,9 +46,8 @@ def mistake(
     names those that it comes closest to.
 
     Args:
-        error: pydantic's.
-        section: what the values should be.
-        values: what was given.
+        error: of pydantic, about `values` as a `section`.
+        section, values: what they should be, and what they are.
         within: the keys of the section itself.
     """
     errors = error.errors(include_url=False)

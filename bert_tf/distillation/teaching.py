@@ -114,7 +114,7 @@ class Teaching:
             )
 
     def check_compiled(self, student: Any) -> None:
-        """Raises UserError if a student that its user compiled cannot be trained like that."""
+        """Raises UserError if a student cannot be trained as its user compiled it."""
         self.check_rematerialize(student.rematerialize)
         if self.weights:
             raise UserError(

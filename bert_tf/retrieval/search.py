@@ -84,12 +84,7 @@ def _parts(passages: np.ndarray | Iterable[np.ndarray], block: int) -> Iterator[
 def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool) -> np.ndarray:
     """Checked vectors, float32 [rows, width], of length 1 where scores are cosines.
 
-    Args:
-        given: the vectors.
-        name: what they are, for messages.
-        width: what it must be; None is any.
-        start: number of the first.
-        cosine: whether scores are cosines.
+    Messages give them a `name`, and the first the number `start`. A `width` of None is any.
     """
     vectors = np.asarray(given, np.float32)
     if vectors.ndim != 2 or width not in (None, vectors.shape[1]):

@@ -68,10 +68,6 @@ def of_sizes(files: Iterable[Path]) -> str:
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
     """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change.
 
-    Args:
-        config: of task pretraining.
-        tokenizer: the run's.
-
     Raises:
         UserError: as `open_corpus`.
     """

@@ -251,11 +251,9 @@ class LiteTokenizer:
     def _whole_words(
         self, pieces: _FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
     ) -> _FlatPieces:
-        """Makes words over the limit, and special tokens, one piece each.
+        """Makes words over the limit one piece each, and special tokens too.
 
-        Args:
-            pieces: those of some texts.
-            special: as from `_special_tokens`; `pieces.starts` are then slots.
+        `special` is from `_special_tokens`; `pieces.starts` are then slots.
         """
         tokenizer = self.tokenizer
         sizes = tf.cast(tf.gather(self._sizes, pieces.ids), tf.int32)

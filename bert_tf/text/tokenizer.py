@@ -205,9 +205,6 @@ class Tokenizer:
 class _Graphs:
     """The traced functions of all tokenizers with the same pieces and settings.
 
-    Args:
-        vocabulary, lower_case, keep_special_tokens: those of the tokenizers.
-
     Raises:
         UserError: the WordPiece op cannot use the vocabulary.
     """

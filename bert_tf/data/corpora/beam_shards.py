@@ -55,9 +55,7 @@ def build(
     """As `pretraining_data.build`, by a Beam pipeline.
 
     Args:
-        config: of task pretraining.
-        tokenizer: the run's.
-        out: as for `write_token_shards`.
+        config, tokenizer, out: as for `pretraining_data.build`.
         flags: Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
 
     Raises:

@@ -39,7 +39,7 @@ class StepData(ABC):
     Args:
         train: the examples to train on.
         batch_size: rows of the global batch.
-        size: the size of the data in words, for the message if it is smaller than a batch.
+        size: words for the size of the data, if it is smaller than a batch.
 
     Attributes:
         steps_per_epoch: batches after which every example has had its turn.
