@@ -24,6 +24,7 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.files import first_of
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, file_text
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
@@ -120,8 +121,7 @@ def learn_vocabulary(
     if not files:
         raise UserError("no text files to learn a vocabulary from; name at least one")
     counts = count_words([Path(file) for file in files], lower_case, progress)
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return _learned(counts, f"{files[0]}{more}", size, progress)
+    return _learned(counts, first_of(files), size, progress)
 
 
 def learn_from_texts(

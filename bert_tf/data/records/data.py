@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.corpora.corpus import find_files, first_of
+from bert_tf.data.corpora.corpus import find_files
 from bert_tf.data.corpora.order import Part, PooledExamples
 from bert_tf.data.corpora.steps import Elements, StepData
 from bert_tf.data.corpora.token_shards import MANIFEST
 from bert_tf.data.records.files import RecordFile
 from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import first_of, read_text
 from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.text import Tokenizer
 
