@@ -26,8 +26,7 @@ class TfdsCorpus:
         parts: stretches of the splits, one for each of their files: the name of the data set, and
             the stretch as TFDS describes it.
         size: documents of all of them.
-        position: how many of these the current iteration has passed.
-        unit, unit_size: the unit of `size` for progress bars.
+        position, unit, unit_size: as in `Corpus`.
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
