@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from serving.rest_client import padded, place, read_row
 
 Signatures = Mapping[str, Callable[..., Mapping[str, tf.Tensor]]]

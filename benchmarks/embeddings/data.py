@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.data.tables import read_tsv
-from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json, value_at
 from bert_tf.retrieval.collection import Collection
 
 # Columns of a file of the STS benchmark: genre, file, year, number, score, and the two sentences.

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.console import Progress
 from bert_tf.data.batching import batches_by_length
-from bert_tf.data.tables.json_files import whole_text
+from bert_tf.io.json_files import whole_text
 
 # An input text, as a string or as its bytes.
 Text = str | bytes

@@ -26,7 +26,7 @@ from bert_tf.checkpoints.correspondence import TRANSPOSED, rows_of
 from bert_tf.checkpoints.description import ENCODER, Description
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
-from bert_tf.io.json_values import KINDS
+from bert_tf.io.json_files import KINDS
 
 MODULES_FILE = "modules.json"
 CONFIG_FILE = "config_sentence_transformers.json"

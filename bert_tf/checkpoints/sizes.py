@@ -12,7 +12,7 @@ from typing import Any
 
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
-from bert_tf.io.json_values import KINDS
+from bert_tf.io.json_files import KINDS
 
 _SHOWN = 60
 

@@ -12,9 +12,18 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bert_tf.config.kinds import Count, Length, Natural, Positive, Rate, Seed, Share, Weight
 from bert_tf.config.refusals import closest, sentence
-from bert_tf.config.section import Section
+from bert_tf.config.section import (
+    Count,
+    Length,
+    Natural,
+    Positive,
+    Rate,
+    Section,
+    Seed,
+    Share,
+    Weight,
+)
 from bert_tf.errors import UserError
 
 Parameters = ParamSpec("Parameters")

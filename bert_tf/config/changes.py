@@ -29,7 +29,7 @@ def difference(old: RunConfig, new: RunConfig) -> list[str]:
 
 
 def has_moved(old: RunConfig, new: RunConfig) -> bool:
-    """Whether something that the old configuration names is where the new one says now."""
+    """Whether a path of the old configuration has moved to where the new one says."""
     before, after = _flat_pair(old, new)
     return type(old) is type(new) and any(
         value != after[key] and _is_same(value, after[key]) and os.path.isabs(str(after[key]))
@@ -59,9 +59,9 @@ def _changes(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]
 
 
 def _is_same(before: object, after: object) -> bool:
-    """Whether two values are equal, or paths of one name of which the first leads nowhere now.
+    """Whether two values are equal, or are paths with one name of which the first is gone now.
 
-    What it led to has moved, or is gone: paths are made absolute where something is found there.
+    An absolute path was there once: a path becomes absolute only if something is found there.
     """
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return all(map(_is_same, before, after))

@@ -10,8 +10,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from bert_tf.config.kinds import Count, FilePath, FilePaths, Share
-from bert_tf.config.section import Section
+from bert_tf.config.section import Count, FilePath, FilePaths, Section, Share
 
 # TFDS, and what `bert-tf pretrain-data` made of it, which the same file may go on to read.
 _WITH_SPLITS = ("tfds", "token_shards", "tfrecord")

@@ -4,8 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bert_tf.config.kinds import Count, FilePath, FilePaths, Natural, Positive, Weight
-from bert_tf.config.section import Section
+from bert_tf.config.section import Count, FilePath, FilePaths, Natural, Positive, Section, Weight
 
 Places = Annotated[tuple[Natural, ...], Field(min_length=1)]
 

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from bert_tf.config.kinds import Count, FilePath, Positive, Share
-from bert_tf.config.section import Section
+from bert_tf.config.section import Count, FilePath, Positive, Section, Share
 from bert_tf.errors import UserError
 
 
@@ -34,11 +33,7 @@ class TokenizerConfig(Section):
 
 
 class ModelConfig(Section):
-    """The sizes of a published model or of your own; null takes the preset's value.
-
-    The names are those of bert_config.json; `bert_tf.EncoderConfig` says what they mean. The size
-    of the vocabulary is not among them: the vocabulary file decides it.
-    """
+    """The sizes of a published model or of your own; null takes the preset's value."""
 
     preset: str | None = None
     """A published model whose sizes to take, such as `bert-base-uncased` or `bert-mini-uncased`."""

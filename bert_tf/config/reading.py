@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from bert_tf.config import yaml_files
 from bert_tf.config.changes import as_written
-from bert_tf.config.kinds import FilePath
 from bert_tf.config.refusals import refusal
 from bert_tf.config.run import PRETRAINING, PretrainingRun, RunConfig
+from bert_tf.config.section import FilePath
 from bert_tf.config.train import NOT_SEARCHED
 from bert_tf.config.yaml_files import Tree
 from bert_tf.errors import UserError

@@ -46,9 +46,8 @@ def mistake(
     names those that it comes closest to.
 
     Args:
-        error: pydantic's.
-        section: what the values should be.
-        values: what was given.
+        error: of pydantic, about `values` as a `section`.
+        section, values: what they should be, and what they are.
         within: the keys of the section itself.
     """
     errors = error.errors(include_url=False)
@@ -101,10 +100,8 @@ def _expected(error: Any) -> str:
 def _valid_keys(section: type[Section], keys: Keys = ()) -> Iterator[Keys]:
     for name, field in section.model_fields.items():
         yield (*keys, name)
-        for kind in (
-            field.annotation,
-            *get_args(field.annotation),
-        ):  # or a section that may be null
+        # An annotation with arguments is a section that may be null.
+        for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, Section):
                 yield from _valid_keys(kind, (*keys, name))
 

@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, model_validator
 
-from bert_tf.config.kinds import Count, Length, Natural, Positive, Seed, Share, Weight
-from bert_tf.config.section import Section
+from bert_tf.config.section import Count, Length, Natural, Positive, Section, Seed, Share, Weight
 
 # Keys that all runs of a search share, as a process has one value of them.
 NOT_SEARCHED = ("deterministic", "strategy", "tpu")
@@ -125,11 +124,7 @@ class TrainConfig(Section):
 
 
 class PretrainingTrain(TrainConfig):
-    """How an encoder is pre-trained.
-
-    Long sequences cost much and teach little but the late positions. So the paper trains nine
-    tenths of the steps with short ones (appendix A.2): max_length 128, long_length 512.
-    """
+    """How an encoder is pre-trained."""
 
     long_length: Length | None = None
     """Tokens in a sequence towards the end of the run; null keeps max_length for the whole run."""

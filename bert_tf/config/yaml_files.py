@@ -83,7 +83,7 @@ def write(values: dict) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with the plain values of YAML 1.2 and nothing that unfolds or hides."""
+    """PyYAML's safe loader with the plain values of YAML 1.2; no aliases, tags or repeated keys."""
 
     yaml_implicit_resolvers: dict = {}
     folder: Path

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.columns import Columns, Target, as_list, quoted
-from bert_tf.data.tables.json_files import whole_text
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import whole_text
 
 # Labels that a message lists.
 _LISTED = 20

@@ -1,7 +1,8 @@
 """The losses of distillation, as the papers define them.
 
 Each is a mean over one row (a sequence, or a prediction), in float32; the teacher's tensors come
-first.
+first. `mask` is bool [rows, seq_len], true at tokens; losses with a mask are float32 [rows], 0 for
+a row without tokens.
 """
 
 from collections.abc import Mapping
@@ -36,9 +37,9 @@ def soft_targets(
 ) -> tf.Tensor:
     """How far the outputs of a student are from those of its teacher: [..., n] -> [...].
 
-    Of classes T^2 KL(teacher || student), where both are softmax(logits / T) (Hinton et al. 2015,
-    section 2). Of labels the same of each label, yes or no, as a mean over the labels. Of values
-    the mean squared error.
+    For classes it is T^2 KL(teacher || student) of softmax(logits / T) (Hinton et al. 2015, section
+    2). For labels it is the same for each label, yes or no, averaged over the labels. For values it
+    is the mean squared error.
 
     >>> teacher, student = tf.constant([[2.0, 0.0]]), tf.constant([[0.0, 0.0]])
     >>> [round(float(soft_targets("classes", teacher, student, t)[0]), 4) for t in (1.0, 4.0)]
@@ -48,8 +49,7 @@ def soft_targets(
 
     Args:
         kind: as in `Matched`.
-        teacher: float32 [..., n].
-        student: likewise.
+        teacher, student: float32 [..., n].
         temperature: T; values have none.
     """
     if kind == "values":
@@ -70,12 +70,8 @@ def hidden_states(teacher: tf.Tensor, student: tf.Tensor, mask: tf.Tensor) -> tf
     4.0
 
     Args:
-        teacher: float [rows, seq_len, hidden].
-        student: likewise; of another width it was projected.
-        mask: bool [rows, seq_len], true at tokens.
-
-    Returns:
-        float32 [rows]; 0 of a row without tokens.
+        teacher, student: float [rows, seq_len, hidden]; a narrower student was projected before.
+        mask: see the module.
     """
     squares = tf.math.squared_difference(tf.cast(teacher, tf.float32), tf.cast(student, tf.float32))
     return _mean(tf.reduce_mean(squares, axis=-1), mask)
@@ -89,12 +85,9 @@ def attention_scores(
     It is a mean over the heads, and over the queries and keys of each row.
 
     Args:
-        teacher: `query` and `key` of a block, [rows, heads, seq_len, head_size].
-        student: likewise, with as many heads.
-        mask: bool [rows, seq_len], true at tokens.
-
-    Returns:
-        float32 [rows]; 0 of a row without tokens.
+        teacher, student: `query` and `key` of a block, [rows, heads, seq_len, head_size], with the
+            same number of heads.
+        mask: see the module.
     """
     ours, theirs = (_scores(each["query"], each["key"]) for each in (student, teacher))
     squares = tf.reduce_mean(tf.math.squared_difference(theirs, ours), axis=1)
@@ -114,13 +107,10 @@ def relations(
     relation heads and the tokens of a row.
 
     Args:
-        teacher: `query`, `key` and `value` of a block, [rows, heads, seq_len, head_size].
-        student: likewise, of any number of heads and any width.
+        teacher, student: `query`, `key` and `value` of a block, [rows, heads, seq_len, head_size],
+            each with its own number of heads and width.
         heads: how many relation heads there are, for both.
-        mask: bool [rows, seq_len], true at tokens.
-
-    Returns:
-        float32 [rows]; 0 of a row without tokens.
+        mask: see the module.
     """
     hidden = tf.where(mask, 0.0, _HIDDEN)[:, tf.newaxis, tf.newaxis, :]
     losses = []

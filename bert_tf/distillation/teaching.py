@@ -62,6 +62,8 @@ class Teaching:
         """Checks the losses of the encoders, and makes what they need."""
         settings, ours, theirs = self.settings, student.encoder, self.teacher.encoder
         used = [key for key in ("hidden", "attention", "relations") if getattr(settings, key)]
+        # Whether more than the outputs is compared.
+        self._watches = bool(used)
         if not used:
             return
         for encoder in (ours, theirs):
@@ -80,12 +82,9 @@ class Teaching:
             self._choose_relations(ours, theirs)
         our_width, their_width = ours.config.hidden_size, theirs.config.hidden_size
         if settings.hidden and our_width != their_width:
+            initial, shape = keras.initializers.GlorotUniform(), (our_width, their_width)
             self.weights = [
-                keras.Variable(
-                    keras.initializers.GlorotUniform(),
-                    (our_width, their_width),
-                    name=f"{name}_projection",
-                )
+                keras.Variable(initial, shape, name=f"{name}_projection")
                 for name in ("embeddings", "hidden")
             ]
 
@@ -106,12 +105,6 @@ class Teaching:
         self._relation_heads = heads
         self._relation_layer = layers - 1 if layer is None else layer
 
-    @property
-    def _watches(self) -> bool:
-        """Whether more than the outputs is compared."""
-        settings = self.settings
-        return bool(settings.hidden or settings.attention or settings.relations)
-
     def check_rematerialize(self, rematerialize: bool) -> None:
         """Raises UserError if the losses need what rematerialization drops."""
         if rematerialize and (self.settings.attention or self.settings.relations):
@@ -121,7 +114,7 @@ class Teaching:
             )
 
     def check_compiled(self, student: Any) -> None:
-        """Raises UserError if a student that its user compiled cannot be trained like that."""
+        """Raises UserError if a student cannot be trained as its user compiled it."""
         self.check_rematerialize(student.rematerialize)
         if self.weights:
             raise UserError(
@@ -131,7 +124,7 @@ class Teaching:
             )
 
     def answers(self, x: Any) -> tuple[Any, Watch]:
-        """What the teacher computes of a batch: its outputs, and its layers as far as compared."""
+        """The teacher's outputs for a batch, and those of its layers that are compared."""
         return self._watched(lambda: self.teacher(x, training=False))
 
     def train(
@@ -143,28 +136,23 @@ class Teaching:
         hard: Callable[[Any], tf.Tensor],
         sums: Mapping[str, tf.Tensor],
     ) -> tuple[Any, tf.Tensor]:
-        """Calls the student on some rows; its outputs, and what the rows add to the batch's loss.
+        """Calls the student on some rows; its outputs, and what they add to the loss of the batch.
 
         Args:
             student: the model in training.
             x: the inputs of the rows.
-            y: their targets, any where there are none.
+            y: their targets; without targets, any.
             taught: the teacher's `answers` for them.
-            hard: gives the share of the task's own loss, of the outputs.
+            hard: computes the share of the task's own loss from the outputs.
             sums: of the whole batch, see `EncoderModel.batch_sums`.
         """
         outputs, loss = self.learn(student, x, y, taught, sums)
         return outputs, loss + self.hard * hard(outputs) if self.hard else loss
 
     def learn(
-        self,
-        student: Any,
-        x: Any,
-        y: Any,
-        taught: tuple[Any, Watch],
-        sums: Mapping[str, tf.Tensor],
+        self, student: Any, x: Any, y: Any, taught: tuple[Any, Watch], sums: Mapping[str, tf.Tensor]
     ) -> tuple[Any, tf.Tensor]:
-        """The same by the teacher alone, whatever the targets are."""
+        """As `train`, without the task's own loss: the targets do not matter."""
         settings, shares = self.settings, []
         outputs, watch = self._watched(lambda: student(x, training=True))
         if settings.soft:

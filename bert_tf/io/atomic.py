@@ -30,12 +30,11 @@ def atomic_path(path: str | os.PathLike, is_file: bool = False) -> Iterator[Path
 
     On an exception the temporary is removed and `path` is left as it was. A file, or a folder that
     is new, appears in one move. A folder that replaces another takes two. What killed processes
-    have left of `path` is put in order first; `clear_unfinished` does it for all that is in a
-    folder.
+    have left of `path` is cleared first; `clear_unfinished` clears a whole folder.
 
     Args:
         path: what is to be written.
-        is_file: whether that is a file, which no folder gives way to.
+        is_file: whether `path` is to be a file; a folder there is then not replaced.
 
     Raises:
         UserError: the folder cannot be written, or the disk is full; there is a device or a pipe,
@@ -110,7 +109,8 @@ def locked(path: str | os.PathLike) -> Iterator[bool | None]:
     machines too (flock(2), "NFS details").
 
     Yields:
-        Whether this is the one who holds it; None on a file system that knows no locks.
+        True if this process holds the lock, False if another does; None on a file system without
+        locks.
 
     Raises:
         FileNotFoundError: there is no such file or folder.

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,6 +48,15 @@ def read_text(path: str | os.PathLike, what: str = "file") -> str:
             f"{what} is not UTF-8: {path}, line {line}, byte {error.start} "
             f"(0x{data[error.start]:02x}); convert it to UTF-8"
         ) from None
+
+
+def first_of(files: Sequence[str | os.PathLike]) -> str:
+    """The name of some files in messages.
+
+    >>> first_of(["a.txt", "b.txt", "c.txt"])
+    'a.txt and 2 more'
+    """
+    return f"{files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
 def checksum(path: str | os.PathLike) -> str:

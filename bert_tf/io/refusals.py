@@ -24,7 +24,7 @@ _REFUSED = (
 
 @contextlib.contextmanager
 def explained(path: str | os.PathLike) -> Iterator[None]:
-    """Turns the system's refusal to write at `path`, whoever passes it on, into a `UserError`."""
+    """Turns an error of the system that forbids writing at `path` into a `UserError`."""
     try:
         yield
     except UserError:
@@ -40,9 +40,9 @@ def explained(path: str | os.PathLike) -> Iterator[None]:
 
 
 def _is_about(error: OSError, path: Path) -> bool:
-    """Whether it is `path` that was refused, what is in or above it, or what is to become it.
+    """Whether the error is about `path`, a file inside or above it, or its temporary form.
 
-    What is written may be made of something else that cannot be read.
+    It may also be about a file that the content is read from.
     """
     if error.filename is None:
         return True
@@ -69,7 +69,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def is_disk_full(error: Exception) -> bool:
-    """Whether there was no room: TensorFlow and safetensors say so in words, NumPy by two sizes."""
+    """Whether the disk is full. TensorFlow and safetensors say so in words, NumPy by two sizes."""
     if isinstance(error, OSError) and error.errno:
         return error.errno in _FULL
     words = str(error)

@@ -12,12 +12,12 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import is_stream, locked, make_folder, write_text
 from bert_tf.io.refusals import explained
 
-# What is written of NAME is in NAME.part; how far it is, in NAME.part.json.
+# What is written so far of NAME is in NAME.part; how much of the work is done, in NAME.part.json.
 _PART, _STATE = ".part", ".part.json"
 
 
 class Unfinished:
-    """A file in the making; `resumable_file` opens it.
+    """A file that is being written; `resumable_file` opens it.
 
     Args:
         handle: the file, open for writing.
@@ -70,9 +70,9 @@ def resumable_file(path: str | os.PathLike, work: Mapping[str, Any]) -> Iterator
     '0\\n1\\n2\\n'
 
     Until then it is `path` with ".part" at its end. If the block fails or the process is killed,
-    what was appended stays there. Whoever then begins the same work finds in `done` how much of it
-    is done, and appends the rest; other work starts from nothing. `path` is left as it was until it
-    is replaced in one move.
+    what was appended stays there. The next call with the same work finds in `done` how much of it
+    is done, and appends the rest; other work starts from the beginning. `path` is left as it was
+    until it is replaced in one move.
 
     Args:
         path: the file to write.

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.asking import Outputs, characters
 from bert_tf.asking.row_files import Row, list_of, text_of
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 
 # Outputs that are offsets into a text.
 _OFFSETS = ("start", "end", "starts", "ends")

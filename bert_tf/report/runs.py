@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bert_tf.checkpoints import reading
 from bert_tf.config.run import PRETRAINING, RunConfig
-from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json
 from bert_tf.report.curves import Curves, read_curves
 from bert_tf.report.origin import Origin, origin_of
 from bert_tf.report.paper import Benchmark, benchmark_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.data.tables import Row, read_table, read_tsv
+from bert_tf.data.tables import read_table, read_tsv
 from bert_tf.errors import UserError
 
 _CORPUS, _QUERIES, _JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels"
@@ -107,7 +107,7 @@ def read_triples(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _present(path: Path, folder: Path) -> Path:
-    """The path of a file that is there."""
+    """`path`, if the file is there."""
     if path.is_file():
         return path
     splits = ", ".join(sorted(each.stem for each in (folder / _JUDGEMENTS).glob("*.tsv")))
@@ -125,13 +125,9 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         if row["_id"] in seen:
             raise UserError(f"{path}, line {number}: the _id {row['_id']!r} occurs twice")
         seen.add(row["_id"])
-        yield row["_id"], _with_title(row)
+        yield row["_id"], f"{row.get('title', '')} {row['text']}".strip()
     if not seen:
         raise UserError(f"{path} is empty; write one object with _id and text in each line")
-
-
-def _with_title(row: Row) -> str:
-    return f"{row.get('title', '')} {row['text']}".strip()
 
 
 def _degree(score: str, place: str) -> int:

@@ -84,12 +84,7 @@ def _parts(passages: np.ndarray | Iterable[np.ndarray], block: int) -> Iterator[
 def _vectors(given: Any, name: str, width: int | None, start: int, cosine: bool) -> np.ndarray:
     """Checked vectors, float32 [rows, width], of length 1 where scores are cosines.
 
-    Args:
-        given: the vectors.
-        name: what they are, for messages.
-        width: what it must be; None is any.
-        start: number of the first.
-        cosine: whether scores are cosines.
+    Messages give them a `name`, and the first the number `start`. A `width` of None is any.
     """
     vectors = np.asarray(given, np.float32)
     if vectors.ndim != 2 or width not in (None, vectors.shape[1]):
@@ -110,7 +105,7 @@ def _first_equal(vectors: np.ndarray) -> np.ndarray | None:
     """int64 [rows]: for each vector the first that equals it; None where all are different."""
     if not vectors.size:
         return None
-    # Two numbers tell most vectors apart, and are compared as one.
+    # The first two numbers of a vector, compared as one integer, tell most vectors apart.
     starts = np.zeros([len(vectors), 2], np.float32)
     starts[:, : vectors.shape[1]] = vectors[:, :2]
     _, place, counts = np.unique(
@@ -131,7 +126,7 @@ def _best_of(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The best scores in a block of passages, of which the first has the number `start`."""
     scores = tf.matmul(queries, passages, transpose_b=True)
-    # A product computes its last columns in another way than the others.
+    # A product computes its last columns differently: equal passages get the score of the first.
     scores = scores if first is None else tf.gather(scores, first, axis=1)
     # Of equal scores `top_k` takes the lower index first.
     best, places = tf.math.top_k(scores, min(k, len(passages)))

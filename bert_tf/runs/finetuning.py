@@ -205,7 +205,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
     dev = data.read(task, "dev")
 
     def read_tests() -> None:  # other workers need no rows
-        # What is wrong with them is reported before training; they are used when all is done.
+        # Mistakes in the test files are reported before training.
         data.read(task, "test")
 
     cluster.from_chief(read_tests)
@@ -256,7 +256,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
         ],
         Evaluations(
             settings.eval_steps or steps_per_epoch,
-            # Otherwise the run's own result, which follows, is that of the end.
+            # Otherwise the evaluation that follows training is the one at its end.
             at_end=steps_compete,
             best_metric=task.best_metric,
             keep_best=keep_best,
@@ -279,7 +279,7 @@ def _finetune(run: RunFolder[FinetuningRun], data: _Data, cluster: Cluster) -> d
 
 
 def _check_batches(task: Task, examples: TrainingRows, trials: list[FinetuningRun]) -> None:
-    """Raises a UserError where a batch, also of a trial that comes later, is larger than the data.
+    """Raises a UserError if a batch of any trial is larger than the data.
 
     Trials with another `train.max_length` may have other examples, and are left to themselves.
     """

@@ -61,16 +61,12 @@ def of_files(paths: Iterable[Path]) -> str:
 
 
 def of_sizes(files: Iterable[Path]) -> str:
-    """Of files whose contents are too much to read for this: their names and sizes."""
+    """The fingerprint of large files by their names and sizes; their contents are not read."""
     return _of([(file.name, file.stat().st_size) for file in files])
 
 
 def of_corpus(config: PretrainingRun, tokenizer: Tokenizer) -> str:
     """The fingerprint of a corpus and its tokenizer; of a file, by name, size and last change.
-
-    Args:
-        config: of task pretraining.
-        tokenizer: the run's.
 
     Raises:
         UserError: as `open_corpus`.

@@ -149,9 +149,9 @@ def _open_parts(
 
 
 def _forget_other_tokens(run: RunFolder[PretrainingRun], tokenizer: Tokenizer) -> None:
-    """Removes tokens of another text or vocabulary than those that the run has now.
+    """Removes tokens of another text or vocabulary than the run has now.
 
-    Once a run has saved something it goes on with the tokens it has, whatever becomes of the text.
+    A run that has saved something keeps its tokens, even if the text changes.
     """
     if run.config.data.format in (TOKEN_SHARDS, TFRECORD):
         return
@@ -190,9 +190,9 @@ def _phases(parts: list[_Part], steps: int, model: PreTrainer, cluster: Cluster)
 def _dev_batches(
     data: ShardData | RecordData, steps: int, part: int, parts: int
 ) -> tf.data.Dataset:
-    """What is evaluated, again and again: for one device of several, `part::parts` of each batch.
+    """The batches to evaluate on, repeated; one device of several gets `part::parts` of each.
 
-    After `steps` updates training ends.
+    Training ends after `steps` updates.
     """
     dev = data.dev_dataset(_DEV_STEPS, part, parts)
     if dev is None:

@@ -18,9 +18,9 @@ from bert_tf.config.changes import difference, has_moved, tell_difference
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import clear_unfinished, locked, make_folder, write_text
+from bert_tf.io.json_files import read_json
 from bert_tf.io.refusals import explained
 from bert_tf.io.vocabulary import VOCABULARY_FILE
 from bert_tf.runs.vocabulary import Find, Kind, find_initial, settle, with_casing_of
@@ -98,7 +98,7 @@ class RunFolder(Generic[Config]):
             clear_unfinished(folder)
         before = RunFolder.open(path).config if (path / CONFIG_FILE).exists() else None
         if before is not None and run.has_saved:
-            # What its vocabulary was copied from may be gone.
+            # The file that its vocabulary was copied from may be gone.
             run.config = with_casing_of(before, config)
             if changed := tell_difference(before, run.config):
                 raise UserError(
@@ -158,7 +158,7 @@ class RunFolder(Generic[Config]):
 
     @staticmethod
     def _of_chief(path: str | os.PathLike, config: Kind) -> "RunFolder[Kind]":
-        """What the chief has started, as another process sees it."""
+        """The run that the chief has started, for another process."""
         try:
             theirs = RunFolder.open(path).config
         except UserError:
@@ -180,7 +180,7 @@ class RunFolder(Generic[Config]):
     @staticmethod
     @contextlib.contextmanager
     def in_use(path: str | os.PathLike) -> Iterator[None]:
-        """While this process works on the run in the folder `path`, so that no other does.
+        """Locks the run in the folder `path` for this process.
 
         Raises:
             UserError: another process is at it, or the folder cannot be written.
@@ -197,12 +197,12 @@ class RunFolder(Generic[Config]):
 
     @property
     def has_saved(self) -> bool:
-        """Whether there is something to go on from or to lose, of the run or of its trials."""
+        """Whether the run or one of its trials has saved a checkpoint or a result."""
         return _has_saved(self.path) or any(map(_has_saved, self.trials.glob("*")))
 
     @property
     def trained_with(self) -> RunConfig:
-        """What the weights that it keeps were trained with: of a search, the best trial's."""
+        """What the weights that it keeps were trained with; after a search, the best trial's."""
         return from_checkpoint.trained_with(self.path)
 
     def finish(self, metrics: Mapping[str, float], updated: float | None = None) -> None:
@@ -242,10 +242,7 @@ class RunFolder(Generic[Config]):
         return self.vocabulary.is_file() and self.vocabulary.read_bytes() == text.encode()
 
     def _clear(self) -> None:
-        """Removes what a run has left that saved nothing.
-
-        The tokens of its text stay: whether they are still right shows when they are asked for.
-        """
+        """Removes the files of a run that saved nothing; its tokens are checked when used again."""
         for name in (BEST_FILE, SEARCH_FILE, SUMMARY_FILE, DIVERGED_FILE):
             (self.path / name).unlink(missing_ok=True)
         # Only what runs write: the folder may be one that the user keeps other things in.
@@ -255,6 +252,6 @@ class RunFolder(Generic[Config]):
 
 
 def _has_saved(folder: Path) -> bool:
-    """Whether a run has a checkpoint, or is at its end: somebody may have removed them."""
+    """Whether a run has a checkpoint, or has ended: its checkpoints may have been removed since."""
     ended = any((folder / name).exists() for name in (METRICS_FILE, DIVERGED_FILE))
     return ended or bool(step_folders(folder / CHECKPOINTS))

@@ -17,10 +17,10 @@ from bert_tf.checkpoints import of_run
 from bert_tf.checkpoints.of_run import BEST_FILE
 from bert_tf.config.run import FinetuningRun, RunConfig
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json, value_at
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, remove_folder, write_text
 from bert_tf.io.files import read_text
+from bert_tf.io.json_files import read_json, value_at
 from bert_tf.runs.run_folder import DIVERGED_FILE, SEARCH_FILE, SUMMARY_FILE, RunFolder
 from bert_tf.training.evaluations import rank
 from bert_tf.training.nonfinite import Diverged
@@ -28,7 +28,7 @@ from bert_tf.training.tensorboard import write_trial
 
 Finetune = Callable[[RunFolder[FinetuningRun]], dict[str, float]]
 
-# What the trials have in common, as `check_sources` has found it.
+# The fingerprints that `check_sources` compares.
 _SOURCES_FILE = "sources.json"
 # What is noted of a trial that diverged.
 _FOUND, _SKIPS = "found", "skip_nonfinite"
@@ -141,7 +141,7 @@ def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
     for kept in places:
         with atomic_path(kept) as new:
             if is_still_the_best and kept == run.predictions and kept.exists():
-                # What `evaluate` has found on other data since.
+                # Results of `evaluate` on other data.
                 shutil.copytree(kept, new)
             shutil.copytree(trial / kept.name, new, dirs_exist_ok=True)
     write_text(run.path / BEST_FILE, best.config.to_yaml())
@@ -150,7 +150,7 @@ def _keep(run: RunFolder[FinetuningRun], best: Trial) -> None:
 def kept_summary(run: RunFolder[RunConfig]) -> dict[str, str] | None:
     """The line of `summary.tsv` of the setting that a search has kept, by its headings.
 
-    None of what is no search over seeds.
+    None if the run is no search over seeds.
     """
     path = run.path / SUMMARY_FILE
     if "seed" not in run.config.search or not path.is_file():
@@ -177,7 +177,7 @@ def _run_once(run: RunFolder[FinetuningRun], finetune: Finetune) -> dict[str, fl
         logger.warning(f"trial {run.path.name} is skipped: {found}")
         return {}
     checkpoints = of_run.step_folders(run.checkpoints)
-    # Whoever needs room may have removed them all: only those of the best trial are needed.
+    # A user may have removed them all to save space: only those of the best trial are needed.
     kept = of_run.kept(run.path) if checkpoints else None
     for checkpoint in checkpoints:
         if checkpoint != kept:

@@ -85,11 +85,9 @@ def check_lengths(settings: TrainConfig, sizes: EncoderConfig) -> None:
 
 
 def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
-    """The head's arguments and the settings that the initial checkpoint has of a model.
+    """The head's arguments and the settings that the initial checkpoint stores.
 
-    Args:
-        run: the run.
-        model: the name of the model's class; of others there are none.
+    They are empty if its model is not of the class named `model`.
     """
     if run.initial is None or run.initial.description.model != model:
         return {}
@@ -100,12 +98,9 @@ def initial_settings(run: RunFolder[RunConfig], model: str) -> dict[str, Any]:
 def load_initial_weights(
     run: RunFolder[RunConfig], model: keras.Model, labels: Sequence[str] = ()
 ) -> None:
-    """Fills `model` from its initial checkpoint, if there is one, and says what was loaded.
+    """Fills `model` from the initial checkpoint, if there is one, and says what was loaded.
 
-    Args:
-        run: the run.
-        model: with new weights.
-        labels: names of its classes, in the order of the logits.
+    `labels` names its classes in the order of the logits.
     """
     if run.initial is not None:
         report = run.initial.fill(model, labels)
@@ -122,9 +117,7 @@ def make_checkpoints(
     """What saves the run while it trains, and restores it.
 
     Args:
-        run: the run.
-        model: what it trains.
-        tokenizer: the model's.
+        run, model, tokenizer: what is trained.
         chief: whether this process writes.
         data: fingerprints of the run's data, by name.
     """
@@ -153,7 +146,7 @@ def _check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     known = checkpoint.description
     theirs = checkpoint.read_vocabulary()
     hashed, own = vocabulary_hash(theirs) if theirs else known.vocabulary, tokenizer.vocabulary
-    # More embeddings than pieces are there to make their number a rounder one.
+    # A checkpoint may have more embeddings than pieces, to make their number a rounder one.
     spare = checkpoint.encoder.vocab_size - len(own)
     if spare and not (spare > 0 and hashed == vocabulary_hash(own)):
         raise UserError(

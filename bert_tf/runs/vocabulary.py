@@ -35,7 +35,7 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
     Of a student that starts from its teacher, it has as many of the teacher's layers.
 
     Raises:
-        UserError: as `reading.find`; or the teacher has not so many layers.
+        UserError: as `reading.find`; the teacher has fewer layers.
     """
     if not config.source:
         return None
@@ -54,10 +54,10 @@ def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
 
     Args:
         config: the run's.
-        find: opens the initial checkpoint; it is called only where something is taken from there.
+        find: opens the initial checkpoint; it is called only if something is taken from there.
 
     Raises:
-        UserError: there is no vocabulary where the configuration says, or no checkpoint.
+        UserError: the vocabulary or the checkpoint that the configuration names is missing.
     """
     choice = config.tokenizer
     lower_case = choice.lower_case

@@ -16,10 +16,10 @@ from bert_tf.checkpoints.names import weight_names
 from bert_tf.config.reading import load_config
 from bert_tf.config.run import RunConfig
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.errors import UserError
 from bert_tf.export.model_card import Origin
+from bert_tf.io.json_files import read_json
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.tasks import keras_files, registry

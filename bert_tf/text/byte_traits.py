@@ -1,4 +1,4 @@
-"""What each character of a text is to cleaning, found with ops that LiteRT has.
+"""How cleaning treats each character of a text, found with ops that LiteRT has.
 
 LiteRT cannot decode strings. tf-text's normalizer can stand in for that: here it replaces every
 character by some spaces, whose number is the character's kind, and reports the byte that each space
@@ -13,14 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.text import characters
-from bert_tf.text.lite_ops import counts, normalize
-from bert_tf.text.normalizer_model import normalizer_model
-from bert_tf.text.rows import owners, positions, splits_of
+from bert_tf.text.normalizer_model import normalize, normalizer_model
+from bert_tf.text.rows import counts, owners, positions, splits_of
 
 # What becomes of a character. One that stays is in a word, or else ends the word before it.
 _ENDS_WORD, _IN_WORD, _DELETED, _ACCENT = range(4)
 
-# What it is to the rule of final sigmas, which looks through some characters.
+# How the rule of final sigmas sees a character; it looks through some characters.
 _UNCASED, _CASED, _PASSED, _SIGMA = range(4)
 
 # The kinds of characters in the order of their numbers, frequent ones first; 0 is no character. The
@@ -56,7 +55,7 @@ class ByteTraits:
 
     def __init__(self, texts: tf.Tensor, lower_case: bool):
         """Finds the traits of `texts`, string [batch], as the cleaning of `Tokenizer` sees them."""
-        found = normalize(texts, tf.constant(_traits_model(lower_case)))
+        found = normalize(texts, _traits_model(lower_case))
         lengths = tf.gather(found.origins, found.splits[1:] - 1)
         self.first_slots = splits_of(lengths + 1)
         slots = found.origins + tf.gather(self.first_slots, owners(found.splits))
@@ -64,12 +63,11 @@ class ByteTraits:
 
     def ends(self, slots: tf.Tensor) -> tf.Tensor:
         """The slot where the characters at `slots` end, with the accents that follow; int32."""
-        is_character = self._kinds > 0
         is_kept = self._have(lambda fate, case: fate in (_ENDS_WORD, _IN_WORD))
         is_seen = self._have(lambda fate, case: fate != _DELETED)
         after = tf.gather(_next(is_kept), slots)
         last = tf.gather(positions(is_seen), tf.gather(_rank(is_seen), after) - 2)
-        return tf.gather(_next(is_character), last)
+        return tf.gather(_next(self._kinds > 0), last)
 
     def ends_in_sigma(self) -> tf.Tensor:
         """Where a capital sigma becomes ς, with the end of a word after it: bool [slots].

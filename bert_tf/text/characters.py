@@ -31,7 +31,7 @@ WHOLE = 0x110000
 # One more that cleaning deletes, and so in no cleaned text at all.
 NEVER = "\x06"
 
-# How a character falls into words.
+# How a character takes part in words: inside a word, between words, or as a word of its own.
 IN_WORD, SPACE, ALONE = 0, 1, 2
 
 # Bits of `Lookup.properties` of the cleaning table.
@@ -112,11 +112,7 @@ class CharacterTable:
     replacements: np.ndarray
 
     def lookup(self, code_points: tf.Tensor) -> Lookup:
-        """Looks up `code_points`, int32 of any shape.
-
-        >>> decomposition_table().lookup(tf.constant([ord("a"), ord("é")])).length.numpy().tolist()
-        [1, 2]
-        """
+        """Looks up `code_points`, int32 of any shape."""
         page = tf.gather(self.page_starts, tf.bitwise.right_shift(code_points, _PAGE_BITS))
         packed = tf.gather(self.packed, page + (code_points & ((1 << _PAGE_BITS) - 1)))
         return Lookup(

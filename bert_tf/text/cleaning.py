@@ -21,7 +21,7 @@ from bert_tf.text.rows import joined_starts, owners, positions, splits_of, start
 # The reference gives up on a word of more characters than this: it becomes [UNK].
 MAX_WORD_CHARACTERS = 200
 
-# A run of characters without a certain end of a word, so long that a word in it may be too long.
+# A run of characters without whitespace, long enough to hold a word over the limit.
 _LONG_RUN = rf"(?s).*[^\t\n\r ]{{{MAX_WORD_CHARACTERS + 1}}}.*"
 
 _CAPITAL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C2
@@ -158,7 +158,7 @@ def _lowered(texts: tf.Tensor, lower_case: bool) -> tf.Tensor:
 
 
 def _is_dirty(texts: tf.Tensor, lower_case: bool, whole: Sequence[str]) -> tf.Tensor:
-    """Which texts hold a character or string that cleaning treats: bool [batch]."""
+    """Which texts hold a character or string that cleaning changes: bool [batch]."""
     plain = characters.plain_characters(lower_case)
     dirty = ~tf.strings.regex_full_match(texts, f"[{plain}]*")
     if whole:

@@ -21,21 +21,40 @@ from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, UNK
 from bert_tf.text import characters, cleaning
 from bert_tf.text.byte_traits import CAPITAL_SIGMA, ByteTraits
-from bert_tf.text.lite_ops import (
-    FlatPieces,
-    Normalized,
-    counts,
-    normalize,
-    substrings,
-    wordpiece,
-)
-from bert_tf.text.normalizer_model import normalizer_model
+from bert_tf.text.normalizer_model import Normalized, normalize, normalizer_model
 from bert_tf.text.packing import Features, kept
-from bert_tf.text.rows import owners, positions, ragged, splits_of
+from bert_tf.text.rows import counts, owners, positions, ragged, splits_of
 from bert_tf.text.tokenizer import Pieces, Tokenizer, wordpiece_model_of
+from bert_tf.text.windows import WindowPreprocessor
 
 # Pieces of `_special_model`; the special tokens come after them.
 _OPEN, _CLOSE = 1, 2
+
+
+class _FlatPieces(NamedTuple):
+    """The pieces of some texts in one list.
+
+    splits: int32 [batch + 1], the first piece of each text.
+    ids: int32 [pieces].
+    starts, ends: int32 [pieces], bytes of the piece's text.
+    """
+
+    splits: tf.Tensor
+    ids: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+
+def _wordpiece(texts: tf.Tensor, model: np.ndarray) -> _FlatPieces:
+    """Splits texts, string [batch], into pieces; `model` is from `wordpiece_model_of`."""
+    import tensorflow_text as tf_text
+
+    tokenizer = tf_text.FastWordpieceTokenizer(
+        model_buffer=tf.constant(model), token_out_type=tf.int32
+    )
+    ids, *offsets = tokenizer.tokenize_with_offsets(texts)
+    starts, ends = (tf.cast(each.values, tf.int32) for each in offsets)
+    return _FlatPieces(tf.cast(ids.row_splits, tf.int32), ids.values, starts, ends)
 
 
 class QuestionFeatures(NamedTuple):
@@ -66,11 +85,7 @@ class LiteTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Prepares the models of the ops.
-
-        Args:
-            tokenizer: gives the vocabulary and the settings.
-        """
+        """Takes the vocabulary and the settings of `tokenizer`."""
         self.tokenizer = tokenizer
         vocabulary = tokenizer.vocabulary
         self._has_sigmas = tokenizer.lower_case and any(
@@ -138,13 +153,8 @@ class LiteTokenizer:
             UserError: the row has no room for context next to the longest question, or
                 `max_question_length` is not positive.
         """
-        if max_question_length < 1:
-            raise UserError(f"max_question_length is {max_question_length}; it must be 1 or more")
-        if max_length < max_question_length + 4:
-            raise UserError(
-                f"max_length is {max_length}, too short for questions of {max_question_length} "
-                f"pieces; give {max_question_length + 4} or more, or lower max_question_length"
-            )
+        # Checks the lengths.
+        WindowPreprocessor(self.tokenizer, max_length, max_question_length=max_question_length)
         short = self._pieces(question, with_offsets=False).ids
         _, long, starts, ends = self._pieces(context, with_offsets=True)
         in_short = tf.minimum(tf.size(short), max_question_length)
@@ -185,18 +195,18 @@ class LiteTokenizer:
         features = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
         return {name: each[None] for name, each in features.items()}, is_piece, place
 
-    def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> FlatPieces:
+    def _pieces(self, texts: tf.Tensor, with_offsets: bool) -> _FlatPieces:
         """The pieces of `texts`, string [batch]; without offsets, only `splits` and `ids` hold."""
         lower_case, whole = self.tokenizer.lower_case, self.tokenizer.keep_special_tokens
         spared = CAPITAL_SIGMA if self._has_sigmas else ""
-        cleaned = normalize(texts, tf.constant(_cleaning_model(lower_case, spared)))
+        cleaned = normalize(texts, _cleaning_model(lower_case, spared))
         if not (with_offsets or whole or self._has_sigmas):
-            return self._whole_words(self._wordpiece(cleaned.texts))
+            return self._whole_words(_wordpiece(cleaned.texts, self.tokenizer.wordpiece_model))
         traits = ByteTraits(texts, lower_case)
         if self._has_sigmas:
             pieces = self._wordpiece_with_sigmas(cleaned, traits)
         else:
-            pieces = self._wordpiece(cleaned.texts)
+            pieces = _wordpiece(cleaned.texts, self.tokenizer.wordpiece_model)
         if not (with_offsets or whole):
             return self._whole_words(pieces)
         # From the bytes of the cleaned text to slots of the original.
@@ -214,11 +224,10 @@ class LiteTokenizer:
         first_slot = tf.gather(traits.first_slots, owners(pieces.splits))
         return pieces._replace(starts=pieces.starts - first_slot, ends=pieces.ends - first_slot)
 
-    def _wordpiece(self, texts: tf.Tensor) -> FlatPieces:
-        return wordpiece(texts, tf.constant(self.tokenizer.wordpiece_model))
-
-    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: ByteTraits) -> FlatPieces:
+    def _wordpiece_with_sigmas(self, cleaned: Normalized, traits: ByteTraits) -> _FlatPieces:
         """The pieces of texts in which capital sigmas are still to be lower-cased."""
+        import tensorflow_text as tf_text
+
         slots = cleaned.origins + tf.gather(traits.first_slots, owners(cleaned.splits))
         sigmas = positions(tf.gather(traits.ends_in_sigma(), slots))
         # Cut in the middle of a final sigma: its first byte alone stands for ς, and its second is
@@ -230,25 +239,21 @@ class LiteTokenizer:
         first_byte = tf.gather(cleaned.splits, owners(splits))
         starts = positions(is_start > 0) - first_byte
         ends = positions(is_end > 0) - first_byte
-        parts = substrings(cleaned.texts, starts, ends, splits)
-        lowered = normalize(parts, tf.constant(_sigma_model())).texts
-        pieces = self._wordpiece(lowered)
-        start = tf.gather(starts, owners(pieces.splits))
-        return FlatPieces(
-            splits=tf.gather(pieces.splits, splits),
-            ids=pieces.ids,
-            starts=pieces.starts + start,
-            ends=pieces.ends + start,
+        parts = tf_text.ByteSplitter().split_by_offsets(
+            cleaned.texts, ragged(starts, splits), ragged(ends, splits)
         )
+        lowered = normalize(parts.values, _sigma_model()).texts
+        pieces = _wordpiece(lowered, self.tokenizer.wordpiece_model)
+        start = tf.gather(starts, owners(pieces.splits))
+        of_texts = tf.gather(pieces.splits, splits)
+        return _FlatPieces(of_texts, pieces.ids, pieces.starts + start, pieces.ends + start)
 
     def _whole_words(
-        self, pieces: FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
-    ) -> FlatPieces:
-        """Makes words over the limit, and special tokens, one piece each.
+        self, pieces: _FlatPieces, special: tuple[tf.Tensor, tf.Tensor] | None = None
+    ) -> _FlatPieces:
+        """Makes words over the limit one piece each, and special tokens too.
 
-        Args:
-            pieces: those of some texts.
-            special: as from `_special_tokens`; `pieces.starts` are then slots.
+        `special` is from `_special_tokens`; `pieces.starts` are then slots.
         """
         tokenizer = self.tokenizer
         sizes = tf.cast(tf.gather(self._sizes, pieces.ids), tf.int32)
@@ -269,7 +274,7 @@ class LiteTokenizer:
         ends = tf.where(is_one, tf.gather(word_ends, word), pieces.ends)
         stays = starts_word | ~is_one
         values = (tf.gather(each, positions(stays)) for each in (ids, pieces.starts, ends))
-        return FlatPieces(tf.gather(splits_of(tf.cast(stays, tf.int32)), pieces.splits), *values)
+        return _FlatPieces(tf.gather(splits_of(tf.cast(stays, tf.int32)), pieces.splits), *values)
 
 
 def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -284,8 +289,9 @@ def _special_tokens(texts: tf.Tensor, first_slots: tf.Tensor) -> tuple[tf.Tensor
         first byte of each token.
     """
     # Cleaning deletes bytes that are not UTF-8 before it looks for special tokens.
-    decoded = normalize(texts, tf.constant(_decoding_model()))
-    pieces = wordpiece(decoded.texts, tf.constant(_special_model()))
+    decoding, special = _special_models()
+    decoded = normalize(texts, decoding)
+    pieces = _wordpiece(decoded.texts, special)
     rows = owners(pieces.splits)
     origin = tf.gather(decoded.splits, rows)
     starts, ends = origin + pieces.starts, origin + pieces.ends
@@ -341,14 +347,10 @@ def _sigma_model() -> np.ndarray:
 
 
 @functools.cache
-def _decoding_model() -> np.ndarray:
-    """The normalizer that only drops bytes that are not UTF-8: uint8 [bytes]."""
-    return normalizer_model({})
-
-
-@functools.cache
-def _special_model() -> np.ndarray:
-    """The model of the WordPiece op that finds brackets and the names of special tokens."""
+def _special_models() -> tuple[np.ndarray, np.ndarray]:
+    """The normalizer that only drops bytes that are not UTF-8, and the model of the WordPiece op
+    that finds brackets and the names of special tokens: each uint8 [bytes].
+    """
     pieces = [UNK, "[", "]", *(token.strip("[]") for token in SPECIAL_TOKENS)]
     assert (pieces[_OPEN], pieces[_CLOSE]) == ("[", "]")
-    return wordpiece_model_of(pieces, 0)
+    return normalizer_model({}), wordpiece_model_of(pieces, 0)

@@ -1,4 +1,4 @@
-"""Writes the model of tf-text's op FastBertNormalize, which replaces characters one by one.
+"""tf-text's op FastBertNormalize, which replaces characters one by one, and its models.
 
 The op looks up the bytes of each character in a trie. A value of the trie says where the
 replacement of the character lies in a pool of strings. Bytes that are not UTF-8 are looked up too,
@@ -11,9 +11,11 @@ many characters have equal replacements is small.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import flatbuffers
 import numpy as np
+import tensorflow as tf
 
 # A value of the trie: this bit, the replacement's place in the pool, and its length in bytes.
 _REPLACED = 1 << 30
@@ -37,14 +39,42 @@ _CODE_POINTS = 0x110000
 _Node = tuple[int, tuple[tuple[int, int], ...]]
 
 
+class Normalized(NamedTuple):
+    """Texts from the normalizer, and the byte of the original that each of their bytes comes from.
+
+    Attributes:
+        texts: string [batch].
+        splits: int32 [batch + 1], where the bytes of each text lie in `origins`; there is one more
+            for each text's end.
+        origins: int32, bytes of the original text.
+    """
+
+    texts: tf.Tensor
+    splits: tf.Tensor
+    origins: tf.Tensor
+
+
+def normalize(texts: tf.Tensor, model: np.ndarray) -> Normalized:
+    """Replaces characters of `texts`, string [batch]; `model` is from `normalizer_model`.
+
+    >>> texts, splits, origins = normalize(tf.constant(["né"]), normalizer_model({"e": [ord("é")]}))
+    >>> texts.numpy().tolist(), splits.numpy().tolist(), origins.numpy().tolist()
+    ([b'ne'], [0, 3], [0, 1, 3])
+    """
+    import tensorflow_text as tf_text
+
+    normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(model))
+    normalized, origins = normalizer.normalize_with_offsets(texts)
+    splits = tf.cast(origins.row_splits, tf.int32)
+    return Normalized(normalized, splits, tf.cast(origins.values, tf.int32))
+
+
 def normalizer_model(
     replacements: Mapping[str, Sequence[int] | np.ndarray], broken: str = ""
 ) -> np.ndarray:
     """The model of a normalizer, for `tensorflow_text.FastBertNormalizer(model_buffer=…)`.
 
-    >>> import tensorflow_text as tf_text
-    >>> normalizer = tf_text.FastBertNormalizer(model_buffer=normalizer_model({"e": [ord("é")]}))
-    >>> normalizer.normalize(["café"]).numpy().tolist()
+    >>> normalize(tf.constant(["café"]), normalizer_model({"e": [ord("é")]})).texts.numpy().tolist()
     [b'cafe']
 
     Args:

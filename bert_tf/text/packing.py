@@ -96,8 +96,7 @@ class GroupPreprocessor:
     [[2, 5, 6, 7, 8, 3], [2, 5, 6, 3, 0, 0]]
 
     Args:
-        tokenizer: makes the pieces.
-        max_length: most tokens in a row, special ones included.
+        tokenizer, max_length: as for `Preprocessor`.
         max_bytes: most bytes of text that are tokenized at a time; see `map_in_groups`.
     """
 
@@ -187,7 +186,7 @@ def pack(
         segments: one or two RaggedTensors int32 [batch, (pieces)].
         tokenizer: gives the ids of the special tokens.
         max_length: scalar, int or int32; most tokens in a row.
-        padding: "max_length" pads every row to it; "batch" only to the longest row.
+        padding: as for `Preprocessor`.
 
     Returns:
         `input_word_ids`, `input_mask` (1 at tokens), `input_type_ids` (1 in the second segment and

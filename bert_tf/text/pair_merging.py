@@ -34,14 +34,14 @@ def merged_pieces(word_counts: Mapping[str, int]) -> Iterator[str]:
     words = [[word[0], *(CONTINUATION + each for each in word[1:])] for word in word_counts]
     occurrences = list(word_counts.values())
     pair_counts: Counter[_Pair] = Counter()
-    # May name a word twice, or one that has lost the pair: cheaper than to keep it exact.
+    # A list may hold a word twice, or one that has lost the pair: exact lists would cost more.
     words_with: defaultdict[_Pair, array[int]] = defaultdict(lambda: array("Q"))
     for index, word in enumerate(words):
         for pair in zip(word, word[1:], strict=False):
             pair_counts[pair] += occurrences[index]
             words_with[pair].append(index)
 
-    # Counts only fall without a push, so an entry may promise too much but never too little.
+    # A count that falls is not pushed again: an entry may be too high, but never too low.
     heap = [(-count, pair) for pair, count in pair_counts.items()]
     heapq.heapify(heap)
     learned: set[str] = set()

@@ -82,8 +82,7 @@ def map_rows(
 
     Args:
         function: as for `map_in_parts`; the first axis of its outputs is that of its inputs.
-        inputs: as for `map_in_chunks`.
-        max_tokens: as for `map_in_chunks`.
+        inputs, max_tokens: as for `map_in_chunks`.
     """
     first = first_equal(tf.concat([*inputs.values()], axis=1))
     results = map_in_chunks(function, inputs, max_tokens)

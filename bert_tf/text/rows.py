@@ -18,9 +18,7 @@ def owners(splits: tf.Tensor) -> tf.Tensor:
         splits: int32 [rows + 1], ascending from 0 to the number of values; a row's first value.
     """
     size = splits[-1]
-    rows_before = splits[1:-1]
-    started = tf.math.unsorted_segment_sum(tf.ones_like(rows_before), rows_before, size + 1)
-    return tf.cumsum(started)[:size]
+    return tf.cumsum(counts(splits[1:-1], size + 1))[:size]
 
 
 def starts_row(splits: tf.Tensor) -> tf.Tensor:
@@ -30,7 +28,7 @@ def starts_row(splits: tf.Tensor) -> tf.Tensor:
     [True, False, True, False, False]
     """
     size = splits[-1]
-    return tf.math.unsorted_segment_sum(tf.ones_like(splits), splits, size + 1)[:size] > 0
+    return counts(splits, size + 1)[:size] > 0
 
 
 def splits_of(lengths: tf.Tensor) -> tf.Tensor:
@@ -68,6 +66,15 @@ def ragged(values: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
         splits: int [rows + 1].
     """
     return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
+
+
+def counts(numbers: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """How often each number below `size` is in `numbers`: int32 [size].
+
+    >>> counts(tf.constant([0, 2, 2]), size=4).numpy().tolist()
+    [1, 0, 2, 0]
+    """
+    return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size)
 
 
 def positions(mask: tf.Tensor) -> tf.Tensor:

@@ -28,8 +28,8 @@ from bert_tf.text import characters, cleaning
 from bert_tf.text.cleaning import Prepared
 from bert_tf.text.rows import owners, ragged
 
-# A character has at most four bytes, so this refuses no word that the reference takes; those that
-# it does not take are found by cleaning.
+# A character has at most four bytes, so this refuses no word that the reference takes. Cleaning
+# finds the words that the reference refuses.
 _MAX_WORD_BYTES = 4 * cleaning.MAX_WORD_CHARACTERS
 
 _TEXTS = tf.TensorSpec([None], tf.string)
@@ -119,7 +119,7 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self.vocabulary.index(token) for token in SPECIAL_TOKENS
         )
-        # A vocabulary that cannot be used shows here.
+        # Raises the error of a vocabulary that cannot be used.
         _ = self._graphs
 
     @classmethod
@@ -204,9 +204,6 @@ class Tokenizer:
 
 class _Graphs:
     """The traced functions of all tokenizers with the same pieces and settings.
-
-    Args:
-        vocabulary, lower_case, keep_special_tokens: those of the tokenizers.
 
     Raises:
         UserError: the WordPiece op cannot use the vocabulary.

@@ -3,8 +3,7 @@
 Three steps on the counts of the distinct words: choose the characters (`character_pieces`), grow
 pieces by merging pairs (`pair_merging`) to a quarter more than asked for, and drop those that the
 greedy longest-match tokenizer gains least from. The last step fits the vocabulary to that
-tokenizer: pair merging leaves pieces that were steps on the way to longer ones, and into which
-hardly a text is ever cut.
+tokenizer: pair merging leaves pieces that were steps on the way to longer ones and are hardly used.
 
 Why not a ready-made trainer: measured on 20 novels (15.7 MB), two more held out, 8,000 pieces,
 2 cores (benchmarks/vocabulary.py). The trainer of tensorflow-text takes 82 s and returns 7,839
@@ -25,13 +24,14 @@ from pathlib import Path
 
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.files import first_of
 from bert_tf.io.vocabulary import SPECIAL_TOKENS, file_text
 from bert_tf.text.cleaning import MAX_WORD_CHARACTERS
 from bert_tf.text.pair_merging import CONTINUATION, merged_pieces
-from bert_tf.text.word_counts import UNSPELLABLE, Progress, count_words, count_words_of_texts
+from bert_tf.text.word_counts import UNSPELLABLE, OnProgress, count_words, count_words_of_texts
 
-# Pieces grown for every piece kept. With more the vocabulary fits the text it was learned from ever
-# better, and other text worse.
+# Pieces grown for every piece kept. With more, the vocabulary fits its own text better and other
+# text worse.
 _SURPLUS = 1.25
 
 # The share of the vocabulary that characters may take. The characters needed to spell 99% of the
@@ -97,7 +97,7 @@ def learn_vocabulary(
     files: Sequence[str | os.PathLike],
     size: int,
     lower_case: bool = True,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> LearnedVocabulary:
     """Learns a vocabulary of `size` pieces from text files; the same text gives the same pieces.
 
@@ -107,8 +107,6 @@ def learn_vocabulary(
     >>> learned = learn_vocabulary(["corpus.txt"], size=22)
     >>> learned.pieces[-4:]  # after the special tokens and the characters
     ('##at', 'cat', 'sat', 'the')
-    >>> learned.words, learned.unknown_words, learned.pieces_per_word
-    (8, 0, 1.125)
 
     Args:
         files: UTF-8 text, plain or gzipped.
@@ -123,12 +121,11 @@ def learn_vocabulary(
     if not files:
         raise UserError("no text files to learn a vocabulary from; name at least one")
     counts = count_words([Path(file) for file in files], lower_case, progress)
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return _learned(counts, f"{files[0]}{more}", size, progress)
+    return _learned(counts, first_of(files), size, progress)
 
 
 def learn_from_texts(
-    texts: Iterable[str], size: int, lower_case: bool = True, progress: Progress | None = None
+    texts: Iterable[str], size: int, lower_case: bool = True, progress: OnProgress | None = None
 ) -> LearnedVocabulary:
     """As `learn_vocabulary`, from an iterable of texts.
 
@@ -146,7 +143,7 @@ def learn_from_texts(
 
 
 def _learned(
-    counts: Counter[str], source: str, size: int, progress: Progress | None
+    counts: Counter[str], source: str, size: int, progress: OnProgress | None
 ) -> LearnedVocabulary:
     """The vocabulary of the words of `source`, from their counts."""
     unspellable = counts.pop(UNSPELLABLE, 0)

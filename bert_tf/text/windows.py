@@ -123,7 +123,7 @@ def _has_most_context(
     score = tf.cast(context, tf.float64) + 0.01 * tf.cast(size, tf.float64)[:, None]
     piece = tf.where(is_piece, in_long[:, None] + place, pieces)
     best = tf.gather(tf.math.unsorted_segment_max(score, piece, pieces + 1), piece)
-    # Of equal ones the first counts.
+    # Of equally good windows the first is chosen.
     window = tf.broadcast_to(tf.range(tf.size(size))[:, None], tf.shape(piece))
     last = tf.size(size)
     candidate = tf.where(score == best, window, last)
@@ -135,7 +135,6 @@ class QuestionWindows(NamedTuple):
     """The result of `WindowPreprocessor`; see `Windows` for the first four fields.
 
     Attributes:
-        features, rows, pieces, has_most_context: as in `Windows`.
         starts, ends: int32 [windows, seq_len], byte range of each token in its context; -1 for
             tokens that are not of the context.
     """
@@ -200,8 +199,8 @@ class WindowPreprocessor:
         """
         questions, contexts = (tf.convert_to_tensor(each, tf.string) for each in texts)
         size = tf.size(questions)
-        # One call for both, so that a graph holds the tokenizer once. There must be as many of
-        # each, which stacking makes sure of.
+        # One call for both, so that a graph holds the tokenizer once. Stacking fails if there are
+        # more questions than contexts, or fewer.
         both = tf.reshape(tf.stack([questions, contexts]), [-1])
         pieces = self.tokenizer.tokenize_with_offsets(both)
         ids, starts, ends = (each[size:] for each in pieces)

@@ -18,8 +18,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.files import open_maybe_gzipped
 from bert_tf.text import characters, cleaning
 
-# Called with what is being done, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
+# Called with a description of the work, the amount done and the total amount.
+OnProgress = Callable[[str, int, int], None]
 
 UNSPELLABLE = chr(characters.UNKNOWN)
 
@@ -30,7 +30,7 @@ _LONGEST_RUN = 2 * _BLOCK_BYTES
 
 
 def count_words(
-    files: Sequence[Path], lower_case: bool, progress: Progress | None = None
+    files: Sequence[Path], lower_case: bool, progress: OnProgress | None = None
 ) -> Counter[str]:
     """The number of times each word occurs in `files`, which are UTF-8 text, plain or gzipped.
 
@@ -101,7 +101,7 @@ def _blocks(file: Path) -> Iterator[tuple[str, int]]:
                 text = rest + decoder.decode(data)
                 end = max(text.rfind(" "), text.rfind("\n")) + 1
                 if end == 0 and len(text) > _LONGEST_RUN:
-                    # Chinese, say. At worst this cuts one word in two.
+                    # Text without spaces, such as Chinese. At worst one word is cut in two.
                     end = len(text)
                 yield text[:end], raw.tell()
                 rest = text[end:]

@@ -18,8 +18,8 @@ from bert_tf.text.rows import owners, positions, ragged, splits_of, starts_row
 from bert_tf.text.tokenizer import Tokenizer
 from bert_tf.text.windows import at_tokens, slide
 
-# A letter of a script that parts words by spaces (RE2 has no difference of classes: not "a
-# non-letter or a Chinese character"), or an accent on it.
+# A letter of a script that separates words by spaces, or an accent on it. RE2 cannot subtract one
+# class from another, so it reads: neither a non-letter nor a Chinese character.
 _LETTER = r"(?:[^\PL\p{Han}]|\pM)"
 _RUN = rf"(?:\pN+(?:[.,:]\pN+)*|{_LETTER})+"
 # What a text is made of, the first that fits; all of BERT's words that begin in one of these are
@@ -53,28 +53,6 @@ class WordPieces(NamedTuple):
     first_words: tf.RaggedTensor
     word_splits: tf.Tensor
 
-    @classmethod
-    def of(
-        cls, ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
-    ) -> "WordPieces":
-        """Builds the record from the pieces of all texts of a batch, one after the other.
-
-        >>> ids = tf.ragged.constant([[5, 6, 7]])  # the cat ##s
-        >>> words, starts = tf.constant([0, 1, 1]), tf.constant([True, True, False])
-        >>> pieces = WordPieces.of(ids, words, starts, splits=tf.constant([0, 2]))
-        >>> pieces.words.to_list(), pieces.first_words.to_list()
-        ([[0, 1, 1]], [[0, 1, -1]])
-
-        Args:
-            ids: RaggedTensor int32 [batch, (pieces)].
-            words: int32 [pieces], the word among all words that each piece is of.
-            starts_word: bool [pieces], True at the first piece of each word.
-            splits: int32 [batch + 1], the first word of each text.
-        """
-        in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
-        first = tf.where(starts_word, in_text, -1)
-        return cls(ids, ids.with_values(in_text), ids.with_values(first), splits)
-
 
 def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
     """Splits each word on its own; a word without pieces becomes [UNK], so that it can be tagged.
@@ -100,9 +78,24 @@ def tokenize_words(words: tf.RaggedTensor, tokenizer: Tokenizer) -> WordPieces:
     pieces = tf.concat([pieces, unknown], axis=1)
     ids = ragged(pieces.values, tf.gather(pieces.row_splits, words.row_splits))
     piece_splits = tf.cast(pieces.row_splits, tf.int32)
-    return WordPieces.of(
-        ids, owners(piece_splits), starts_row(piece_splits), tf.cast(words.row_splits, tf.int32)
-    )
+    splits = tf.cast(words.row_splits, tf.int32)
+    return _word_pieces(ids, owners(piece_splits), starts_row(piece_splits), splits)
+
+
+def _word_pieces(
+    ids: tf.RaggedTensor, words: tf.Tensor, starts_word: tf.Tensor, splits: tf.Tensor
+) -> WordPieces:
+    """Numbers the words of each text.
+
+    Args:
+        ids: RaggedTensor int32 [batch, (pieces)].
+        words: int32 [pieces], the word among all words that each piece is of.
+        starts_word: bool [pieces], True at the first piece of each word.
+        splits: int32 [batch + 1], the first word of each text.
+    """
+    in_text = words - tf.gather(splits, tf.gather(owners(splits), words))
+    first = tf.where(starts_word, in_text, -1)
+    return WordPieces(ids, ids.with_values(in_text), ids.with_values(first), splits)
 
 
 def without_padding(words: tf.Tensor) -> tf.RaggedTensor:
@@ -239,7 +232,7 @@ def split_words(texts: tf.Tensor, tokenizer: Tokenizer) -> SplitTexts:
     last_pieces = tf.concat([first_pieces, [tf.size(starts_word)]], axis=0)[1:] - 1
     words = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
     return SplitTexts(
-        WordPieces.of(ids, words, starts_word, word_splits),
+        _word_pieces(ids, words, starts_word, word_splits),
         ragged(tf.gather(starts.values, first_pieces), word_splits),
         ragged(tf.gather(ends.values, last_pieces), word_splits),
     )
@@ -277,7 +270,7 @@ def _compound_starts(texts: tf.Tensor, text_starts: tf.Tensor) -> tf.Tensor:
     import tensorflow_text as tf_text
 
     with tf.device("/CPU:0"):
-        # The op takes NUL, which the tokenizer drops, for the end of a text; so is U+0001 dropped.
+        # The op ends a text at NUL. The tokenizer drops NUL and U+0001 alike.
         texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
         _, starts, _ = tf_text.regex_split_with_offsets(texts, "|".join(_COMPOUNDS), r"\S.*")
     starts = starts.with_row_splits_dtype(tf.int32)

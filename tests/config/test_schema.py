@@ -11,9 +11,9 @@ import bert_tf
 from bert_tf.cli.parser import main
 from bert_tf.config import yaml_files
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count
 from bert_tf.config.run import FinetuningRun
 from bert_tf.config.schema import schema
+from bert_tf.config.section import Count
 from bert_tf.tasks import registry
 
 ROOT = Path(__file__).parents[2]

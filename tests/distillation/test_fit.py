@@ -79,6 +79,12 @@ def data(kind):
     return x, y
 
 
+def learn(student, x, teacher, y=None, **options):
+    """The losses of the epochs of a student that learns from its teacher."""
+    data = (x,) if y is None else (x, y)
+    return student.fit(*data, teacher=teacher, verbose=0, seed=0, **options).history["loss"]
+
+
 def values(network):
     return {name: weight.numpy() for name, weight in weight_names(network).items()}
 
@@ -141,18 +147,9 @@ def test_all_losses_together_with_labels(kind):
     student = teacher.student(1)
     before = values(student)
     x, y = data(kind)
-    given = (x,) if y is None else (x, y)
-    history = student.fit(
-        *given,
-        teacher=teacher,
-        distillation=ALL,
-        epochs=6,
-        batch_size=4,
-        learning_rate=1e-3,
-        verbose=0,
-        seed=0,
-    )
-    assert history.history["loss"][-1] < history.history["loss"][0]
+    options = {"distillation": ALL, "epochs": 6, "batch_size": 4, "learning_rate": 1e-3}
+    first, *_, last = learn(student, x, teacher, y, **options)
+    assert last < first
     after = values(student)
     trained = {id(each) for each in student.trainable_weights}
     for name, weight in weight_names(student).items():
@@ -223,18 +220,12 @@ def test_a_narrower_student_learns_hidden_states_through_projections():
     training_begins = keras.callbacks.LambdaCallback(
         on_train_begin=lambda logs: projections.extend(student.teaching.weights)
     )
-    history = student.fit(
-        TEXTS,
-        teacher=teacher,
-        distillation={"hidden": 1.0, "soft": 0.0},
-        epochs=8,
-        batch_size=8,
-        learning_rate=5e-3,
-        verbose=0,
-        callbacks=[training_begins],
+    options = {"epochs": 8, "batch_size": 8, "learning_rate": 5e-3, "callbacks": [training_begins]}
+    first, *_, last = learn(
+        student, TEXTS, teacher, distillation={"hidden": 1.0, "soft": 0.0}, **options
     )
     assert [tuple(each.shape) for each in projections] == [(8, 16), (8, 16)]
-    assert history.history["loss"][-1] < 0.9 * history.history["loss"][0]
+    assert last < 0.9 * first
     assert not any("projection" in name for name in values(student))
     assert student.labels == ("bad", "good")  # the teacher's
     student.fit(TEXTS, LABELS, verbose=0)  # without a teacher, and without projections
@@ -274,9 +265,8 @@ def test_parts_of_a_batch_give_the_same_gradient():
         teacher = model("tags")
         student = teacher.student(1)
         student.compile(optimizer=keras.optimizers.SGD(0.1), accumulation_steps=parts)
-        student.fit(
-            *data("tags"), teacher=teacher, distillation=ALL, batch_size=8, verbose=0, seed=0
-        )
+        x, y = data("tags")
+        learn(student, x, teacher, y, distillation=ALL, batch_size=8)
         results.append(values(student))
     for name, each in results[0].items():
         np.testing.assert_allclose(each, results[1][name], atol=2e-5, err_msg=name)
@@ -290,15 +280,8 @@ def test_an_embedder_learns_alike_from_parts_of_a_batch(hard):
         teacher = model("vectors of pairs")
         student = teacher.student(1)
         student.compile(optimizer=keras.optimizers.SGD(0.1), accumulation_steps=parts)
-        history = student.fit(
-            PAIRS,
-            teacher=teacher,
-            distillation=ALL | {"hard": hard},
-            batch_size=8,
-            verbose=0,
-            seed=0,
-        )
-        results.append((values(student), history.history["loss"][0]))
+        (loss,) = learn(student, PAIRS, teacher, distillation=ALL | {"hard": hard}, batch_size=8)
+        results.append((values(student), loss))
     (ours, our_loss), (theirs, their_loss) = results
     assert our_loss == pytest.approx(their_loss, rel=1e-4)
     for name, each in ours.items():
@@ -314,9 +297,9 @@ def test_student_and_teacher_may_have_different_layouts():
         student = teacher.student(1)
         student.encoder.layout = "unpadded"
         student.compile(optimizer=keras.optimizers.SGD(0.0))
-        options = {"teacher": teacher, "distillation": ALL, "batch_size": 8, "verbose": 0}
-        history = student.fit(TEXTS[:8], LABELS[:8], **options)
-        losses_of_both.append(history.history["loss"][0])
+        losses_of_both += learn(
+            student, TEXTS[:8], teacher, LABELS[:8], distillation=ALL, batch_size=8
+        )
     assert losses_of_both[0] == pytest.approx(losses_of_both[1], rel=1e-5)
 
 
@@ -334,17 +317,9 @@ def test_two_devices_learn_as_one():
 def test_a_student_in_bfloat16_learns_from_a_teacher_in_float32():
     teacher = model("classes")
     student = teacher.student(1, dtype="mixed_bfloat16")
-    history = student.fit(
-        TEXTS,
-        teacher=teacher,
-        distillation=ALL,
-        epochs=6,
-        batch_size=8,
-        learning_rate=1e-3,
-        verbose=0,
-        seed=0,
-    )
-    assert history.history["loss"][-1] < history.history["loss"][0]
+    options = {"distillation": ALL, "epochs": 6, "batch_size": 8, "learning_rate": 1e-3}
+    first, *_, last = learn(student, TEXTS, teacher, **options)
+    assert last < first
 
 
 def test_a_compiled_student_adds_its_own_loss_and_is_as_before_afterwards():
@@ -397,11 +372,7 @@ def test_questions_and_contexts_may_come_without_answers_in_every_form():
 
 
 def narrow(**changes):
-    return bert_tf.TextClassifier(
-        narrow_encoder(**changes),
-        tokenizer(),
-        ["bad", "good"],
-    )
+    return bert_tf.TextClassifier(narrow_encoder(**changes), tokenizer(), ["bad", "good"])
 
 
 def test_teachers_that_do_not_fit_are_refused():
@@ -413,40 +384,27 @@ def test_teachers_that_do_not_fit_are_refused():
         with pytest.raises(UserError, match=message):
             student.fit(*data, teacher=teacher, verbose=0, **options)
 
-    refused(
-        "the teacher of a TextClassifier must also be a TextClassifier", student, model("numbers")
-    )
-    refused("must also be a TextClassifier, not a str", student, "runs/teacher")
+    said = "the teacher of a TextClassifier must also be a TextClassifier"
+    refused(said, student, model("numbers"))
+    refused(f"{said}, not a str", student, "runs/teacher")
     refused("cannot be its own teacher", student, student)
     refused("no labels yet; train it", student, bert_tf.TextClassifier(encoder(), tokenizer()))
     named = bert_tf.TextClassifier(encoder(**DEEP), tokenizer(), ["good", "bad"])
-    refused(
-        "labels good, bad, but the teacher has bad, good; both must have the same", named, teacher
-    )
+    said = "labels good, bad, but the teacher has bad, good; both must have the same"
+    refused(said, named, teacher)
     unknown = bert_tf.TextClassifier(encoder(), other, ["bad", "good"])
     refused("differ in vocabulary or casing", unknown, teacher)
     refused("the student has 2 layers, but its teacher has only 1", teacher, student)
     refused(r"16 hidden units \(hidden_size\), but its teacher has only 8", student, narrow())
     short = model("classes", max_position_embeddings=16)
     refused("the student's max_length 32 is longer than the model's 16 positions", student, short)
-    refused(
-        "requires the same number of heads, but the student has 4 attention heads and",
-        narrow(num_attention_heads=4),
-        teacher,
-        distillation={"attention": 1.0},
-    )
-    refused(
-        "relation_heads 3 does not divide the width of the student, 16",
-        student,
-        teacher,
-        distillation={"relations": 1.0, "relation_heads": 3},
-    )
-    refused(
-        "relation_layer is 2, but the layers of the teacher are 0 to 1",
-        student,
-        teacher,
-        distillation={"relations": 1.0, "relation_layer": 2},
-    )
+    said = "requires the same number of heads, but the student has 4 attention heads and"
+    refused(said, narrow(num_attention_heads=4), teacher, distillation={"attention": 1.0})
+    for setting, said in (
+        ({"relation_heads": 3}, "relation_heads 3 does not divide the width of the student, 16"),
+        ({"relation_layer": 2}, "relation_layer is 2, but the layers of the teacher are 0 to 1"),
+    ):
+        refused(said, student, teacher, distillation={"relations": 1.0} | setting)
     two = model("classes", attention="side_by_side")
     refused("a single stack of blocks", two.student(1), two, distillation={"hidden": 1.0})
     compiled = narrow()
@@ -454,23 +412,16 @@ def test_teachers_that_do_not_fit_are_refused():
     refused("cannot train the projections", compiled, teacher, distillation={"hidden": 1.0})
     sparing = teacher.student(1)
     sparing.compile(optimizer="sgd", rematerialize=True)
-    refused(
-        "require the activations that rematerialize discards",
-        sparing,
-        teacher,
-        distillation={"relations": 1.0},
-    )
+    said = "require the activations that rematerialize discards"
+    refused(said, sparing, teacher, distillation={"relations": 1.0})
     ids = teacher.preprocessor()(tf.constant(TEXTS))
     refused("fit on ids requires targets, even with a teacher", student, teacher, ids)
     refused("sample_weight applies to", student, teacher, sample_weight=[1.0] * len(TEXTS))
-    refused(
-        "validation_split would select rows without labels", student, teacher, validation_split=0.5
-    )
+    said = "validation_split would select rows without labels"
+    refused(said, student, teacher, validation_split=0.5)
     vectors = model("vectors")
     small = bert_tf.TextEmbedder(narrow_encoder(), tokenizer())
-    refused(
-        "vectors of the student have 8 dimensions, but those of the teacher have 16", small, vectors
-    )
+    refused("vectors of the student have 8 dimensions, but those of the teach.* 16", small, vectors)
     with pytest.raises(UserError, match="distillation requires a teacher; give teacher="):
         student.fit(TEXTS, LABELS, distillation={"soft": 1.0})
 
@@ -480,10 +431,7 @@ def test_teachers_that_do_not_fit_are_refused():
     [
         ({"temperature": 0}, "distillation.temperature must be greater than 0, got 0"),
         ({"soft": -1.0}, "distillation.soft must be at least 0, got -1.0"),
-        (
-            {"softs": 1.0},
-            "unknown key 'distillation.softs'; the nearest valid key is distillation.soft",
-        ),
+        ({"softs": 1.0}, "key 'distillation.softs'; the nearest valid key is distillation.soft"),
         ({"soft": 0.0}, "nothing is learned from the teacher"),
         ({"relation_heads": 4}, "relation_heads is for relations, whose weight is 0"),
         (4.0, "distillation must be a dict such as"),

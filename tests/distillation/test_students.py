@@ -81,12 +81,8 @@ def test_encoders_of_two_stacks_give_layers_of_both():
 
 
 def test_what_only_the_last_layer_has_comes_from_there():
-    weights = {
-        "encoder/layer_0/b": 0,
-        "encoder/layer_1/b": 1,
-        "encoder/layer_1/final": 9,
-        "head": 5,
-    }
+    weights = {"encoder/layer_0/b": 0, "encoder/layer_1/b": 1}
+    weights |= {"encoder/layer_1/final": 9, "head": 5}
     names = ["encoder/layer_0/b", "encoder/layer_0/final", "head"]
     assert list(layers.of_layers(names, weights, [0]).values()) == [0, 9, 5]
     with pytest.raises(UserError, match=r"layer 0 of the teacher has no weight encoder/layer_0/c"):

@@ -11,7 +11,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_hub, save_task
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from tests.export.conftest import FAMILIES
 
 CASES = [

@@ -9,23 +9,15 @@ _PLACES = st.integers(0, 2**16)
 _LENGTHS = st.integers(0, 64)
 # What readers of numbers, texts and lines are known to stumble over.
 _ODD = (
-    b"\x00",
-    b"\xff\xff\xff\xff\xff\xff\xff\x7f",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\r",
-    b"\n",
-    b"\t",
-    b'"',
-    b"\xe2\x80\xa8",
-    b"-1",
-    b"9" * 400,
-    b"1e999",
-    b"NaN",
-    b"\\ud800",
-    b"[" * 2000,
-    b"../../etc/passwd",
-    b"/etc/passwd",
+    *(
+        b"\x00",
+        b"\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbf",
+        b"\xe2\x80\xa8",
+    ),
+    *(b"\r", b"\n", b"\t", b'"', b"-1", b"9" * 400, b"1e999", b"NaN", b"\\ud800", b"[" * 2000),
+    *(b"\xe2\x80\xa8", b"../../etc/passwd", b"/etc/passwd"),
 )
 
 

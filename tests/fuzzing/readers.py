@@ -126,23 +126,8 @@ train:
   precision: "bfloat16"
 """
 _YAML_WORDS = (
-    "base: run.yaml",
-    "&a",
-    "*a",
-    "!!python/object/apply:os.system [touch x]",
-    "<<: ",
-    "? ",
-    "- ",
-    ": ",
-    "{",
-    "}",
-    "|",
-    ">",
-    "---",
-    "%YAML 1.1",
-    "task: classification",
-    "null",
-    "0x",
+    *("base: run.yaml", "&a", "*a", "!!python/object/apply:os.system [touch x]", "<<: ", "? "),
+    *("- ", ": ", "{", "}", "|", ">", "---", "%YAML 1.1", "task: classification", "null", "0x"),
     "train.",
 )
 
@@ -154,35 +139,12 @@ def _yaml() -> Reader:
 
 
 _CONTEXT = "Ann met Bob in the café at noon. 😀"
-_SQUAD = json.dumps(
-    {
-        "version": "v2.0",
-        "data": [
-            {
-                "title": "A",
-                "paragraphs": [
-                    {
-                        "context": _CONTEXT,
-                        "qas": [
-                            {
-                                "id": "1",
-                                "question": "Whom did Ann meet?",
-                                "answers": [{"text": "Bob", "answer_start": 8}],
-                            },
-                            {
-                                "id": "2",
-                                "question": "When?",
-                                "is_impossible": True,
-                                "answers": [],
-                            },
-                        ],
-                    }
-                ],
-            }
-        ],
-    },
-    ensure_ascii=False,
-).encode()
+_QUESTIONS = [
+    {"id": "1", "question": "Whom did Ann meet?", "answers": [{"text": "Bob", "answer_start": 8}]},
+    {"id": "2", "question": "When?", "is_impossible": True, "answers": []},
+]
+_ARTICLE = {"title": "A", "paragraphs": [{"context": _CONTEXT, "qas": _QUESTIONS}]}
+_SQUAD = json.dumps({"version": "v2.0", "data": [_ARTICLE]}, ensure_ascii=False).encode()
 _CONLL = b"-DOCSTART- -X- O O\n\nAnn NNP I-NP B-PER\nmet VBD I-VP O\n\nOslo NNP I-NP B-LOC\n"
 _TSV = "text\tlabel\na good film\tgood\na “bad” film\tbad\n".encode()
 _CSV = b'text,label\n"a good, film",good\n"a ""bad"" film",bad\n'
@@ -408,14 +370,8 @@ _ENCODER = {"vocab_size": 10**9, "hidden_size": 10**6, "num_hidden_layers": 1}
 # What a configuration may hold in the place of anything.
 _HOSTILE = (
     *(None, True, 0, -1, 2, 0.5, 10**9, 10**400, 1e308, float("nan"), "", "x", "é", "a/b"),
-    *(
-        "../../etc/passwd",
-        "/etc/passwd",
-        "file:///etc/passwd",
-        "mixed_float16",
-        "int8",
-        "os.system",
-    ),
+    *("../../etc/passwd", "/etc/passwd", "file:///etc/passwd"),
+    *("mixed_float16", "int8", "os.system"),
     *([], {}, [[]], ["a"], [1], [None], {"a": 1}, {"class_name": "x"}, {"config": {}}),
     _node("system", "os", {"command": "touch /tmp/x"}),
     _node("function", "os", "system", "system"),

@@ -80,10 +80,7 @@ def test_a_killed_process_loses_only_the_piece_that_it_was_writing(tmp_path):
 @pytest.mark.parametrize(
     "state",
     [
-        "",
-        "{",
-        "[" * 100_000,
-        "[]",
+        *("", "{", "[" * 100_000, "[]"),
         json.dumps({"work": WORK, "done": 1}),
         json.dumps({"work": WORK, "done": "1", "bytes": 3}),
         json.dumps({"work": WORK, "done": 1, "bytes": 4}),
@@ -107,10 +104,8 @@ def test_two_do_not_write_the_same_file(tmp_path):
     path = tmp_path / "file"
     with resumable_file(path, WORK) as file:
         file.append(b"one", 1)
-        with (
-            pytest.raises(UserError, match="another process is writing .*file; wait"),
-            resumable_file(path, WORK),
-        ):
+        told = "another process is writing .*file; wait"
+        with pytest.raises(UserError, match=told), resumable_file(path, WORK):
             pass
         file.append(b"two", 2)
     assert path.read_bytes() == b"onetwo"
@@ -118,11 +113,9 @@ def test_two_do_not_write_the_same_file(tmp_path):
 
 def test_places_where_no_file_can_be(tmp_path):
     (tmp_path / "file").write_text("")
-    for path in (tmp_path, "/dev/null"):
-        with pytest.raises(UserError, match="it is not a regular file"), resumable_file(path, WORK):
-            pass
-    with (
-        pytest.raises(UserError, match="cannot write"),
-        resumable_file(tmp_path / "file" / "below", WORK),
+    for path, told in (
+        *((path, "it is not a regular file") for path in (tmp_path, "/dev/null")),
+        (tmp_path / "file" / "below", "cannot write"),
     ):
-        pass
+        with pytest.raises(UserError, match=told), resumable_file(path, WORK):
+            pass

@@ -60,12 +60,6 @@ def test_files_are_missing_or_empty(folder, name):
         read_beir(folder)
 
 
-def test_a_corpus_of_blank_lines_is_empty(folder):
-    (folder / "corpus.jsonl").write_text("\n\n")
-    with pytest.raises(UserError, match=r"corpus.jsonl is empty; write one object with _id"):
-        read_beir(folder)
-
-
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
 @pytest.mark.parametrize(
     ("line", "message"),
@@ -82,7 +76,11 @@ def test_a_line_without_id_or_text(folder, name, line, message):
         read_beir(folder)
 
 
-def test_an_id_is_repeated(folder):
+def test_no_lines_and_an_id_that_is_repeated(folder):
+    (folder / "corpus.jsonl").write_text("\n\n")
+    with pytest.raises(UserError, match=r"corpus.jsonl is empty; write one object with _id"):
+        read_beir(folder)
+    write(folder / "corpus.jsonl", {"_id": "p1", "text": "x"})
     write(folder / "queries.jsonl", *[{"_id": "q1", "text": "Who sat?"}] * 2)
     with pytest.raises(UserError, match=r"queries.jsonl, line 2: the _id 'q1' occurs twice"):
         read_beir(folder)

@@ -12,10 +12,9 @@ class Killed(BaseException):
 
 def weights(run) -> dict[str, np.ndarray]:
     """The newest weights of a run, with those of its optimizer."""
+    model, optimizer = (f"{name}.safetensors" for name in ("model", "optimizer"))
     folder = of_run.newest(run)
-    return tensors.load(folder / "model.safetensors") | tensors.load(
-        folder / "optimizer.safetensors"
-    )
+    return tensors.load(folder / model) | tensors.load(folder / optimizer)
 
 
 def kill_after(monkeypatch, step: int) -> None:
@@ -35,4 +34,11 @@ def check_equal(run, undisturbed):
     found, expected = weights(run), weights(undisturbed)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+        assert found[name].tobytes() == value.tobytes(), name
+
+
+def check_ended_equal(run, undisturbed):
+    """Both runs have ended, with the same weights, moments and metrics, and nothing unfinished."""
+    check_equal(run, undisturbed)
+    assert (run / "metrics.json").read_text() == (undisturbed / "metrics.json").read_text()
+    assert not list(run.rglob("*.unfinished"))

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import of_run, tensors
 from bert_tf.report.curves import read_curves
 from tests import tiny
+from tests.runs.killed import check_ended_equal, weights
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,23 +81,6 @@ def run_two_workers(commands, place):
     return finish(*processes)
 
 
-def result(run):
-    """All that is in the last checkpoint."""
-    folder = of_run.newest(run)
-    return tensors.load(folder / "model.safetensors") | tensors.load(
-        folder / "optimizer.safetensors"
-    )
-
-
-def assert_equal(run, other):
-    """The same bits."""
-    found, expected = result(run), result(other)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert found[name].tobytes() == value.tobytes(), name
-    assert (run / "metrics.json").read_text() == (other / "metrics.json").read_text()
-
-
 def assert_close(run, other):
     """The same losses and metrics of every step, and weights."""
     for kind in ("train", "dev"):
@@ -106,7 +89,7 @@ def assert_close(run, other):
         for name, (steps, values) in expected.items():
             assert list(found[name][0]) == list(steps)
             np.testing.assert_allclose(found[name][1], values, rtol=1e-5, atol=1e-5, err_msg=name)
-    found, expected = result(run), result(other)
+    found, expected = weights(run), weights(other)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         if not name.startswith("random/"):
@@ -161,7 +144,7 @@ def test_two_devices_fine_tune_as_one(two):
 def test_a_run_on_two_devices_is_taken_up_again(two, commands):
     finish(start(2, taken_up_again(commands(two, "finetune", "mirrored"), two), two))
 
-    assert_equal(two / "again", two / "finetune_mirrored")
+    check_ended_equal(two / "again", two / "finetune_mirrored")
 
 
 @pytest.mark.slow
@@ -169,7 +152,7 @@ def test_two_workers_train_as_two_devices_and_share_the_examples(two, commands, 
     chief, worker = run_two_workers([commands(tmp_path, "finetune", "multi_worker")], tmp_path)
 
     run = tmp_path / "finetune_multi_worker"
-    assert_equal(run, two / "finetune_mirrored")
+    check_ended_equal(run, two / "finetune_mirrored")
     assert_only_the_chief_writes(chief, worker)
     assert len(list((run / "logs" / "train").iterdir())) == 1
     # Batches are made ahead, so that there may be more than were used.
@@ -185,7 +168,7 @@ def test_a_run_of_two_workers_is_taken_up_again(two, commands, tmp_path):
     command = commands(tmp_path, "finetune", "multi_worker")
     told = run_two_workers([command, *taken_up_again(command, tmp_path)], tmp_path)
 
-    assert_equal(tmp_path / "again", two / "finetune_mirrored")
+    check_ended_equal(tmp_path / "again", two / "finetune_mirrored")
     assert_only_the_chief_writes(*told)
 
 
@@ -195,7 +178,7 @@ def test_two_workers_pre_train_as_two_devices(two_pretrained, commands, tmp_path
     run_two_workers([commands(tmp_path, "pretrain", "multi_worker", IN_PARTS)], tmp_path)
 
     expected = two_pretrained / "pretrain_mirrored_parts"
-    assert_equal(tmp_path / "pretrain_multi_worker_parts", expected)
+    check_ended_equal(tmp_path / "pretrain_multi_worker_parts", expected)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A run that is killed and started again ends with the bits of one that was left alone."""
 
-import json
 import os
 import random
 import signal
@@ -8,12 +7,12 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bert_tf import runs
-from bert_tf.checkpoints import of_run, tensors
+from bert_tf.checkpoints import of_run
 from tests import tiny
+from tests.runs.killed import check_ended_equal
 from tests.runs.lives import Nursery, last_step
 
 TRAINING = ["train.deterministic=true", "train.checkpoint_steps=2", "train.checkpoints_kept=2"]
@@ -21,26 +20,11 @@ TRAINING = ["train.deterministic=true", "train.checkpoint_steps=2", "train.check
 KILLS = 12
 
 
-def result(run: Path) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """The metrics, and all that is in the last checkpoint."""
-    folder = of_run.newest(run)
-    weights = [tensors.load(folder / f"{name}.safetensors") for name in ("model", "optimizer")]
-    return json.loads((run / "metrics.json").read_text()), weights[0] | weights[1]
-
-
-def check_equal(run: Path, undisturbed: Path) -> None:
-    metrics, weights = result(run)
-    expected_metrics, expected = result(undisturbed)
-    assert metrics == expected_metrics
-    assert weights.keys() == expected.keys()
-    for name, value in expected.items():
-        assert weights[name].tobytes() == value.tobytes(), name
-    assert not list(run.rglob("*.unfinished"))
-
-
-def kill_at_random(nursery: Nursery, command: list, run: Path, steps: int, seed: int) -> int:
-    """Starts the command until it ends by itself; how often it was killed before that."""
-    source = random.Random(seed)
+def kill_at_random(nursery: Nursery, command: list, folder: Path) -> tuple[Path, Path]:
+    """Two runs of the command, of 60 steps: one undisturbed, and one that was often killed."""
+    undisturbed, run, steps = folder / "undisturbed", folder / "killed", 60
+    assert nursery.live(*command, undisturbed) == 0, nursery.log.read_text()
+    source = random.Random(0)
     killed = 0
     for number in range(KILLS):
         target = source.randrange(number * steps // KILLS, (number + 1) * steps // KILLS)
@@ -54,28 +38,21 @@ def kill_at_random(nursery: Nursery, command: list, run: Path, steps: int, seed:
                 moment = time.monotonic() + source.uniform(0, 0.1)
             return moment is not None and time.monotonic() >= moment
 
-        killed += nursery.live(*command, until=now) == -signal.SIGKILL
-    assert nursery.live(*command) == 0, nursery.log.read_text()
-    return killed
+        killed += nursery.live(*command, run, until=now) == -signal.SIGKILL
+    assert nursery.live(*command, run) == 0, nursery.log.read_text()
+    assert killed >= KILLS - 1
+    check_ended_equal(run, undisturbed)
+    return undisturbed, run
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_pre_training_in_two_phases(tmp_path, nursery, pretraining_yaml):
-    settings = [
-        *TRAINING,
-        "train.steps=60",
-        "train.eval_steps=25",
-        "train.checkpoint_minutes=0.001",
-    ]
+    settings = [*TRAINING, "train.steps=60", "train.eval_steps=25"]
+    settings += ["train.checkpoint_minutes=0.001"]
     settings += ["train.long_length=28", "train.long_fraction=0.4"]
     command = ["pretrain", pretraining_yaml, "--set", *settings, "--out"]
-    assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
-
-    run = tmp_path / "killed"
-    assert kill_at_random(nursery, [*command, run], run, 60, seed=0) >= KILLS - 1
-
-    check_equal(run, tmp_path / "undisturbed")
+    kill_at_random(nursery, command, tmp_path)
 
 
 @pytest.mark.slow
@@ -84,17 +61,9 @@ def test_fine_tuning_that_keeps_the_best(tmp_path, nursery):
     path = tiny.write_finetuning(tmp_path)
     settings = [*TRAINING, "train.epochs=15", "train.keep=best", "model.num_hidden_layers=1"]
     command = ["finetune", path, "--set", *settings, "--out"]
-    assert nursery.live(*command, tmp_path / "undisturbed") == 0, nursery.log.read_text()
-
-    run = tmp_path / "killed"
-    assert kill_at_random(nursery, [*command, run], run, 60, seed=0) >= KILLS - 1
-
-    check_equal(run, tmp_path / "undisturbed")
-    assert of_run.kept(run).name == of_run.kept(tmp_path / "undisturbed").name
-    predictions = [
-        (each / "predictions" / "dev.tsv").read_text() for each in (run, tmp_path / "undisturbed")
-    ]
-    assert predictions[0] == predictions[1]
+    both = kill_at_random(nursery, command, tmp_path)
+    assert len({of_run.kept(run).name for run in both}) == 1
+    assert len({(run / "predictions" / "dev.tsv").read_text() for run in both}) == 1
 
 
 def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, load_pretraining, capsys):
@@ -115,7 +84,5 @@ def test_sigterm_saves_the_step_that_is_under_way_and_says_so(tmp_path, load_pre
     assert end.value.code == 143
     assert 0 < step < 3000
     last_line = capsys.readouterr().err.splitlines()[-1]
-    assert (
-        last_line
-        == f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"
-    )
+    said = f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"
+    assert last_line == said

@@ -12,7 +12,7 @@ from bert_tf.data.batching import EncodedRows
 from bert_tf.models.encoder_model import EncoderModel
 from bert_tf.training.nonfinite import Diverged
 from tests import tiny
-from tests.runs.test_runs import weights
+from tests.runs.killed import weights
 
 SETTINGS = ["train.epochs=2", "train.checkpoint_steps=2", "model.num_hidden_layers=1"]
 

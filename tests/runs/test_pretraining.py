@@ -59,23 +59,24 @@ def test_one_length_all_along(prepared):
     assert 4 * 12 < phase.tokens <= 4 * 24
 
 
-@pytest.mark.slow
-def test_short_sequences_then_long_ones(prepared):
-    settings = ["train.steps=100", "train.long_length=32", "train.long_batch_size=2"]
-    short, long = prepared(*settings)["phases"]
+@pytest.mark.parametrize(
+    ("settings", "ends", "of_short", "of_long"),
+    [
+        (
+            ["train.steps=100", "train.long_batch_size=2"],
+            *((90, 100), ((4, 24), (4, 4), (4,)), ((2, 32), (2, 5), (2,))),
+        ),
+        (  # the number of predictions grows with the length
+            ["train.long_fraction=0.5", "data.max_predictions_per_seq=6"],
+            *((3, 6), ((4, 24), (4, 6), (4,)), ((4, 32), (4, 8), (4,))),
+        ),
+    ],
+)
+def test_short_sequences_then_long_ones(prepared, settings, ends, of_short, of_long):
+    phases = prepared("train.long_length=32", *settings)["phases"]
 
-    assert (short.end, long.end) == (90, 100)
-    assert shapes(short) == ((4, 24), (4, 4), (4,))
-    assert shapes(long) == ((2, 32), (2, 5), (2,))
-
-
-def test_the_number_of_predictions_grows_with_the_length(prepared):
-    settings = ["train.long_length=32", "train.long_fraction=0.5", "data.max_predictions_per_seq=6"]
-    short, long = prepared(*settings)["phases"]
-
-    assert (short.end, long.end) == (3, 6)
-    assert shapes(short)[1] == (4, 6)
-    assert shapes(long)[1] == (4, 8)
+    assert tuple(phase.end for phase in phases) == ends
+    assert [shapes(phase) for phase in phases] == [of_short, of_long]
 
 
 @pytest.mark.slow
@@ -231,32 +232,20 @@ def test_tfrecords_that_have_changed_do_not_resume(load_pretraining, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("settings", "message"),
     [
-        ("train.long_length=600", "long_length 600 is longer than the model's 32 positions"),
-        ("train.max_length=40", "max_length 40 is longer than the model's 32 positions"),
+        (["train.long_length=600"], "long_length 600 is longer than the model's 32 positions"),
+        (["train.max_length=40"], "max_length 40 is longer than the model's 32 positions"),
+        (["train.long_length=24"], "long_length 24 is not longer than train.max_length 24"),
+        (["train.seed=[1,2]"], "train.seed is a list; pre-training requires one value"),
+        (
+            ["train.accumulation_steps=2", "train.long_length=32", "train.long_batch_size=3"],
+            "long_batch_size 3 is not a multiple of",
+        ),
     ],
 )
-def test_lengths_that_the_model_has_no_positions_for_are_told(prepared, setting, message):
+def test_settings_that_make_no_sense_are_told(prepared, settings, message):
     with pytest.raises(UserError, match=message):
-        prepared(setting)
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("train.long_length=24", "long_length 24 is not longer than train.max_length 24"),
-        ("train.seed=[1,2]", "train.seed is a list; pre-training requires one value"),
-    ],
-)
-def test_settings_that_make_no_sense_are_told(prepared, setting, message):
-    with pytest.raises(UserError, match=message):
-        prepared(setting)
-
-
-def test_a_long_batch_that_cannot_be_accumulated_is_told(prepared):
-    settings = ["train.accumulation_steps=2", "train.long_length=32", "train.long_batch_size=3"]
-    with pytest.raises(UserError, match="long_batch_size 3 is not a multiple of"):
         prepared(*settings)
 
 

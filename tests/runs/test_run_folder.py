@@ -89,5 +89,5 @@ def test_a_search_stays_one_of_the_same_kind(begin, settings):
 @pytest.mark.parametrize("keep", [save, lambda run: run.write_metrics({"accuracy": 1.0})])
 def test_what_was_saved_is_not_given_up_for_another_configuration(begin, keep):
     keep(begin("train.seed=1"))
-    with pytest.raises(UserError, match="different train.seed .1 there, 2 now.; choose"):
+    with pytest.raises(UserError, match="seed .1 there, 2 now.; choose another --out, or restore"):
         begin("train.seed=2")

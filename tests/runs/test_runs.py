@@ -23,19 +23,6 @@ from tests.runs.killed import Killed, check_equal, kill_after, weights
 from tests.runs.lives import last_step
 
 
-@pytest.mark.slow
-def test_an_interrupted_pre_training_ends_with_the_same_weights_and_metrics(
-    tmp_path, monkeypatch, pretrained, load_pretraining
-):
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        kill_after(patch, 3)
-        runs.pretrain(load_pretraining(), tmp_path)
-    metrics = runs.pretrain(load_pretraining(), tmp_path)
-
-    assert metrics == json.loads((pretrained / "metrics.json").read_text())
-    check_equal(tmp_path, pretrained)
-
-
 def test_an_interrupted_fine_tuning_ends_with_the_same_weights_and_metrics(
     tmp_path, finetuned, caplog
 ):
@@ -116,11 +103,9 @@ def test_a_pre_training_goes_on_when_its_text_and_its_vocabulary_are_gone(tmp_pa
         (tmp_path / name).unlink()
     runs.pretrain(load(), tmp_path / "run")
     assert last_step(tmp_path / "run") == 6
-    with pytest.raises(UserError, match=r"another data.path \(.*corpus.txt there, other.txt now"):
-        runs.pretrain(
-            load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"]),
-            tmp_path / "run",
-        )
+    with pytest.raises(UserError, match=r"different data.path \(.*corpus.txt there, other.txt now"):
+        other = load_config(path, ["train.checkpoint_steps=3", "data.path=other.txt"])
+        runs.pretrain(other, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -178,40 +163,15 @@ def test_the_best_weights_and_early_stopping_and_slow_layers_from_yaml(tmp_path)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
-    [
-        "bias_correction=true",
-        "adam_epsilon=1e-8",
-        "decay_after_warmup=true",
-        "group_by_length=false",
-    ],
+    "bias_correction=true adam_epsilon=1e-8 decay_after_warmup=true group_by_length=false".split(),
 )
 def test_what_transformers_does_otherwise_is_reached_from_yaml(tmp_path, finetuned, setting):
     path = tiny.write_finetuning(tmp_path)
-    settings = ["train.learning_rate=0.005", f"train.{setting}"]
-    runs.finetune(load_config(path, settings), tmp_path / "run")
+    same = ["train.learning_rate=0.005", "model.num_hidden_layers=2"]
+    runs.finetune(load_config(path, [*same, f"train.{setting}"]), tmp_path / "run")
     expected, found = weights(finetuned[0]), weights(tmp_path / "run")
     assert expected.keys() == found.keys()
     assert any(not np.array_equal(found[name], value) for name, value in expected.items())
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, load_pretraining):
-    config = load_pretraining()
-    run = tmp_path / "run"
-    save = tensors.save
-
-    def save_until_full(path, arrays):
-        if "step-00000006" in str(path) and path.name == "optimizer.safetensors":
-            raise OSError(28, "No space left on device")
-        save(path, arrays)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tensors, "save", save_until_full)
-        with pytest.raises(UserError, match="disk is full"):
-            runs.pretrain(config, run)
-    assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000003"]
-    runs.pretrain(config, run)
-    assert of_run.newest(run).name == "step-00000006"
 
 
 @pytest.mark.slow
@@ -261,10 +221,7 @@ def test_a_fine_tuned_classifier_learns_and_evaluates_to_the_same_again(finetune
     ("setting", "message"),
     [
         ("train.batch_size=64", "64 is larger than the data: .*train.tsv has 32 training rows"),
-        (
-            "model.num_attention_heads=3",
-            "sizes under `model` are wrong: hidden_size 16 is not a mu",
-        ),
+        ("model.num_attention_heads=3", "sizes under `model` are wrong: hidden_size 16 is not a m"),
         ("train.max_length=33", "max_length 33 is longer than the model's 32 positions"),
         ("data.path=nowhere", "not found: .*nowhere"),
         ("init.checkpoint=runs/no/where", "checkpoint not found: runs/no/where; give a folder"),
@@ -335,12 +292,6 @@ def test_a_vocabulary_of_another_checkpoint_is_refused(tmp_path, pretrained):
         runs.finetune(load_config(path, settings), tmp_path / "two")
 
 
-def test_another_configuration_does_not_resume_and_names_the_key(pretrained, load_pretraining):
-    told = "a different train.seed .0 there, 1 now.; choose another --out, or restore the old"
-    with pytest.raises(UserError, match=told):
-        runs.pretrain(load_pretraining("train.seed=1"), pretrained)
-
-
 @pytest.mark.slow
 def test_what_changes_no_number_may_change_when_a_run_goes_on(
     tmp_path, monkeypatch, pretrained, load_pretraining
@@ -362,7 +313,7 @@ def test_a_run_whose_data_have_changed_does_not_resume(tmp_path):
     metrics = runs.finetune(config, tmp_path / "run")
     assert runs.finetune(config, tmp_path / "run") == metrics
     longer = load_config(path, ["train.epochs=2", "model.num_hidden_layers=1"])
-    with pytest.raises(UserError, match="another train.epochs .1.0 there, 2.0 now.; choose"):
+    with pytest.raises(UserError, match="a different train.epochs .1.0 there, 2.0 now.; choose"):
         runs.finetune(longer, tmp_path / "run")
 
     text = (tmp_path / "train.tsv").read_text()

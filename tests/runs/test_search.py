@@ -21,15 +21,8 @@ from tests import tiny
 
 @pytest.fixture(scope="module")
 def encoder():
-    return Encoder(
-        EncoderConfig(
-            vocab_size=9,
-            hidden_size=4,
-            num_hidden_layers=1,
-            num_attention_heads=1,
-            intermediate_size=4,
-        )
-    )
+    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
+    return Encoder(EncoderConfig(vocab_size=9, intermediate_size=4, **sizes))
 
 
 @dataclasses.dataclass
@@ -66,6 +59,13 @@ def finish(run, model, accuracy):
 def start(tmp_path, *settings):
     path = tiny.write_finetuning(tmp_path)
     return RunFolder.start(tmp_path / "run", load_config(path, settings))
+
+
+def searched(tmp_path, encoder, *settings):
+    """A search with the accuracies of `ACCURACY` that has ended."""
+    run = start(tmp_path, *settings)
+    search(run, Trials(encoder, ACCURACY), "accuracy")
+    return run
 
 
 def table(path):
@@ -110,9 +110,7 @@ def test_a_search_is_used_as_its_best_trial_was_trained(tmp_path):
 
 
 def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
-    run = start(tmp_path, *SEARCH)
-    search(run, Trials(encoder, ACCURACY), "accuracy")
-
+    run = searched(tmp_path, encoder, *SEARCH)
     rows = table(run.path / "search.tsv")
     assert rows[0] == ["learning_rate", "seed", "accuracy", "loss"]
     assert rows[1:] == [[str(r), str(s), str(a), "1"] for (r, s), a in ACCURACY.items()]
@@ -125,9 +123,7 @@ def test_the_tables_hold_every_trial_and_the_means(tmp_path, encoder):
 
 
 def test_seeds_alone_make_one_line_of_means(tmp_path, encoder):
-    run = start(tmp_path, "train.learning_rate=0.2", "train.seed=[1,2]")
-    search(run, Trials(encoder, ACCURACY), "accuracy")
-
+    run = searched(tmp_path, encoder, "train.learning_rate=0.2", "train.seed=[1,2]")
     assert table(run.path / "summary.tsv") == [
         ["runs", "accuracy", "accuracy_std", "loss", "loss_std"],
         ["2", "0.6", "0.141421", "1", "0"],
@@ -135,9 +131,7 @@ def test_seeds_alone_make_one_line_of_means(tmp_path, encoder):
 
 
 def test_without_seeds_there_is_no_summary(tmp_path, encoder):
-    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
-    search(run, Trials(encoder, ACCURACY), "accuracy")
-
+    run = searched(tmp_path, encoder, "train.learning_rate=[0.1,0.2]", "train.seed=1")
     assert not (run.path / "summary.tsv").exists()
     assert (run.predictions / "dev.tsv").read_text() == "0.9"
 
@@ -170,8 +164,7 @@ def test_trials_are_not_compared_with_those_on_other_data(tmp_path, encoder):
 
 
 def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_path, encoder):
-    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
-    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run = searched(tmp_path, encoder, "train.learning_rate=[0.1,0.2]", "train.seed=1")
     run.write_metrics({"accuracy": 0.5}, of="other_dev")
     (run.predictions / "dev.tsv").write_text("of other software")
     search(run, Trials(encoder, ACCURACY), "accuracy")
@@ -181,8 +174,7 @@ def test_a_search_that_is_repeated_keeps_what_was_found_with_its_best_trial(tmp_
 
 
 def test_what_was_found_with_another_trial_than_the_best_goes(tmp_path, encoder):
-    run = start(tmp_path, "train.learning_rate=[0.1,0.2]", "train.seed=1")
-    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run = searched(tmp_path, encoder, "train.learning_rate=[0.1,0.2]", "train.seed=1")
     run.write_metrics({"accuracy": 0.5}, of="other_dev")
     RunFolder.open(run.path / "trials" / "learning_rate=0.1").write_metrics(
         {"accuracy": 0.0, "loss": 1.0}
@@ -194,9 +186,7 @@ def test_what_was_found_with_another_trial_than_the_best_goes(tmp_path, encoder)
 
 
 def test_of_a_finished_trial_one_checkpoint_stays(tmp_path, encoder):
-    run = start(tmp_path, *SEARCH)
-    search(run, Trials(encoder, ACCURACY), "accuracy")
-
+    run = searched(tmp_path, encoder, *SEARCH)
     stayed = sorted((run.path / "trials").glob("*/checkpoints/*"))
     assert [path.name for path in stayed] == ["step-00000002"] * 6
 
@@ -284,8 +274,7 @@ def test_a_finished_search_may_have_more_trials(tmp_path, encoder):
 
 
 def test_checkpoints_of_trials_that_are_not_the_best_may_be_removed(tmp_path, encoder):
-    run = start(tmp_path, *SEARCH)
-    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run = searched(tmp_path, encoder, *SEARCH)
     for folder in run.trials.glob("*/checkpoints"):
         shutil.rmtree(folder)
     assert search(run, Trials(encoder, {}), "accuracy")["accuracy"] == 0.7
@@ -358,8 +347,7 @@ def hparams_tab(logdir):
 
 
 def test_tensorboard_shows_every_trial_with_its_metrics(tmp_path, encoder):
-    run = start(tmp_path, *SEARCH)
-    search(run, Trials(encoder, ACCURACY), "accuracy")
+    run = searched(tmp_path, encoder, *SEARCH)
     search(run, Trials(encoder, ACCURACY), "accuracy")
 
     experiment, rows = hparams_tab(run.path)
@@ -368,11 +356,8 @@ def test_tensorboard_shows_every_trial_with_its_metrics(tmp_path, encoder):
     (rate,) = (each for each in experiment.hparam_infos if each.name == "learning_rate")
     assert (rate.domain_interval.min_value, rate.domain_interval.max_value) == (0.1, 0.2)
     assert rows == {
-        (("learning_rate", rate), ("seed", seed)): {
-            "accuracy": pytest.approx(accuracy),
-            "loss": 1.0,
-        }
-        for (rate, seed), accuracy in ACCURACY.items()
+        (("learning_rate", rate), ("seed", seed)): pytest.approx({"accuracy": each, "loss": 1.0})
+        for (rate, seed), each in ACCURACY.items()
     }
 
 
@@ -388,9 +373,5 @@ def test_tensorboard_shows_searches_of_several_settings_beside_each_other(tmp_pa
     assert {each.name for each in experiment.hparam_infos} == {"learning_rate", "gradient_clip"}
     (clip,) = (each for each in experiment.hparam_infos if each.name == "gradient_clip")
     assert set(clip.domain_discrete) == {"0.5", "None"}
-    assert rows.keys() == {
-        (("learning_rate", 0.1),),
-        (("learning_rate", 0.2),),
-        (("gradient_clip", 0.5),),
-        (("gradient_clip", "None"),),
-    }
+    rates, clips = (("learning_rate", 0.1), ("learning_rate", 0.2)), (0.5, "None")
+    assert rows.keys() == {(each,) for each in (*rates, *(("gradient_clip", c) for c in clips))}

@@ -16,6 +16,8 @@ from bert_tf.training import distributed
 from tests import tiny, tiny_questions, tiny_tags
 from tests.tasks.tiny_texts import pairs, write_config, write_lines
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
 SETTINGS = ["train.strategy=tpu", "train.precision=bfloat16", "model.num_hidden_layers=1"]
 
 
@@ -64,30 +66,32 @@ def check_compiles(model, batches):
     assert int(model.optimizer.iterations) == 3
 
 
-@pytest.mark.slow
-def test_classification(prepared, tmp_path):
-    settings = "train.accumulation_steps=2", "train.rematerialize=true"
-    check_compiles(*prepared(tiny.write_finetuning(tmp_path), *settings))
-
-
-slow = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-
 @pytest.mark.parametrize(
     "settings",
     [
-        pytest.param([], marks=slow),
-        pytest.param(["train.accumulation_steps=2", "train.optimizer=lamb"], marks=slow),
-        pytest.param(["train.skip_nonfinite=true", "train.gradient_clip=null"], marks=slow),
-        pytest.param(["model.attention=left_to_right", "data.next_sentence=false"], marks=slow),
+        [],
+        ["train.accumulation_steps=2", "train.optimizer=lamb"],
+        ["train.skip_nonfinite=true", "train.gradient_clip=null"],
+        ["model.attention=left_to_right", "data.next_sentence=false"],
     ],
 )
 def test_pre_training(prepared, pretraining_yaml, settings):
     check_compiles(*prepared(pretraining_yaml, *settings))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("write", "settings"),
+    [
+        (tiny.write_finetuning, ["train.accumulation_steps=2", "train.rematerialize=true"]),
+        (tiny_questions.write_finetuning, []),
+        (tiny_tags.write_tagging, []),
+        (tiny_tags.write_tagging, ["model.features=last", "model.lstm_units=4"]),
+    ],
+)
+def test_tiny_tasks(prepared, tmp_path, write, settings):
+    check_compiles(*prepared(write(tmp_path), *settings))
+
+
 def test_regression(prepared, tmp_path):
     lines = [f"{a}\t{b}\t{float(c)}" for a, b, c in pairs(32)]
     for name in ("train", "dev"):
@@ -96,21 +100,6 @@ def test_regression(prepared, tmp_path):
     check_compiles(*prepared(write_config(tmp_path, "regression", data)))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_question_answering(prepared, tmp_path):
-    check_compiles(*prepared(tiny_questions.write_finetuning(tmp_path)))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("settings", [[], ["model.features=last", "model.lstm_units=4"]])
-def test_token_classification(prepared, tmp_path, settings):
-    check_compiles(*prepared(tiny_tags.write_tagging(tmp_path), *settings))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_multiple_choice(prepared, tmp_path):
     for name in ("train", "dev"):
         rows = [
@@ -121,8 +110,6 @@ def test_multiple_choice(prepared, tmp_path):
     check_compiles(*prepared(write_config(tmp_path, "multiple_choice", "path: ., format: jsonl")))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_reranking(prepared, tmp_path):
     for name in ("train", "dev"):
         rows = [

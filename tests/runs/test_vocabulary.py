@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf import Encoder, EncoderConfig, Tokenizer
+from bert_tf import Encoder, Tokenizer
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints.description import describe
 from bert_tf.config.reading import load_config
@@ -20,23 +20,11 @@ def load(tmp_path):
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
     vocabulary = tiny.write_vocabulary(checkpoint)
-    encoder = Encoder(
-        EncoderConfig(
-            vocab_size=len(tiny.VOCABULARY),
-            hidden_size=8,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=8,
-        )
-    )
+    encoder = Encoder(tiny.encoder_config(8))
     native.write(checkpoint, encoder, describe(encoder, Tokenizer(vocabulary, lower_case=False)))
 
-    def load(*settings):
-        return load_config(
-            tmp_path / "finetuning.yaml", [f"init.checkpoint={checkpoint}", *settings]
-        )
-
-    return load
+    path, start = tmp_path / "finetuning.yaml", f"init.checkpoint={checkpoint}"
+    return lambda *settings: load_config(path, [start, *settings])
 
 
 def test_both_are_the_checkpoints_where_nothing_is_said(load):

@@ -1,23 +1,14 @@
 """Where pieces come from: byte ranges of the original text."""
 
-import functools
 import itertools
 import unicodedata
 
 import pytest
 import tensorflow as tf
-from hypothesis import example, given, settings, strategies
+from hypothesis import example, given, strategies
 
-from bert_tf.text import Tokenizer
 from tests.text import oracle
-from tests.text.vocabularies import CASED, LOWER, broken_texts, texts
-
-bounded = settings(max_examples=50, deadline=None, derandomize=True)
-
-
-@functools.cache
-def tokenizer_of(lower_case: bool) -> Tokenizer:
-    return Tokenizer(LOWER if lower_case else CASED, lower_case=lower_case)
+from tests.text.vocabularies import bounded, broken_texts, texts, tokenizer_of
 
 
 def pieces_of(

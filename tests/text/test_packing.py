@@ -5,11 +5,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.text import Preprocessor, Tokenizer, pack, truncate
+from bert_tf.text import GroupPreprocessor, Preprocessor, Tokenizer, pack, truncate
 from tests import tiny
 from tests.text.vocabularies import SPECIAL
 
 LETTERS = "abcdefghij"
+TEXTS = ["the cat sat .", "", "dogs ran " * 30, "a", "\N{SNOWMAN} fish", "good " * 7]
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +49,6 @@ def test_padding_to_the_batch_ends_at_the_longest_row(tokenizer):
     assert preprocess(["a " * 20])["input_word_ids"].shape == [1, 8]
 
 
-def test_a_long_text_loses_its_end(tokenizer):
-    features = Preprocessor(tokenizer, max_length=5)(["a b c d e"])
-    assert shown(features, tokenizer) == ["CLS a b c SEP"]
-
-
 def reference_truncation(first: list, second: list, budget: int) -> tuple[list, list]:
     """google-research/bert's rule, a piece at a time."""
     first, second = [*first], [*second]
@@ -70,29 +66,19 @@ def test_of_two_texts_the_longer_loses_a_piece_at_a_time(budget):
     assert [*zip(*cut, strict=True)] == expected
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        "a b",
-        ["a b"],
-        tf.constant(["a b"]),
-        (["a b"],),
-    ],
-)
-def test_one_text_may_come_in_several_forms(tokenizer, texts):
-    assert shown(Preprocessor(tokenizer, 5)(texts), tokenizer) == ["CLS a b SEP ."]
+ONE, TWO = "CLS a b SEP .", "CLS a SEP b SEP"
 
 
 @pytest.mark.parametrize(
-    "texts",
+    ("texts", "row"),
     [
-        ("a", "b"),
-        (["a"], ["b"]),
-        [tf.constant(["a"]), tf.constant(["b"])],
+        *[(one, ONE) for one in ("a b", ["a b"], tf.constant(["a b"]), (["a b"],))],
+        *[(("a", "b"), TWO), ((["a"], ["b"]), TWO)],
+        ([tf.constant(["a"]), tf.constant(["b"])], TWO),
     ],
 )
-def test_two_texts_may_come_in_several_forms(tokenizer, texts):
-    assert shown(Preprocessor(tokenizer, 5)(texts), tokenizer) == ["CLS a SEP b SEP"]
+def test_texts_may_come_in_several_forms(tokenizer, texts, row):
+    assert shown(Preprocessor(tokenizer, 5)(texts), tokenizer) == [row]
 
 
 def test_an_empty_batch_has_no_rows(tokenizer):
@@ -142,10 +128,7 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
     ("texts", "message"),
     [
         ((["a"], ["b", "c"]), r"first and second texts differ \(1 and 2\)"),
-        (
-            np.array([["a", "b"]]),
-            r"texts must have shape \[batch\], not \(1, 2\); give pairs as two",
-        ),
+        (np.array([["a", "b"]]), r"texts must have shape \[batch\], not \(1, 2\); give pairs as"),
         (["a", None], "the input is not a batch of texts"),
         (tf.ragged.constant([["a"], ["b", "c"]]), "the input is not a batch of texts"),
     ],
@@ -153,3 +136,27 @@ def test_pairs_one_by_one_are_refused_rather_than_taken_for_two_batches(tokenize
 def test_what_is_no_batch_of_texts_is_told(texts, message):
     with pytest.raises(UserError, match=message):
         Preprocessor(tiny.tokenizer(), max_length=8)(texts)
+
+
+@pytest.mark.parametrize(("max_bytes", "pair"), [(1, True), (40, False), (10_000, True)])
+def test_groups_of_any_size_give_the_same(max_bytes, pair):
+    texts = (TEXTS, TEXTS[::-1]) if pair else (TEXTS,)
+    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24, max_bytes))
+    features = grouped([tf.constant(each) for each in texts])
+    expected = Preprocessor(tiny.tokenizer(), 24, padding="batch")(texts)
+    assert features.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(features[name], values, err_msg=name)
+
+
+def test_no_texts_give_no_rows():
+    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24))
+    features = grouped([tf.constant([], tf.string)])
+    assert {values.shape[0] for values in features.values()} == {0}
+
+
+def test_texts_that_do_not_pair_up_are_an_error():
+    signature = [[tf.TensorSpec([None], tf.string)] * 2]
+    grouped = tf.function(GroupPreprocessor(tiny.tokenizer(), 24), input_signature=signature)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        grouped([tf.constant(["a", "b"]), tf.constant(["a"])])

@@ -19,7 +19,3 @@ def test_values_know_their_row(lengths, owners, starts):
     splits = rows.splits_of(tf.constant(lengths, tf.int32))
     assert rows.owners(splits).numpy().tolist() == owners
     assert rows.starts_row(splits).numpy().tolist() == starts
-
-
-def test_positions_are_those_of_true():
-    assert rows.positions([False, True, True]).numpy().tolist() == [1, 2]

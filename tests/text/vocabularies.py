@@ -1,6 +1,12 @@
 """Small vocabularies for tests, and texts that ask everything of a tokenizer."""
 
-from hypothesis import strategies
+import functools
+
+from hypothesis import settings, strategies
+
+from bert_tf.text import Tokenizer
+
+bounded = settings(max_examples=50, deadline=None, derandomize=True)
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -26,6 +32,13 @@ LOWER = [
     *_SIGNS,
 ]
 CASED = [*LOWER, *"ABTΣİ\u00e9\u0301", *(f"##{letter}" for letter in "ABTΣİ\u00e9\u0301")]
+
+
+@functools.cache
+def tokenizer_of(lower_case: bool = True, keep_special_tokens: bool = False) -> Tokenizer:
+    """The tokenizer of `LOWER` or `CASED`."""
+    return Tokenizer(LOWER if lower_case else CASED, lower_case, keep_special_tokens)
+
 
 # Characters that some step of cleaning, or the decoding before it, treats in its own way.
 _REMARKABLE = (

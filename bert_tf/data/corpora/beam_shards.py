@@ -31,7 +31,6 @@ from bert_tf.data.corpora.shard_writing import (
     SHARD_TOKENS,
     check_out,
     dev_limit,
-    shard_name,
     write_manifest,
     write_shard,
 )
@@ -56,9 +55,7 @@ def build(
     """As `pretraining_data.build`, by a Beam pipeline.
 
     Args:
-        config: of task pretraining.
-        tokenizer: the run's.
-        out: as for `write_token_shards`.
+        config, tokenizer, out: as for `pretraining_data.build`.
         flags: Beam's own, such as --runner=FlinkRunner; by default the pipeline runs here.
 
     Raises:
@@ -69,13 +66,8 @@ def build(
     check_out(out)
     with atomic_path(out) as folder:
         folder.mkdir()
-        run(
-            corpus,
-            tokenizer,
-            folder,
-            config.data.dev_fraction,
-            options=options.PipelineOptions(flags),
-        )
+        parsed = options.PipelineOptions(flags)
+        run(corpus, tokenizer, folder, config.data.dev_fraction, options=parsed)
         if not (folder / MANIFEST).is_file():
             raise UserError(
                 f"the workers of the pipeline wrote nothing to {out}; name a folder that all "
@@ -127,12 +119,8 @@ def run(
         )
 
 
-class Batch(NamedTuple):
-    """Some consecutive documents of the corpus.
-
-    part, number: batch `number` of a part of the corpus.
-    documents: as text, then tokenized.
-    """
+class _Batch(NamedTuple):
+    """Consecutive documents: batch `number` of a part of the corpus, as text, then tokenized."""
 
     part: int
     number: int
@@ -148,13 +136,14 @@ class Sizes(NamedTuple):
     tokens: np.ndarray
 
 
-class Layout(NamedTuple):
+class ShardLayout(NamedTuple):
     """The shard of each document.
 
     limit: documents with a hash below are held out.
     starts: for `train` and `dev`, the first document of each shard.
 
-    >>> layout = Layout(limit=10, starts={"train": [(0, 0, 0), (0, 2, 0)], "dev": [(0, 0, 0)]})
+    >>> starts = {"train": [(0, 0, 0), (0, 2, 0)], "dev": [(0, 0, 0)]}
+    >>> layout = ShardLayout(limit=10, starts=starts)
     >>> layout.shard((0, 1, 4), hash=99), layout.shard((0, 3, 0), hash=99)
     (('train', 0), ('train', 1))
     >>> layout.shard((0, 1, 4), hash=5)  # held out
@@ -170,7 +159,7 @@ class Layout(NamedTuple):
         return part, bisect.bisect_right(self.starts[part], key) - 1
 
 
-def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> Layout:
+def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> ShardLayout:
     """Lays out the shards: each is closed at the document that fills it.
 
     >>> hashes = np.array([9, 8, 7], np.uint64)
@@ -205,16 +194,16 @@ def lay_out(sizes: Iterable[Sizes], dev_fraction: float, shard_tokens: int) -> L
             starts[part].append(place)
             filled = (ends[first - 1] if first else 0) + shard_tokens
             first = int(np.searchsorted(ends, filled)) + 1
-    return Layout(limit, starts)
+    return ShardLayout(limit, starts)
 
 
-def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[Batch]:
+def _read(part: tuple[int, Any], corpus: Corpus | TfdsCorpus) -> Iterator[_Batch]:
     number, place = part
     for n, documents in enumerate(batches(corpus.read(place))):
-        yield Batch(number, n, documents)
+        yield _Batch(number, n, documents)
 
 
-def _tokenize(batch: Batch, vocabulary: tuple[tuple[str, ...], bool]) -> Batch:
+def _tokenize(batch: _Batch, vocabulary: tuple[tuple[str, ...], bool]) -> _Batch:
     return batch._replace(documents=list(tokenized(batch.documents, _tokenizer(*vocabulary))))
 
 
@@ -224,13 +213,13 @@ def _tokenizer(vocabulary: tuple[str, ...], lower_case: bool) -> Tokenizer:
     return Tokenizer(vocabulary, lower_case)
 
 
-def _measure(batch: Batch) -> Sizes:
+def _measure(batch: _Batch) -> Sizes:
     hashes = np.array([document.hash for document in batch.documents], np.uint64)
     tokens = np.array([len(document.ids) for document in batch.documents], np.int64)
     return Sizes(batch.part, batch.number, hashes, tokens)
 
 
-def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[Place, Batch]]:
+def _assign(batch: _Batch, layout: ShardLayout) -> Iterator[tuple[Place, _Batch]]:
     """The documents of each shard that the batch has documents of."""
     shards: dict[Place, list[TokenizedDocument]] = {}
     for n, document in enumerate(batch.documents):
@@ -240,13 +229,13 @@ def _assign(batch: Batch, layout: Layout) -> Iterator[tuple[Place, Batch]]:
         yield shard, batch._replace(documents=documents)
 
 
-def _write(shard: tuple[Place, Iterable[Batch]], folder: str) -> tuple[Place, Shard]:
+def _write(shard: tuple[Place, Iterable[_Batch]], folder: str) -> tuple[Place, Shard]:
     place, found = shard
     ordered = sorted(found, key=lambda batch: (batch.part, batch.number))
     documents = [document for batch in ordered for document in batch.documents]
     # Runners may do the same work twice, even at once; each writes in its own place first.
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        written = write_shard(Path(own), shard_name(*place), documents)
+        written = write_shard(Path(own), *place, documents)
         for array in written.files:
             os.replace(Path(own) / written.file(array), Path(folder) / written.file(array))
     return place, written

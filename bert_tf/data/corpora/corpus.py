@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bert_tf.data.corpora.sentences import split_sentences
-from bert_tf.data.tables.json_files import whole_text
 from bert_tf.errors import UserError
-from bert_tf.io.files import open_maybe_gzipped
+from bert_tf.io.files import first_of, open_maybe_gzipped
+from bert_tf.io.json_files import whole_text
 
 FORMATS = ("sentence_per_line", "document_per_file", "jsonl", "wikitext")
 TFDS = "tfds"
@@ -197,15 +197,6 @@ def find_files(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Pa
         return list(dict.fromkeys(file for one in paths for file in _files_of(str(one))))
     except PermissionError as error:
         raise UserError(f"corpus cannot be read: {error.filename} ({error.strerror})") from None
-
-
-def first_of(files: Sequence[Path]) -> str:
-    """The name of some files in messages.
-
-    >>> first_of([Path("a.txt"), Path("b.txt"), Path("c.txt")])
-    'a.txt and 2 more'
-    """
-    return f"{files[0]}" + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
 def _files_of(path: str) -> list[Path]:

@@ -56,8 +56,6 @@ class Order:
     """The order of the examples that units with these `counts` give.
 
     >>> order = Order(np.array([3, 2]), seed=0)
-    >>> order.per_epoch
-    5
     >>> (part,) = order.find(np.array([0, 1]))
     >>> part.pool, part.size, part.places.tolist()
     (Pool(epoch=0, lane=0, number=0), 5, [0, 1])
@@ -98,14 +96,14 @@ class Order:
                     yield Part(Pool(epoch, one, n), units, count, rows[mine][here], places)
 
     def _draw(self, epoch: int) -> "_Epoch":
-        order = random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
+        order = _random_generator(self._seed, _UNITS, epoch).permutation(len(self._counts))
         lanes = [self._pools(units) for units in self._deal(order)]
         counts = [int(lane.ends[-1]) for lane in lanes]
         shared = min(counts)
         rest = [(n, np.arange(shared, count)) for n, count in enumerate(counts)]
         lane = np.concatenate([np.full(len(places), n) for n, places in rest])
         place = np.concatenate([places for _, places in rest])
-        shuffled = random_generator(self._seed, _REST, epoch).permutation(len(lane))
+        shuffled = _random_generator(self._seed, _REST, epoch).permutation(len(lane))
         return _Epoch(lanes, shared, lane[shuffled], place[shuffled])
 
     def _deal(self, order: np.ndarray) -> list[np.ndarray]:
@@ -130,7 +128,7 @@ class Order:
 
 
 class PooledExamples(ABC):
-    """Examples numbered from 0 without end; those of a pool are made together.
+    """Examples numbered from 0 without end, in the order of `Order`; a pool is made at once.
 
     >>> class Numbers(PooledExamples):  # units of three and of two examples
     ...     def _make(self, part, rng):
@@ -182,20 +180,15 @@ class PooledExamples(ABC):
         """What `_make` gives, kept until the lane of the part reaches another pool."""
         pool, made = self._pools.get(part.pool.lane, (None, None))
         if pool != part.pool:
-            made = self._make(part, random_generator(self.seed, self._KEY, *part.pool))
+            made = self._make(part, _random_generator(self.seed, self._KEY, *part.pool))
             # Workers have other lanes in every epoch; the pools of the last epoch are dropped.
             kept = {n: held for n, held in self._pools.items() if held[0].epoch == part.pool.epoch}
             self._pools = kept | {part.pool.lane: (part.pool, made)}
         return made
 
 
-def random_generator(*key: int) -> np.random.Generator:
-    """Random numbers that follow from `key` on every machine.
-
-    >>> first, second = random_generator(1, 2), random_generator(1, 2)
-    >>> bool(first.random() == second.random())
-    True
-    """
+def _random_generator(*key: int) -> np.random.Generator:
+    """Random numbers that follow from `key` on every machine."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 

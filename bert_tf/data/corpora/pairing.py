@@ -81,9 +81,6 @@ def join(
         documents: where sentences and documents start in it.
         separator: id of [SEP].
         rng: the order comes from here.
-
-    Returns:
-        The new tokens, and where sentences and documents start in them.
     """
     order = rng.permutation(len(documents)).tolist()
     bounds = documents.sentences[documents.documents].tolist()

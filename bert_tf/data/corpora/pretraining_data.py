@@ -18,11 +18,6 @@ from bert_tf.text import Tokenizer
 def build(config: PretrainingRun, tokenizer: Tokenizer, out: str | os.PathLike) -> TokenShards:
     """Writes the corpus that `config` names as token shards into the folder `out`.
 
-    Args:
-        config: of task pretraining.
-        tokenizer: the run's.
-        out: as for `write_token_shards`.
-
     Raises:
         UserError: as `open_corpus` and `write_token_shards`.
     """
@@ -77,9 +72,8 @@ def open_data(
     """The data that `config` names, for one phase of pre-training.
 
     Args:
-        config: of task pretraining.
+        config, tokenizer: the run's.
         tokens: the folder for the tokenized text, unless it was tokenized before.
-        tokenizer: the run's.
         attention: the encoder's, as for `ShardData`.
         batch_size, max_length: this phase's; by default `train.batch_size` and `train.max_length`.
 

@@ -51,12 +51,8 @@ class ShardData(StepData):
         max_predictions: columns for masked tokens; by default as many as a full row may have.
         seed: decides everything that is random in the training batches.
         next_sentence: pairs of segments with a label; otherwise single segments without.
-        short_probability: share of the documents (without next_sentence, of the examples) that are
-            cut to a random shorter length.
-        masking_rate: share of a row's tokens to predict.
-        whole_word_masking: choose whole words.
-        mask_share: share of the chosen tokens that become [MASK].
-        random_share: share of them that become a random token; the rest stay.
+        short_probability: as for `ExampleRule`.
+        masking_rate, whole_word_masking, mask_share, random_share: as for `Masking`.
         cross_documents: without next_sentence, fill rows across the ends of documents, with [SEP]
             between.
         attention: the encoder's. If it goes one way, nothing is masked, and each token predicts its
@@ -189,10 +185,6 @@ def check_rows(
     Traceback (most recent call last):
         ...
     bert_tf.errors.UserError: train.max_length is 4, but an example requires at least 5 tokens...
-    >>> check_rows(128, None, next_sentence=True, attention="left_to_right")
-    Traceback (most recent call last):
-        ...
-    bert_tf.errors.UserError: next sentence prediction is impossible with left_to_right ...
     """
     if next_sentence and attention == "left_to_right":
         raise UserError(

@@ -147,13 +147,15 @@ def check_out(out: str | os.PathLike, format: str = FORMAT, what: str = "token s
         )
 
 
-def write_shard(folder: Path, name: str, documents: Sequence[TokenizedDocument]) -> Shard:
-    """Writes the files of one shard.
+def write_shard(
+    folder: Path, part: str, number: int, documents: Sequence[TokenizedDocument]
+) -> Shard:
+    """Writes the files of the shard `number` of a part.
 
     >>> document = TokenizedDocument(np.array([5, 6, 7]), lengths=np.array([2, 1]), hash=0)
-    >>> shard = write_shard(Path(), shard_name("train", 0), [document])
-    >>> shard.tokens, shard.sentences, np.load(shard.file("tokens")).tolist()
-    (3, 2, [5, 6, 7])
+    >>> shard = write_shard(Path(), "train", 0, [document])
+    >>> shard.name, shard.tokens, shard.sentences, np.load(shard.file("tokens")).tolist()
+    ('train-00000', 3, 2, [5, 6, 7])
     """
     lengths = [document.lengths for document in documents]
     arrays = {
@@ -162,21 +164,12 @@ def write_shard(folder: Path, name: str, documents: Sequence[TokenizedDocument])
         "documents": starts(list(map(len, lengths))).astype(np.int32),
     }
     sentences, tokens = len(arrays["sentences"]) - 1, len(arrays["tokens"])
-    shard = Shard(name, len(documents), sentences, tokens, files={})
+    shard = Shard(f"{part}-{number:05d}", len(documents), sentences, tokens, files={})
     for array, values in arrays.items():
         path = folder / shard.file(array)
         np.save(path, values)
         shard.files[array] = {"bytes": path.stat().st_size, "sha256": checksum(path)}
     return shard
-
-
-def shard_name(part: str, number: int) -> str:
-    """The name of the shard `number` of a part.
-
-    >>> shard_name("train", 7)
-    'train-00007'
-    """
-    return f"{part}-{number:05d}"
 
 
 def write_manifest(
@@ -189,7 +182,7 @@ def write_manifest(
 
     >>> document = TokenizedDocument(np.array([5]), lengths=np.array([1]), hash=0)
     >>> Path("whole").mkdir()
-    >>> shard = write_shard(Path("whole"), shard_name("train", 0), [document])
+    >>> shard = write_shard(Path("whole"), "train", 0, [document])
     >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
     >>> write_manifest(Path("whole"), tokenizer, 0.0, {"train": [shard], "dev": []})
     >>> TokenShards("whole").vocabulary[-1]
@@ -221,7 +214,6 @@ class _PartWriter:
         self._tokens = 0
 
     def add(self, document: TokenizedDocument) -> None:
-        """Adds one document."""
         self._documents.append(document)
         self._tokens += len(document.ids)
         if self._tokens >= self._shard_tokens:
@@ -234,6 +226,6 @@ class _PartWriter:
         return self._shards
 
     def _write(self) -> None:
-        name = shard_name(self._part, len(self._shards))
-        self._shards.append(write_shard(self._folder, name, self._documents))
+        shard = write_shard(self._folder, self._part, len(self._shards), self._documents)
+        self._shards.append(shard)
         self._documents, self._tokens = [], 0

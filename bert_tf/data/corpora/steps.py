@@ -39,7 +39,7 @@ class StepData(ABC):
     Args:
         train: the examples to train on.
         batch_size: rows of the global batch.
-        size: the size of the data in words, for the message if it is smaller than a batch.
+        size: words for the size of the data, if it is smaller than a batch.
 
     Attributes:
         steps_per_epoch: batches after which every example has had its turn.
@@ -126,7 +126,7 @@ class StepData(ABC):
         """The batches from step `first` on; without end if `steps` is None."""
         size, mine = self._batch_size, self._batch_size // workers
         together = max(1, _STRETCH_ROWS // size)
-        # Here, where a mistake can be reported as what it is.
+        # Read here, where a mistake raises its own error.
         like = examples.rows(first * size + worker, first * size + worker + 1, 1)
 
         def read(stretch: np.ndarray) -> tuple[np.ndarray, ...]:

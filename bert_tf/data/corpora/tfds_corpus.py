@@ -8,18 +8,11 @@ that are not on this machine yet are downloaded to TFDS's own folder.
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bert_tf.data.corpora.sentences import split_sentences
 from bert_tf.data.tfds import one_line, read_rows, tfds, tfds_builder
 from bert_tf.errors import UserError
-
-
-class _Part(NamedTuple):
-    """A stretch of a split: the data set's name, and the stretch as TFDS describes it."""
-
-    name: str
-    split: Any
 
 
 class TfdsCorpus:
@@ -30,10 +23,10 @@ class TfdsCorpus:
         split: `data.split`.
 
     Attributes:
-        parts: stretches of the splits, one for each of their files.
+        parts: stretches of the splits, one for each of their files: the name of the data set, and
+            the stretch as TFDS describes it.
         size: documents of all of them.
-        position: how many of these the current iteration has passed.
-        unit, unit_size: the unit of `size` for progress bars.
+        position, unit, unit_size: as in `Corpus`.
 
     Raises:
         UserError: TFDS is not installed; a data set or a split that does not exist, cannot be
@@ -44,7 +37,7 @@ class TfdsCorpus:
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike], split: str):
         names = [path] if isinstance(path, str | os.PathLike) else path
-        self.parts: list[_Part] = []
+        self.parts: list[tuple[str, Any]] = []
         self.size = self.position = 0
         for name in map(str, names):
             builder = tfds_builder(name)
@@ -56,7 +49,7 @@ class TfdsCorpus:
             if not chosen.num_examples:
                 raise UserError(f"data.split {split!r} of {name} is empty; choose a larger part")
             pieces = tfds().even_splits(split, len(chosen.file_instructions))
-            self.parts += [_Part(name, piece) for piece in pieces]
+            self.parts += [(name, piece) for piece in pieces]
             self.size += chosen.num_examples
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -68,25 +61,24 @@ class TfdsCorpus:
                     has_text = True
                     yield document
         if not has_text:
-            raise UserError(
-                f"{self.parts[0].name} contains no text; check data.path and data.split"
-            )
+            raise UserError(f"{self.parts[0][0]} contains no text; check data.path and data.split")
 
-    def read(self, part: _Part) -> Iterator[list[str]]:
+    def read(self, part: tuple[str, Any]) -> Iterator[list[str]]:
         """The documents of one of the `parts`."""
         return filter(None, self._documents(part))
 
-    def _documents(self, part: _Part) -> Iterator[list[str]]:
-        builder = tfds_builder(part.name)
-        feature = _text_feature(part.name, builder)
+    def _documents(self, part: tuple[str, Any]) -> Iterator[list[str]]:
+        name, stretch = part
+        builder = tfds_builder(name)
+        feature = _text_feature(name, builder)
         dataset = builder.as_dataset(
-            split=part.split,
+            split=stretch,
             shuffle_files=False,
             decoders=tfds().decode.PartialDecoding({feature: True}),
             # One file after the other, for an order that is always the same.
             read_config=tfds().ReadConfig(interleave_cycle_length=1),
         )
-        for example in read_rows(dataset.as_numpy_iterator(), f"TFDS {part.name}"):
+        for example in read_rows(dataset.as_numpy_iterator(), f"TFDS {name}"):
             yield split_sentences(example[feature].decode("utf-8", "replace"))
 
 

@@ -60,11 +60,11 @@ class Shard:
         counts = (shard.documents, shard.sentences, shard.tokens)
         sums = [(shard.files[array]["bytes"], shard.files[array]["sha256"]) for array in ARRAYS]
         if not all(type(count) is int for count in (*counts, *(size for size, _ in sums))):
-            raise TypeError("a number is none")
+            raise TypeError("a number is not a whole number")
         if not all(isinstance(text, str) for text in (shard.name, *(sha256 for _, sha256 in sums))):
-            raise TypeError("a name or a sum is no text")
+            raise TypeError("a name or a checksum is not a text")
         if shard.name != os.path.basename(shard.name) or "\0" in shard.name:
-            raise ValueError(f"{shard.name!r} is no name of a file")
+            raise ValueError(f"{shard.name!r} is not the name of a file")
         return shard
 
     def file(self, array: str) -> str:
@@ -142,7 +142,7 @@ class TokenShards:
         }
         for array, (firsts, end) in starts.items():
             if not _are_starts(firsts, end):
-                raise _changed(self.folder / shard.file(array), "it goes beyond what there is")
+                raise _changed(self.folder / shard.file(array), "its positions do not fit")
         if tokens.size and not 0 <= tokens.min() <= tokens.max() < len(self.vocabulary):
             path = self.folder / shard.file("tokens")
             raise _changed(path, f"an id is not below {len(self.vocabulary)}")

@@ -16,7 +16,7 @@ from bert_tf.text import Tokenizer
 LONGEST_SENTENCE = 512
 HASH_BITS = 64
 
-# So much text goes to the tokenizer in one call.
+# Characters that go to the tokenizer in one call.
 _BATCH_CHARACTERS = 1 << 20
 
 

@@ -7,31 +7,122 @@ from epoch to epoch. As with token shards, batch k follows from (seed, files, k)
 import glob
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.corpora.corpus import find_files
+from bert_tf.data.corpora.order import Part, PooledExamples
 from bert_tf.data.corpora.steps import Elements, StepData
 from bert_tf.data.corpora.token_shards import MANIFEST
-from bert_tf.data.records.examples import RecordExamples
-from bert_tf.data.records.format import LABELS, RECORDS, TOKENS
+from bert_tf.data.records.files import RecordFile
+from bert_tf.data.records.format import LABELS, RECORDS, TOKENS, RecordFormat
 from bert_tf.errors import UserError
-from bert_tf.io.files import read_text
+from bert_tf.io.files import first_of, read_text
 from bert_tf.io.vocabulary import VOCABULARY_FILE, read_vocabulary
 from bert_tf.text import Tokenizer
 
 _DEV_PREFIX, _IN_NAME = "dev-", "tfrecord"
+# Records that are read at once, and dealt as one unit of the order.
+_BLOCK = 256
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+class _RecordExamples(PooledExamples):
+    """The examples of TFRecord files as an endless sequence, in which one can start anywhere.
+
+    The records of a file are read in blocks, and the blocks of a pool are shuffled together.
+
+    Args:
+        files: TFRecord files of one format.
+        vocab_size: one more than the largest id that may occur.
+        seed: decides the order.
+
+    Attributes:
+        name: the name of the files in messages.
+        format: the format of the examples.
+
+    Raises:
+        UserError: files that cannot be read or hold no such examples, from here and from `rows`.
+    """
+
+    _KEY = 3  # token shards have 2
+
+    def __init__(self, files: list[Path], vocab_size: int, seed: int):
+        self._files = [file for file in map(RecordFile, files) if len(file)]
+        self.name = first_of(files)
+        if not self._files:
+            raise UserError(f"{self.name} contains no examples; check data.path")
+        self.format = RecordFormat.of(self._files[0])
+        self._vocab_size = vocab_size
+        blocks = [
+            (number, first, min(first + _BLOCK, len(file)))
+            for number, file in enumerate(self._files)
+            for first in range(0, len(file), _BLOCK)
+        ]
+        self._blocks = np.array(blocks)
+        super().__init__(self._blocks[:, 2] - self._blocks[:, 1], seed)
+
+    def _make(self, part: Part, rng: np.random.Generator) -> list[np.ndarray]:
+        """The columns of `format.sizes`, shuffled."""
+        blocks = [self._read(*self._blocks[unit].tolist()) for unit in part.units]
+        order = rng.permutation(part.size)
+        return [np.concatenate([each[name] for each in blocks])[order] for name in blocks[0]]
+
+    def _take(self, made: list[np.ndarray], places: np.ndarray) -> Iterator[np.ndarray]:
+        return (column[places] for column in made)
+
+    def _read(self, file: int, first: int, last: int) -> dict[str, np.ndarray]:
+        """Parses and checks a block."""
+        path = self._files[file].path
+        records = self._files[file].read(first, last)
+        try:
+            block = self.format.parse(records)
+        except ValueError:
+            wrong = first + self._first_unlike(records)
+            raise UserError(
+                f"{path}, record {wrong + 1} has another form than the first one of {self.name}, "
+                f"which has {self.format.max_length} tokens and up to "
+                f"{self.format.max_predictions} masked ones; use files of one form"
+            ) from None
+        pieces, length = f"the vocabulary has {self._vocab_size} pieces", self.format.max_length
+        other, damaged = "was it made with another vocabulary?", "make or copy the file again"
+        for name, limit, what, advice in (
+            ("input_word_ids", self._vocab_size, pieces, other),
+            ("masked_lm_ids", self._vocab_size, pieces, other),
+            ("masked_lm_positions", length, f"there are {length} tokens", damaged),
+            ("input_type_ids", 2, "there are two segments", damaged),
+            ("input_mask", 2, "it is 0 or 1", damaged),
+            (LABELS, 2, "it is 0 or 1", damaged),
+        ):
+            values = block.get(name)
+            if values is None:
+                continue
+            bad = (values < 0) | (values >= limit)
+            if np.any(bad):
+                row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+                raise UserError(
+                    f"{path}, record {first + row + 1} has {name} {values[bad][0]}, but {what}; "
+                    f"{advice}"
+                )
+        return block
+
+    def _first_unlike(self, records: Sequence[bytes]) -> int:
+        for number, record in enumerate(records):
+            try:
+                self.format.parse([record])
+            except ValueError:
+                return number
+        raise AssertionError("together they fail, one by one they do not")
 
 
 class RecordData(StepData):
     """Batches of the examples in TFRecord files, of google-research's or Model Garden's naming.
 
-    >>> import numpy as np
-    >>> from bert_tf.data.records.format import PREDICTIONS, RecordFormat
+    >>> from bert_tf.data.records.format import PREDICTIONS
     >>> record = RecordFormat("google", max_length=4, max_predictions=1, has_labels=False)
     >>> ones = np.ones(4, int)
     >>> with tf.io.TFRecordWriter("train.tfrecord") as file:
@@ -84,22 +175,22 @@ class RecordData(StepData):
         for folder in dict.fromkeys(file.parent for file in self.files):
             _check_tokenizer(folder, tokenizer)
         self._next_sentence = next_sentence
-        examples = RecordExamples(train, tokenizer.vocab_size, seed)
+        examples = _RecordExamples(train, tokenizer.vocab_size, seed)
         # Held-out batches are the same for every seed of training, so that their losses compare.
-        self._dev = RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
+        self._dev = _RecordExamples(dev, tokenizer.vocab_size, seed=0) if dev else None
         for records in filter(None, (examples, self._dev)):
-            records.check(max_length, next_sentence)
+            _check_format(records, max_length, next_sentence)
         self.max_predictions = examples.format.max_predictions
         super().__init__(
             examples, batch_size, f"{examples.name} holds {examples.per_epoch} examples"
         )
 
-    def _held_out(self) -> RecordExamples | None:
+    def _held_out(self) -> _RecordExamples | None:
         return self._dev
 
     def _elements(
         self,
-        examples: RecordExamples,
+        examples: _RecordExamples,
         stretch: tf.Tensor,
         columns: list[tf.Tensor],
         worker: int,
@@ -111,6 +202,20 @@ class RecordData(StepData):
         if self._next_sentence:
             targets[LABELS] = found[LABELS]
         return inputs, targets
+
+
+def _check_format(examples: _RecordExamples, max_length: int, next_sentence: bool) -> None:
+    """Raises a `UserError` if the examples are of another length, or lack labels."""
+    found = examples.format
+    if found.max_length != max_length:
+        raise UserError(
+            f"the examples in {examples.name} have {found.max_length} tokens, but "
+            f"train.max_length is {max_length}; set it to {found.max_length}"
+        )
+    if next_sentence and not found.has_labels:
+        raise UserError(
+            f"the examples in {examples.name} have no {LABELS}; set data.next_sentence to false"
+        )
 
 
 def _files(path: Paths, dev_path: Paths | None) -> tuple[list[Path], list[Path]]:

@@ -38,10 +38,9 @@ def write_records(
     files require the feature.
 
     Args:
-        config: of task pretraining; the examples are as `data` and `train.max_length` say.
-        tokenizer: the run's.
+        config, tokenizer: the run's; the examples are as `data` and `train.max_length` say.
         out: a new or empty folder, or such a folder to replace. It appears when all is written.
-        naming: a key of `record_format.NAMINGS`.
+        naming: a key of `format.NAMINGS`.
 
     Raises:
         UserError: `out` holds something else or cannot be written; as `open_shards`.

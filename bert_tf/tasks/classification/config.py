@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bert_tf.config.kinds import Positive
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Positive
 from bert_tf.tasks.texts.config import TextData
 
 Weights = Annotated[dict[str, Positive], Field(min_length=1)]

@@ -6,10 +6,9 @@ from pydantic import Field, model_validator
 
 from bert_tf.checkpoints.embedder import Pooling
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count, Positive
 from bert_tf.config.model import ModelConfig
 from bert_tf.config.run import FinetuningRun
-from bert_tf.config.section import Section
+from bert_tf.config.section import Count, Positive, Section
 from bert_tf.config.train import FinetuningTrain
 
 # The losses that each option is for.

@@ -10,9 +10,9 @@ import numpy as np
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns, TextColumn
 from bert_tf.data.tables import as_text, read_table, read_tsv
-from bert_tf.data.tables.json_files import read_json_lines
 from bert_tf.data.targets import Number
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines
 from bert_tf.retrieval.collection import Collection, read_beir, read_triples
 from bert_tf.tasks.embedding.data import EmbeddingTarget, names_of
 from bert_tf.tasks.embedding.losses import Form

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bert_tf.config.kinds import Names, Share
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Names, Share
 from bert_tf.tasks.texts.config import TextData
 
 

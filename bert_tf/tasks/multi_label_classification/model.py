@@ -17,7 +17,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.model import TextClassifier
 from bert_tf.tasks.multi_label_classification.metrics import (
     DEFAULT_THRESHOLD,

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from bert_tf.config.kinds import Names
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Names
 from bert_tf.tasks.texts.config import TextData
 
 

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from bert_tf.data.columns import Columns, GroupColumn, Target, TextColumn, columns_of_rows, quoted
 from bert_tf.data.tables import read_table, read_tsv
-from bert_tf.data.tables.json_files import read_json_lines, whole_value
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines, whole_value
 
 FORMATS = ("swag", "codah", "jsonl")
 COLUMNS = (TextColumn("context"), GroupColumn("choices", fewest=2))

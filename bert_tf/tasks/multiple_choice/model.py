@@ -13,7 +13,7 @@ from bert_tf.data.columns import Columns
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.service import Tensors
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.multiple_choice.data import COLUMNS, ChoiceNumber, same_number
 from bert_tf.tasks.task_model import losses_of_classes

@@ -16,7 +16,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.task_model import PAIR, TaskModel, losses_of_classes
 from bert_tf.text import Tokenizer

@@ -5,8 +5,8 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count, FilePaths
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Count, FilePaths
 
 
 class QuestionAnsweringData(FinetuningData):

@@ -17,9 +17,9 @@ from typing import Any
 
 from bert_tf.cli import command
 from bert_tf.console import print_metrics
-from bert_tf.data.tables.json_files import read_json
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.io.json_files import read_json
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,

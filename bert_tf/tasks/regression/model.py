@@ -15,7 +15,7 @@ from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Tensors
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from bert_tf.tasks import registry
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.task_model import TaskModel

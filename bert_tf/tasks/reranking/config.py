@@ -3,10 +3,9 @@
 from typing import Literal
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Natural
 from bert_tf.config.model import ModelConfig
 from bert_tf.config.run import FinetuningRun
-from bert_tf.config.section import Section
+from bert_tf.config.section import Natural, Section
 
 
 class RerankingData(FinetuningData):

@@ -7,8 +7,8 @@ from typing import Any
 
 from bert_tf.data import tables
 from bert_tf.data.columns import Columns, TextColumn, columns_of_rows
-from bert_tf.data.tables.json_files import read_json_lines, whole_value
 from bert_tf.errors import UserError
+from bert_tf.io.json_files import read_json_lines, whole_value
 from bert_tf.retrieval.collection import read_beir, read_triples
 from bert_tf.tasks.reranking.candidates import COLUMNS, Relevance
 

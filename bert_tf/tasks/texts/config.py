@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Names
+from bert_tf.config.section import Names
 
 
 class TextData(FinetuningData):

@@ -5,9 +5,9 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count
 from bert_tf.config.model import ModelConfig
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Count
 
 # Activations that a tagger on a frozen encoder can read: the rows of the paper's table 7.
 Features = Literal[

@@ -22,7 +22,7 @@ from bert_tf.encoder.watching import Encoded
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors, strings
-from bert_tf.io.json_values import as_json
+from bert_tf.io.json_files import as_json
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks import inputs
 from bert_tf.tasks.task_model import TaskModel

@@ -1,7 +1,6 @@
 """Beam writes the same files as the local way, whatever becomes of the order in between."""
 
 import random
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -63,13 +62,6 @@ def test_a_corpus_without_tokens_is_told():
     for sizes in ([], [empty]):
         with pytest.raises(UserError, match="the corpus has no tokens"):
             lay_out(sizes, 0.1, 100)
-
-
-def test_without_beam_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
-    config = load_config(tiny.write_pretraining(tmp_path))
-    with pytest.raises(UserError, match=r"requires the extra beam .*pip install .apache-beam"):
-        beam_shards.build(config, TOKENIZER, tmp_path / "out")
 
 
 class TestWithBeam:

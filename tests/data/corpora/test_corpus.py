@@ -23,34 +23,40 @@ def test_blank_lines_and_ends_of_files_end_documents(tmp_path):
     assert list(corpus) == [["one", "two"], ["three"], ["four"]]
 
 
-def test_a_file_of_running_text_is_one_document(tmp_path):
-    file = write(tmp_path / "book.txt", "\ufeffTitle\n\nIt began. It\nended.\n")
-    corpus = Corpus(file, "document_per_file")
-    assert list(corpus) == [["Title", "It began.", "It ended."]]
+WIKITEXT = (
+    " \n = First = \n \n It began . It went on @-@ and @-@ on . \n \n = = Part = = \n \n"
+    " Costs 1 @,@ 000 @.@ 5 a = b . \n = not a title = \n \n = Second = Part = \n \n End . \n"
+)
+JSON_LINES = [{"id": 3, "text": t} for t in ("One. Two.", "", "Three.", "Half of \ud83d.")]
 
 
-def test_a_json_line_is_a_document(tmp_path):
-    texts = ["One. Two.", "", "Three.", "Half of \ud83d."]
-    lines = [json.dumps({"id": 3, "text": text}) for text in texts]
-    file = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n\n")
-    assert list(Corpus(file, "jsonl")) == [["One.", "Two."], ["Three."], ["Half of \ufffd."]]
-
-
-def test_wikitext_titles_begin_documents_and_headings_are_sentences(tmp_path):
-    text = (
-        " \n = First = \n \n It began . It went on @-@ and @-@ on . \n \n = = Part = = \n \n"
-        " Costs 1 @,@ 000 @.@ 5 a = b . \n = not a title = \n \n = Second = Part = \n \n End . \n"
-    )
-    assert list(Corpus(write(tmp_path / "wiki.txt", text), "wikitext")) == [
-        ["First", "It began .", "It went on-and-on .", "Part", "Costs 1,000.5 a = b ."]
-        + ["= not a title ="],
-        ["Second = Part", "End ."],
-    ]
-
-
-def test_text_before_the_first_title_is_a_document(tmp_path):
-    file = write(tmp_path / "wiki.txt", "The rest of it .\n\n = Title = \n")
-    assert list(Corpus(file, "wikitext")) == [["The rest of it ."], ["Title"]]
+@pytest.mark.parametrize(
+    ("format", "text", "documents"),
+    [
+        (
+            "document_per_file",
+            "\ufeffTitle\n\nIt began. It\nended.\n",
+            [["Title", "It began.", "It ended."]],
+        ),
+        (
+            "jsonl",
+            "\n".join(map(json.dumps, JSON_LINES)) + "\n\n",
+            [["One.", "Two."], ["Three."], ["Half of \ufffd."]],
+        ),
+        (  # titles begin documents, and headings are sentences
+            "wikitext",
+            WIKITEXT,
+            [
+                ["First", "It began .", "It went on-and-on .", "Part", "Costs 1,000.5 a = b ."]
+                + ["= not a title ="],
+                ["Second = Part", "End ."],
+            ],
+        ),
+        ("wikitext", "The rest of it .\n\n = Title = \n", [["The rest of it ."], ["Title"]]),
+    ],
+)
+def test_documents_of_a_file_are_those_of_its_format(tmp_path, format, text, documents):
+    assert list(Corpus(write(tmp_path / "file", text), format)) == documents
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -77,9 +83,7 @@ def test_what_is_empty_is_told_before_anything_is_read(tmp_path):
     for name in ("a.txt", "b.txt"):
         write(tmp_path / name, "")
     write(tmp_path / "c.txt", "text")
-    with pytest.raises(
-        UserError, match="corpus file is empty: .*a.txt and 1 more; remove the file"
-    ):
+    with pytest.raises(UserError, match="corpus file is empty: .*a.txt and 1 more; remove the fil"):
         Corpus(tmp_path, "sentence_per_line")
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.data.corpora.examples import Examples
-from bert_tf.data.corpora.pairing import ExampleRule
+from bert_tf.data.corpora.examples import Examples, pack
+from bert_tf.data.corpora.pairing import ExampleRule, Plan
 from bert_tf.data.corpora.token_shards import TRAIN, TokenShards
-from bert_tf.errors import UserError
 from tests.data import counting
 
 LENGTHS = counting.random_lengths(number=150, sentences=12, longest=9)
@@ -65,14 +64,6 @@ def test_workers_share_the_rows_of_a_batch(shards):
         assert_same(share, [column[worker::3] for column in whole])
 
 
-def test_epochs_and_seeds_differ(shards):
-    examples = open_examples(shards)
-    first = examples.rows(0, 100).ids
-    second = examples.rows(examples.per_epoch, examples.per_epoch + 100).ids
-    other = open_examples(shards, seed=1).rows(0, 100).ids
-    assert (first != second).any() and (first != other).any()
-
-
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_a_few_epochs_use_every_document(shards, next_sentence):
     examples = open_examples(shards, next_sentence=next_sentence)
@@ -122,11 +113,19 @@ def test_an_epoch_is_about_one_pass_over_the_tokens(shards):
     assert 0.9 < tokens / sum(map(sum, LENGTHS)) < 1.3
 
 
-def test_a_changed_shard_is_found_when_its_turn_comes(tmp_path):
-    shards = counting.shards(tmp_path / "out", LENGTHS, shard_tokens=300)
-    examples = open_examples(shards)
-    file = tmp_path / "out" / shards.parts[TRAIN][3].file("tokens")
-    data = file.read_bytes()
-    file.write_bytes(data[:-1] + b"?")
-    with pytest.raises(UserError, match="train-00003.tokens.npy has changed"):
-        examples.rows(0, examples.per_epoch)
+def test_pairs_and_single_segments_stand_between_their_special_tokens():
+    pad, cls, sep = 0, 2, 3
+    ranges = np.array([(0, 2, 5, 8), (29, 30, 0, 1), (3, 5, 5, 5)])
+    plan = Plan(*ranges.T, np.zeros(3, bool))
+    packed = pack(np.arange(10, 40, dtype=np.uint16), plan, 8, cls, sep, pad)
+    np.testing.assert_array_equal(
+        packed.ids,
+        [
+            [cls, 10, 11, sep, 15, 16, 17, sep],
+            [cls, 39, sep, 10, sep, pad, pad, pad],
+            [cls, 13, 14, sep, pad, pad, pad, pad],
+        ],
+    )
+    np.testing.assert_array_equal(packed.first_length, [4, 3, 4])
+    np.testing.assert_array_equal(packed.length, [8, 5, 4])
+    assert {column.dtype for column in packed} == {np.dtype(np.int32)}

@@ -1,11 +1,11 @@
-"""Masks as create_masked_lm_predictions of google-research/bert makes them."""
+"""Masks as create_masked_lm_predictions of google-research/bert makes them, and no masks at all."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.data.corpora import masking
-from bert_tf.data.corpora.masking import Masking
+from bert_tf.data.corpora.masking import Masking, causal_lm_targets
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -178,3 +178,23 @@ def test_a_row_with_fewer_tokens_than_asked_for_has_all_of_them_chosen():
         masked = masker(ids, tf.ones_like(ids), seed(0))
         np.testing.assert_array_equal(masked.positions, [[1, 3, 0, 0, 0]])
         np.testing.assert_array_equal(masked.weights, [[1, 1, 0, 0, 0]])
+
+
+CAUSAL_IDS = tf.constant([[2, 7, 8, 3], [2, 9, 3, 0]])
+CAUSAL_MASK = tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]])
+
+
+def test_each_token_predicts_the_one_after_it():
+    made = causal_lm_targets(CAUSAL_IDS, CAUSAL_MASK)
+    np.testing.assert_array_equal(made.input_word_ids, CAUSAL_IDS)
+    np.testing.assert_array_equal(made.positions, [[0, 1, 2], [0, 1, 0]])
+    np.testing.assert_array_equal(made.ids, [[7, 8, 3], [9, 3, 0]])
+    np.testing.assert_array_equal(made.weights, [[1, 1, 1], [1, 1, 0]])
+    assert made.weights.dtype == tf.float32
+
+
+def test_read_from_right_to_left_each_token_predicts_the_one_before_it():
+    made = causal_lm_targets(CAUSAL_IDS, CAUSAL_MASK, reversed=True)
+    np.testing.assert_array_equal(made.positions, [[1, 2, 3], [1, 2, 0]])
+    np.testing.assert_array_equal(made.ids, [[2, 7, 8], [2, 9, 0]])
+    np.testing.assert_array_equal(made.weights, [[1, 1, 1], [1, 1, 0]])

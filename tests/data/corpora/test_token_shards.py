@@ -151,10 +151,7 @@ def test_a_folder_without_a_usable_manifest_is_refused(tmp_path):
         (json.dumps({"format": "bert_tf token shards 9"}), "has the format 'bert_tf token sha"),
         (json.dumps({"format": "bert_tf token shards 1"}), "is damaged"),
         ("[" * 100_000, "is damaged"),
-        (
-            f'{{"format": "{FORMAT}", "lower_case": true, "dev_fraction": 1{"0" * 400}}}',
-            "is damaged",
-        ),
+        (f'{{"format": "{FORMAT}", "lower_case": true, "dev_fraction": 1{"0" * 400}}}', "is damag"),
     ]:
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(UserError, match=message) as error:

@@ -51,25 +51,24 @@ def test_where_there_is_one_column_an_empty_line_between_others_is_an_empty_text
     assert texts == {3: "one", 4: "", 5: "", 6: "two"}
 
 
-def test_json_numbers_become_texts_as_json_writes_them(tmp_path):
-    text = '{"text": "a", "label": 1}\n\n{"label": 2, "text": "b", "more": []}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "2"]
-    text = '{"text": "a", "label": 1.50}\n{"text": "b", "label": 1e2}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1.5", "100"]
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (["1", "2"], ["1", "2"]),
+        (["1.50", "1e2"], ["1.5", "100"]),
+        (["1", "1.0", "0", "-0.0", '"1.0"'], ["1", "1", "0", "0", "1.0"]),
+        (["1", "true"], ["1", "true"]),
+    ],
+)
+def test_json_values_become_texts_and_whole_numbers_one_text(tmp_path, values, labels):
+    text = "\n\n".join(f'{{"text": "a", "label": {value}, "more": []}}' for value in values)
+    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == labels
 
 
-def test_a_json_boolean_is_a_text_but_no_class(tmp_path):
+def test_a_json_boolean_is_no_class(tmp_path):
     text = '{"text": "a", "label": 1}\n{"label": true, "text": "b"}\n'
-    assert [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)] == ["1", "true"]
     with pytest.raises(UserError, match="line 2: label is the boolean true; give a text or a num"):
         list(rows(tmp_path / "a.jsonl", text, classes=["label"]))
-
-
-def test_a_whole_json_number_is_one_text_with_a_point_or_without(tmp_path):
-    values = ("1", "1.0", "0", "-0.0", '"1.0"')
-    text = "".join(f'{{"text": "a", "label": {value}}}\n' for value in values)
-    labels = [row["label"] for _, row in rows(tmp_path / "a.jsonl", text)]
-    assert labels == ["1", "1", "0", "0", "1.0"]
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])

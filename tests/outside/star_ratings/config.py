@@ -3,8 +3,8 @@
 from typing import Literal
 
 from bert_tf.config.data import FinetuningData
-from bert_tf.config.kinds import Count
 from bert_tf.config.run import FinetuningRun
+from bert_tf.config.section import Count
 
 
 class StarRatingData(FinetuningData):

@@ -1,4 +1,4 @@
-"""JSON files and JSON lines, with every mistake reported with its place."""
+"""JSON: files and lines, with every mistake reported with its place, and values of NumPy."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,16 @@ from typing import Any
 
 from bert_tf.errors import UserError
 from bert_tf.io.files import read_text
-from bert_tf.io.json_values import KINDS
+
+# The kinds of values in words.
+KINDS: dict[object, str] = {
+    list: "a list",
+    dict: "an object",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
 def read_json(path: Path) -> Any:
@@ -107,6 +116,20 @@ def value_at(path: Path, place: str, holder: Any, key: str, kind: type) -> Any:
     if type(holder[key]) is not kind:
         raise UserError(f"{path}: {f'{place}.{key}'.lstrip('.')} must be {KINDS[kind]}")
     return holder[key]
+
+
+def as_json(value: Any) -> Any:
+    """A NumPy value or array as the numbers, texts and lists of JSON; strings are UTF-8.
+
+    A float32 becomes the shortest decimal number that means it: 0.1, not 0.10000000149.
+    """
+    if getattr(value, "ndim", 0):
+        return [as_json(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if value.dtype == "float32":
+        return float(str(value))
+    return value.item()
 
 
 def _parsed(text: str, path: Path, line: int | None = None, **options: Any) -> Any:

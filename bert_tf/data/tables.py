@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.console import logger
-from bert_tf.data.tables.json_files import read_json_lines, text_of, whole_text, whole_value
 from bert_tf.errors import UserError
-from bert_tf.io.json_values import KINDS
+from bert_tf.io.json_files import KINDS, read_json_lines, text_of, whole_text, whole_value
 
 FORMATS = ("tsv", "csv", "jsonl")
 Row = dict[str, str]
 
-# Longer ones the csv module refuses; its own limit is 131,072 characters.
+# The csv module refuses longer fields; its own limit is 131,072 characters.
 _LONGEST_FIELD = 2**31 - 1
 
 # As CSV writes a text that holds quotation marks.
