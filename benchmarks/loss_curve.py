@@ -29,7 +29,7 @@ from bert_tf.cli import command
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.data.corpora.shard_data import ShardData
 from bert_tf.data.corpora.shard_writing import write_token_shards
-from bert_tf.demo import docstrings
+from bert_tf.programs.demo import docstrings
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer

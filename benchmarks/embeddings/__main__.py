@@ -51,7 +51,7 @@ from benchmarks.embeddings.data import Pairs
 from benchmarks.embeddings.sides import OURS, SERVED, THEIRS
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.works import ways
-from bert_tf.checkout import commit
+from bert_tf.report.machine import commit
 from bert_tf.cli import command
 from bert_tf.console import logger
 from bert_tf.errors import UserError

@@ -38,7 +38,7 @@ from rich.table import Table
 from benchmarks import kept
 from benchmarks.allocation import KEEPS_MEMORY, environment
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
-from bert_tf.checkout import commit
+from bert_tf.report.machine import commit
 from bert_tf.cli import command
 from bert_tf.console import logger
 from bert_tf.errors import UserError

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.model_garden import PREFIX
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
+from bert_tf.dependencies import optional
 
 # Largest difference of outputs that rounding explains, from float32 products in another order.
 TOLERANCE = 2e-5

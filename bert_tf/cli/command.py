@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bert_tf.console import news
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory
-from bert_tf.quiet import prepare_environment
+from bert_tf.dependencies import prepare_environment
 
 _EXIT_CODES = """\
 exit codes:

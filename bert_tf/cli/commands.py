@@ -17,7 +17,7 @@ from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.quiet import prepare_to_serve
+from bert_tf.dependencies import prepare_to_serve
 
 if TYPE_CHECKING:
     from bert_tf.config.run import RunConfig
@@ -29,7 +29,7 @@ def demo(arguments: argparse.Namespace) -> None:
     bert-tf demo
     bert-tf demo --out /tmp/demo
     """
-    from bert_tf.demo import run
+    from bert_tf.programs.demo import run
 
     run(arguments.out)
 
@@ -280,7 +280,7 @@ def report(arguments: argparse.Namespace) -> None:
     bert-tf report runs/* --out results.html
     bert-tf report runs/cola runs/squad --out results.md
     """
-    from bert_tf.report import report as write
+    from bert_tf.programs.report import report as write
 
     write(arguments.runs, arguments.out)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
+from bert_tf.dependencies import optional
 
 
 def tfds() -> Any:

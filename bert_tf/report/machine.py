@@ -1,12 +1,13 @@
-"""Which machine this is."""
+"""The machine and the code that a result is from."""
 
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 
 def processor() -> str:
-    """The processor's name as Linux has it."""
+    """The name of the processor, as Linux has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -16,5 +17,19 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """The cores that this process may use; all cores where the system does not say."""
+    """The number of cores that this process may use; of all cores if the system does not say."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def commit() -> str:
+    """The commit of this checkout, marked if files differ from it; "" outside of a checkout."""
+    checkout = Path(__file__).parents[2]
+    # An installed copy may be inside the repository of another project.
+    if not (checkout / ".git").exists():
+        return ""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

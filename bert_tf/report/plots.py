@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bert_tf.extras import optional
+from bert_tf.dependencies import optional
 
 
 def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
