@@ -8,8 +8,8 @@ import pytest
 
 from bert_tf.checkpoints import model_garden_classes
 from bert_tf.data.tfds import tfds
-from bert_tf.errors import UserError
 from bert_tf.dependencies import how_to_install, optional
+from bert_tf.errors import UserError
 from bert_tf.report.plots import new_figure
 
 

@@ -1,16 +1,15 @@
 """What the command lines have in common: how arguments are read and how a command ends."""
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from bert_tf.console import news
+from bert_tf.dependencies import prepare_environment
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory
-from bert_tf.dependencies import prepare_environment
 
 _EXIT_CODES = """\
 exit codes:
@@ -52,10 +51,6 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def _is_no_retracing(record: logging.LogRecord) -> bool:
-    return "retracing" not in record.getMessage()
-
-
 def module_parser(module: str, doc: str) -> Parser:
     """The parser of `python -m module`, whose docstring is the description, with its examples."""
     return Parser(prog=f"python -m {module}", description=doc.strip())
@@ -85,8 +80,6 @@ def run(
         print(f"{program}: {message}", file=sys.stderr)
 
     prepare_environment()
-    # Each training of a search is traced anew, and TensorFlow takes that for a mistake.
-    logging.getLogger("tensorflow").addFilter(_is_no_retracing)
     try:
         arguments = parser.parse_args(argv)
         quiet = vars(arguments).pop("quiet", False)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.dependencies import prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.dependencies import prepare_to_serve
 
 if TYPE_CHECKING:
     from bert_tf.config.run import RunConfig

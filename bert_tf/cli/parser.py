@@ -14,8 +14,8 @@ from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
-from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
 from bert_tf.dependencies import check_backend
+from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
 
 PROGRAM = "bert-tf"
 

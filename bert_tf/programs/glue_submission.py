@@ -1,8 +1,10 @@
-"""`python -m bert_tf.programs.glue_submission RUNS… --out submission.zip`: for GLUE's server.
+"""Packs the predictions of several runs into a zip file for the GLUE server.
 
-The server (gluebenchmark.com) takes a zip with predictions for every test set of the benchmark,
-CoLA.tsv, SST-2.tsv and so on. A run has them in its folder `predictions` if the test files were
-next to its training data; `bert-tf evaluate RUN --data test.tsv` writes them later.
+    python -m bert_tf.programs.glue_submission runs/glue/* --out submission.zip --fill
+
+The server (gluebenchmark.com) requires predictions for every test set of the benchmark: CoLA.tsv,
+SST-2.tsv and so on. A run has them in its folder `predictions` if the test files were next to its
+training data; `bert-tf evaluate RUN --data test.tsv` writes them later.
 """
 
 import argparse
@@ -17,8 +19,8 @@ from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path
 from bert_tf.io.files import read_text
 
-# Number of rows of each test set, and an answer that is valid for any of them. That of WNLI is the
-# most frequent one of its training data, which the paper submits.
+# The number of rows of each test set, and a valid answer for all of them. For WNLI it is the most
+# frequent answer in the training data, which the paper submits.
 _TEST_SETS = {
     "CoLA": (1_063, "1"),
     "SST-2": (1_821, "1"),
@@ -37,35 +39,30 @@ _HEADER = "index\tprediction"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the zip; returns the exit code, see `bert_tf.cli.command`."""
-
-    def work(arguments: argparse.Namespace) -> None:
-        submit([Path(run) for run in arguments.runs], Path(arguments.out), arguments.fill)
-
-    return command.run("glue_submission", _parser(), argv, work, "stopped; nothing was written")
-
-
-def _parser() -> command.Parser:
-    parser = command.Parser(
-        prog="python -m bert_tf.programs.glue_submission",
-        description="Pack the predictions of several runs into a zip file for the GLUE server.",
-        epilog="example:\n"
-        "  python -m bert_tf.programs.glue_submission runs/glue/* --out submission.zip --fill",
+    parser = command.module_parser("bert_tf.programs.glue_submission", __doc__)
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder of bert-tf finetune")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the zip file to write")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="the zip file to write"
+    )
     parser.add_argument(
         "--fill",
         action="store_true",
         help="give every row the same answer in the test sets that no run has, as the paper does "
         "for WNLI",
     )
-    return parser
+
+    def work(arguments: argparse.Namespace) -> None:
+        submit(**vars(arguments))
+
+    return command.run("glue_submission", parser, argv, work, "stopped; nothing was written")
 
 
 def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
     r"""Writes the zip of the runs' predictions to `out`.
 
-    >>> submit([], Path("submission.zip"), fill=True)  # no run: every test set has one answer
+    >>> submit([], Path("submission.zip"), fill=True)  # fills every test set
     >>> with zipfile.ZipFile("submission.zip") as archive:
     ...     print(sorted(archive.namelist())[:3], archive.read("WNLI.tsv")[:22])
     ['AX.tsv', 'CoLA.tsv', 'MNLI-m.tsv'] b'index\tprediction\n0\t0\n1'
@@ -73,10 +70,10 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
     Args:
         runs: run folders; each test set must be in one of them only.
         out: the file to write.
-        fill: whether test sets that no run has are given one answer throughout.
+        fill: whether to give every row the same answer in the test sets that no run has.
 
     Raises:
-        UserError: a test set is missing (unless `fill`) or there twice, or is not whole.
+        UserError: a test set is incomplete, is in two runs, or is in none (unless `fill` is set).
     """
     found = _find(runs)
     missing = [name for name in _TEST_SETS if name not in found]
@@ -98,7 +95,7 @@ def submit(runs: Sequence[Path], out: Path, fill: bool = False) -> None:
 
 
 def _find(runs: Sequence[Path]) -> Mapping[str, Path]:
-    """The file of each test set that is there."""
+    """The files of the test sets that the runs have."""
     found: dict[str, Path] = {}
     for run in runs:
         if not run.is_dir():

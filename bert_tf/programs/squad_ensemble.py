@@ -1,10 +1,13 @@
-"""Answers of several runs together: `python -m bert_tf.programs.squad_ensemble`.
+"""Combines the SQuAD predictions of several runs.
 
-Works on the n best answers that `bert-tf finetune` and `bert-tf evaluate` leave in the folders
-`predictions` of the runs, which may be of different models and vocabularies. An answer's
-probability is the mean of those that the runs give it, 0 from a run that does not have it among its
-n best. Whether there is no answer is decided by the mean of the runs' odds for no answer. (The
-paper ensembles seven systems and does not say how.)
+    python -m bert_tf.programs.squad_ensemble runs/seven/trials/* --data squad/dev-v1.1.json \\
+        --out answers.json
+
+`bert-tf finetune` and `bert-tf evaluate` write the n best answers of a run to its folder
+`predictions`. The runs may be of different models and vocabularies. The probability of an answer is
+the mean over the runs, with 0 for a run that does not have it among its n best. The mean of the
+runs' odds for no answer decides whether there is one. (The paper ensembles seven systems and does
+not say how.)
 """
 
 import argparse
@@ -30,22 +33,7 @@ from bert_tf.tasks.question_answering.squad import read_squad
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the answers; returns the exit code, see `bert_tf.cli.command`."""
-
-    def work(given: argparse.Namespace) -> None:
-        metrics = combine(given.runs, given.out, given.name, given.data, given.null_threshold)
-        if metrics:
-            print_metrics(metrics)
-
-    return command.run("squad_ensemble", _parser(), argv, work, "stopped; nothing was written")
-
-
-def _parser() -> command.Parser:
-    parser = command.Parser(
-        prog="python -m bert_tf.programs.squad_ensemble",
-        description="Combine the SQuAD predictions of several runs.",
-        epilog="example:\n  python -m bert_tf.programs.squad_ensemble "
-        "runs/seven/trials/* --data squad/dev-v1.1.json --out answers.json",
-    )
+    parser = command.module_parser("bert_tf.programs.squad_ensemble", __doc__)
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=Path, help="a run folder of bert-tf finetune"
     )
@@ -68,7 +56,12 @@ def _parser() -> command.Parser:
         type=float,
         help="odds above which there is no answer; by default the best on --data",
     )
-    return parser
+
+    def work(arguments: argparse.Namespace) -> None:
+        if metrics := combine(**vars(arguments)):
+            print_metrics(metrics)
+
+    return command.run("squad_ensemble", parser, argv, work, "stopped; nothing was written")
 
 
 def combine(
@@ -93,8 +86,8 @@ def combine(
     Args:
         runs: run folders.
         out: the file to write.
-        name: which of the runs' predictions.
-        data: the SQuAD file of these questions, where the answers are to be scored.
+        name: which predictions of the runs to combine.
+        data: the SQuAD file of these questions, to score the answers.
         null_threshold: odds above which there is no answer; None finds the best on `data`.
 
     Returns:
@@ -102,8 +95,8 @@ def combine(
         `metrics_file(out)`; none without `data`.
 
     Raises:
-        UserError: predictions that are missing, or of other questions than the other runs'; data
-            without answers; a threshold for runs that always answer.
+        UserError: a run has no such predictions, or those of other questions; `data` has no
+            answers; runs that always answer are given a threshold.
     """
     best, odds = _combined(runs, name)
     questions = read_squad(data) if data else []
@@ -150,7 +143,7 @@ def metrics_file(out: Path) -> Path:
 
 
 def _combined(runs: Sequence[Path], name: str) -> tuple[dict[str, str], dict[str, float] | None]:
-    """Answers by id, each the best that is not "", and the odds that there is none, if any."""
+    """By id, the best answer that is not "", and the odds of no answer, if the runs have them."""
     n_bests = [_read(run, f"{name}_nbest") for run in runs]
     have_odds = [run for run in runs if (run / f"predictions/{name}_null_odds.json").exists()]
     if have_odds and len(have_odds) < len(runs):
@@ -173,7 +166,7 @@ def _combined(runs: Sequence[Path], name: str) -> tuple[dict[str, str], dict[str
 
 
 def _most_probable(n_bests: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """The text, not "", of the highest sum of probabilities; the first of equal ones."""
+    """The text other than "" with the highest sum of probabilities; the first of equal ones."""
     sums: dict[str, float] = defaultdict(float)
     for entries in n_bests:
         for entry in entries:

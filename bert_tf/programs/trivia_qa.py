@@ -1,11 +1,11 @@
-"""TriviaQA as SQuAD's JSON, to train on together with SQuAD or before it.
+"""Converts TriviaQA to the SQuAD format, to train on it together with SQuAD or before it.
 
     python -m bert_tf.programs.trivia_qa --questions qa/wikipedia-train.json \\
         --evidence evidence/wikipedia --out triviaqa-train.json
 
-The data are made as in the BERT paper (section 4.2): a context is the first 400 words of a
-Wikipedia document of a question, if they hold one of the question's answers. The answer is the
-first occurrence of one of these, in any case, as whole words.
+As in the BERT paper (section 4.2), a context is the first 400 words of a Wikipedia document of a
+question, if they hold one of its answers. The answer is the first occurrence of one of these, as
+whole words; upper and lower case are the same.
 
 Format: https://nlp.cs.washington.edu/triviaqa.
 """
@@ -30,21 +30,7 @@ WORDS = 400
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Converts one file; returns the exit code, see `bert_tf.cli.command`."""
-
-    def work(given: argparse.Namespace) -> None:
-        convert(given.questions, given.evidence, given.out, given.words)
-
-    return command.run("trivia_qa", _parser(), argv, work, "stopped; nothing was written")
-
-
-def _parser() -> command.Parser:
-    parser = command.Parser(
-        prog="python -m bert_tf.programs.trivia_qa",
-        description="Convert TriviaQA to the SQuAD format, for training.",
-        epilog="example:\n  python -m bert_tf.programs.trivia_qa "
-        "--questions qa/wikipedia-train.json --evidence evidence/wikipedia "
-        "--out squad/triviaqa-train.json",
-    )
+    parser = command.module_parser("bert_tf.programs.trivia_qa", __doc__)
     for name, kind, what in (
         ("--questions", "FILE", "an official file, such as wikipedia-train.json"),
         ("--evidence", "DIR", "the folder of the documents named in --questions"),
@@ -58,7 +44,11 @@ def _parser() -> command.Parser:
         default=WORDS,
         help="how many words of a document to keep (%(default)s)",
     )
-    return parser
+
+    def work(arguments: argparse.Namespace) -> None:
+        convert(**vars(arguments))
+
+    return command.run("trivia_qa", parser, argv, work, "stopped; nothing was written")
 
 
 def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> int:
@@ -79,10 +69,10 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
         questions: an official file of questions, such as wikipedia-train.json.
         evidence: the folder of the documents that it names.
         out: the file to write.
-        words: how many of a document's words to keep.
+        words: how many words of a document to keep.
 
     Raises:
-        UserError: a file that is not TriviaQA's, no document that holds an answer, `words` < 1.
+        UserError: the file is not TriviaQA's, no document holds an answer, or `words` is below 1.
     """
     if words < 1:
         raise UserError(f"--words must be at least 1, not {words}")
@@ -117,7 +107,7 @@ def convert(questions: Path, evidence: Path, out: Path, words: int = WORDS) -> i
 
 
 def _fields(path: Path, place: str, row: Any) -> tuple[Question, set[str], list[str]]:
-    """A question without context, its answers, and the name of each of its documents once."""
+    """A question without context, its answers, and the names of its documents, each once."""
     id, question = (
         whole_text(value_at(path, place, row, key, str)) for key in ("QuestionId", "Question")
     )
@@ -145,12 +135,12 @@ def _read(evidence: Path, name: str) -> str | None:
         if not path.resolve().is_relative_to(evidence.resolve()):
             return None
         return path.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # the latter of a name with a NUL
+    except (OSError, ValueError):  # ValueError: the name has a NUL
         return None
 
 
 def _beginning(text: str, words: int) -> str:
-    """The text to the end of so many words."""
+    """The first words of a text."""
     kept = list(itertools.islice(re.finditer(r"\S+", text), words))
     return text[: kept[-1].end()] if kept else ""
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.config.reading import load_config
-from bert_tf.runs.run_folder import METRICS_FILE
 from bert_tf.programs.squad_ensemble import metrics_file
+from bert_tf.runs.run_folder import METRICS_FILE
 from bert_tf.tasks.token_classification.model import FEATURES
 from experiments.small.job import Job, Sources
 from experiments.small.tasks import finetune_job

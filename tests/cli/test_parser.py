@@ -96,14 +96,14 @@ def one_line_of_error(capsys):
     return captured.err.removeprefix("bert-tf: error: ")
 
 
-def test_help_and_mistakes_answer_without_tensorflow():
+def test_help_and_mistakes_answer_without_tensorflow_and_programs():
     script = (
         "import sys; sys.argv = ['bert-tf']\n"
         "import bert_tf.cli.parser\n"
         "try: bert_tf.cli.parser.main(['--help'])\n"
         "except SystemExit: pass\n"
         "assert bert_tf.cli.parser.main(['finetune', 'missing.yaml', '--out', 'run']) == 2\n"
-        "heavy = {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'bert_tf.programs'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = python("-c", script)

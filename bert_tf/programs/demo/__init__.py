@@ -1,7 +1,7 @@
 """`bert-tf demo`: the whole way, from raw text to a SavedModel that answers strings.
 
 The text is on every machine: the documentation strings of the standard library and of the
-installed packages. The question put to the model is which library a passage is from.
+installed packages. The model predicts which library a passage is from.
 """
 
 import os
@@ -10,21 +10,22 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_tf.console import logger, stages
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
 
 VOCABULARY_SIZE = 4000
-# Passages of the test data that are put to the finished model.
+# The number of test passages that the finished model is asked about.
 _ASKED = 4
 
-# Small enough for minutes on two cores, large enough that pre-training shows. So short a training
-# needs a louder signal than the paper's: more masked tokens (40%, Wettig et al. 2023), larger
-# initial weights, no dropout, a high rate. At first a model guesses no better than by how often
-# words occur. It leaves this plateau when its attention finds the neighbours of a word: after about
-# 600 steps with these short sequences and without next sentence prediction, after 1,500 with
-# sequences of 64 tokens and next sentence prediction.
+# Small enough for minutes on two cores, large enough to show what pre-training brings. So short a
+# training needs a stronger signal than the paper's: more masked tokens (40%, Wettig et al. 2023),
+# larger initial weights, no dropout, a high learning rate. At first a model guesses no better than
+# by how often words occur. It leaves this plateau when its attention finds the neighbours of a
+# word: after about 600 steps with these short sequences and without next sentence prediction, after
+# 1,500 with sequences of 64 tokens and next sentence prediction.
 _PRETRAINING = """\
 task: pretraining
 data:
@@ -93,7 +94,7 @@ for text, label, probabilities in zip(
 
 
 def run(out: str | os.PathLike) -> None:
-    """Does everything, in the folder `out`; what an earlier, interrupted demo did is kept.
+    """Runs the demo in the folder `out`; keeps the results of an earlier, interrupted demo.
 
     Raises:
         UserError: `out` cannot be written or holds a demo with other settings, the disk is full,
@@ -114,6 +115,7 @@ def run(out: str | os.PathLike) -> None:
     from bert_tf import runs
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
+    from bert_tf.interpret import inspect
     from bert_tf.programs.demo import summary
 
     _title("Pre-training BERT on this text")
@@ -121,20 +123,30 @@ def run(out: str | os.PathLike) -> None:
     pretrained = runs.pretrain(config, out / "pretraining")
     for name, title in _FINETUNINGS.items():
         _title(title)
-        trained = load_config_for("finetune", FinetuningRun, out / f"{name}.yaml")
-        runs.finetune(trained, out / name)
-    _export(out)
-    # The process answers while this one goes on.
-    asked = _ask(out)
-    _export_for_phones(out)
-    _show_answers(out, asked)
+        runs.finetune(load_config_for("finetune", FinetuningRun, out / f"{name}.yaml"), out / name)
+    _export(out / "finetuning", out / "saved_model", "Exporting the classifier as a SavedModel")
+    texts, labels = (column[:_ASKED] for column in _columns(out / "data" / "test.tsv"))
+    # This process answers while the export for phones goes on.
+    asked = _ask(out, texts)
+    _export(
+        out / "finetuning",
+        out / "model.tflite",
+        "Exporting the classifier for phones, as a LiteRT file with weights of 8 bits",
+        format="litert",
+        precision="int8",
+    )
+    _title("Querying the SavedModel in a new process, with only tensorflow and tensorflow_text")
+    answers, _ = asked.communicate()
+    if asked.returncode:
+        raise UserError(f"{out / 'ask.py'} failed; its output above says why")
+    logger.info(f"{answers}The right answers: {', '.join(labels)}")
     accuracies = {
         "always the same library": data["splits"]["test"]["majority_share"],
-        "without pre-training": _accuracy(out, "from_scratch"),
-        "with pre-training": _accuracy(out, "finetuning"),
+        "without pre-training": _accuracy(*_answers(out, "from_scratch")),
+        "with pre-training": _accuracy(*_answers(out, "finetuning")),
     }
     _draw(out, accuracies)
-    _inspect(out)
+    inspect(out / "finetuning", [{"text": text} for text in texts], out / "inspect.html")
     summary.show(out, accuracies, pretrained, time.monotonic() - began)
 
 
@@ -156,7 +168,7 @@ def _write_settings(out: Path) -> None:
 
 
 def _read_documentation(folder: Path) -> dict:
-    """Harvests the documentation strings, or reads what an earlier demo wrote."""
+    """Collects the documentation strings, or reads what an earlier demo wrote."""
     import json
 
     manifest = folder / "manifest.json"
@@ -185,68 +197,43 @@ def _learn_vocabulary(out: Path) -> None:
     logger.info(coverage_report(learned).rstrip())
 
 
-def _export(out: Path) -> None:
-    if (out / "saved_model").exists():
+def _export(run: Path, out: Path, title: str, **options: Any) -> None:
+    """Exports the classifier, unless an earlier demo did."""
+    if out.exists():
         return
     from bert_tf.export.run import export_run
 
-    _title("Exporting the classifier as a SavedModel")
-    export_run(out / "finetuning", out / "saved_model")
+    _title(title)
+    export_run(run, out, **options)
 
 
-def _export_for_phones(out: Path) -> None:
-    if (out / "model.tflite").exists():
-        return
-    from bert_tf.export.run import export_run
-
-    _title("Exporting the classifier for phones, as a LiteRT file with weights of 8 bits")
-    export_run(out / "finetuning", out / "model.tflite", format="litert", precision="int8")
-
-
-def _ask(out: Path) -> subprocess.Popen:
-    """Puts held-out passages to the SavedModel in a process that does not import bert_tf."""
-    texts, _ = _held_out(out)
+def _ask(out: Path, texts: list[str]) -> subprocess.Popen:
+    """Starts a process that does not import bert_tf and asks the SavedModel about the texts."""
     # -P: nothing is imported from the folder of the script.
     command = [sys.executable, "-P", str(out / "ask.py"), str(out / "saved_model"), *texts]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
 
 
-def _show_answers(out: Path, asked: subprocess.Popen) -> None:
-    """Waits for the answers of that process, and prints them."""
-    _title("Querying the SavedModel in a new process, with only tensorflow and tensorflow_text")
-    answers, _ = asked.communicate()
-    if asked.returncode:
-        raise UserError(f"{out / 'ask.py'} failed; its output above says why")
-    _, labels = _held_out(out)
-    logger.info(f"{answers}The right answers: {', '.join(labels)}")
-
-
-def _held_out(out: Path) -> tuple[list[str], list[str]]:
-    """The passages that are put to the finished model, and their labels."""
-    rows = _rows(out / "data" / "test.tsv")[:_ASKED]
-    return [row[0] for row in rows], [row[1] for row in rows]
-
-
-def _accuracy(out: Path, name: str) -> float:
-    """How often a classifier's predictions for the test passages are right."""
+def _accuracy(right: list[str], given: list[str]) -> float:
     from sklearn.metrics import accuracy_score
 
-    return float(accuracy_score(*_answers(out, name)))
+    return float(accuracy_score(right, given))
 
 
 def _answers(out: Path, name: str) -> tuple[list[str], list[str]]:
     """The right label of every test passage, and the one that a classifier gave it."""
-    files = out / "data" / "test.tsv", out / name / "predictions" / "test.tsv"
-    right, given = ([row[1] for row in _rows(file)] for file in files)
+    _, right = _columns(out / "data" / "test.tsv")
+    _, given = _columns(out / name / "predictions" / "test.tsv")
     return right, given
 
 
-def _rows(file: Path) -> list[list[str]]:
-    """The rows of a table below its header."""
+def _columns(file: Path) -> tuple[list[str], list[str]]:
+    """The first two columns of a table, without its header."""
     from bert_tf.data.tables import read_tsv
 
-    return [row for _, row in read_tsv(file)][1:]
+    rows = [row for _, row in read_tsv(file)][1:]
+    return [row[0] for row in rows], [row[1] for row in rows]
 
 
 def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
@@ -265,14 +252,6 @@ def _draw(out: Path, accuracies: Mapping[str, float]) -> None:
     with atomic_path(out / "demo.png", is_file=True) as new:
         new.write_bytes(drawn)
     logger.info(f"{out / 'demo.png'}: accuracies, pre-training and confusions")
-
-
-def _inspect(out: Path) -> None:
-    """Writes the page about the classifier, with the passages that the SavedModel was given."""
-    from bert_tf.interpret import inspect
-
-    texts, _ = _held_out(out)
-    inspect(out / "finetuning", [{"text": text} for text in texts], out / "inspect.html")
 
 
 def _title(text: str) -> None:

@@ -1,8 +1,8 @@
 """Real English that is already on every machine: the documentation strings of installed libraries.
 
 The source files are parsed, never imported, so reading them runs none of their code. The list of
-libraries is fixed and the files are read in sorted order; the text is therefore the same wherever
-the Python version and the installed versions are.
+libraries is fixed and the files are read in sorted order, so the same versions of Python and of the
+libraries give the same text.
 """
 
 import ast
@@ -18,28 +18,21 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from bert_tf.programs.demo.prose import sentences
 from bert_tf.errors import UserError
+from bert_tf.programs.demo.prose import sentences
 
 STANDARD_LIBRARY = "python"
-# A process is worth its start for so many files.
+LIBRARIES = (STANDARD_LIBRARY, "numpy", "scipy", "sklearn", "tensorflow", "keras")
+# The number of files for which another process saves time.
 _FILES = 200
-LIBRARIES = (
-    STANDARD_LIBRARY,
-    "numpy",
-    "scipy",
-    "sklearn",
-    "tensorflow",
-    "keras",
-)
 
-# Tests speak of themselves, vendored folders hold other people's text, `_api` only repeats names.
+# Tests describe themselves, vendored folders hold the text of others, `_api` only repeats names.
 _SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "_api", "_external", "_vendor", "externals", "extern", "idlelib", "lib2to3"}
     | {"site-packages", "dist-packages", "test", "testing", "tests", "third_party"}
 )
-# An old copy of another library on the list, folders with much code and hardly any prose, and what
-# Python 3.11 has and later ones have not.
+# An old copy of another library on the list, folders with much code and hardly any prose, and
+# folders that later versions no longer have.
 _SKIPPED_PATHS = frozenset(
     {"numpy/distutils", "python/distutils"}
     | {"tensorflow/python/keras", "tensorflow/compiler", "tensorflow/core", "tensorflow/include"}
@@ -68,8 +61,8 @@ def harvest(
 ) -> list[Passage]:
     """Reads the documentation strings of the libraries, in the order of libraries and file names.
 
-    A documentation string that was met before, in whatever library, is left out. Files that cannot
-    be parsed are passed over. Every processor reads a part of the files.
+    Repeated documentation strings are left out, also those of another library. Files that cannot be
+    parsed are skipped. Every processor reads a part of the files.
 
     Args:
         folders: library name -> folder of its sources; the installed `LIBRARIES` if not given.
@@ -102,8 +95,8 @@ def harvest(
 def _in_processes(files: Sequence[Path]) -> Iterator[list[tuple[str, list[str]]]]:
     """The documentation strings of each file with their sentences, read on every processor.
 
-    The processes are programs of their own: those of `multiprocessing` cannot be started from an
-    interactive session or a notebook.
+    The processes run this module as a program, since those of `multiprocessing` cannot be started
+    from an interactive session or a notebook.
     """
     count = max(1, min(len(os.sched_getaffinity(0)), len(files) // _FILES))
     workers = [
@@ -128,8 +121,8 @@ def _in_processes(files: Sequence[Path]) -> Iterator[list[tuple[str, list[str]]]
 
 
 def _work() -> None:
-    """What each process does: a list of files in, a line for each of them out, both as JSON."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    """Reads a list of files as JSON, and prints a line of JSON for each of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one handles Ctrl-C
     for file in json.load(sys.stdin):
         print(json.dumps([(each, sentences(each)) for each in docstrings(Path(file))]), flush=True)
 
@@ -158,8 +151,7 @@ def installed_folders() -> dict[str, Path]:
 def source_files(library: str, folder: Path) -> list[Path]:
     """The library's own Python files, sorted by their path.
 
-    Left out are tests, vendored code, and the modules that TensorFlow's build generates
-    (`gen_*.py`), whose text is made by machine as well.
+    Tests, vendored code and modules that TensorFlow's build generates (`gen_*.py`) are left out.
     """
     found: list[Path] = []
     for place, subfolders, names in os.walk(folder):
@@ -178,14 +170,14 @@ def source_files(library: str, folder: Path) -> list[Path]:
             and not name.endswith("_test.py")
         )
     if library == STANDARD_LIBRARY:
-        # Python distributions put files of their own next to the standard library.
+        # Python distributions add files of their own to the folder of the standard library.
         known = sys.stdlib_module_names
         found = [path for path in found if path.parts[0].removesuffix(".py") in known]
     return [folder / path for path in sorted(found, key=Path.as_posix)]
 
 
 def docstrings(file: Path) -> Iterator[str]:
-    """The documentation strings of a source file as they stand in it, from top to bottom.
+    """The documentation strings of a source file, unchanged, from top to bottom.
 
     A file that is no valid Python of this version, or not in the encoding it declares, has none.
     Strings given to a call of `add_newdoc` count: that is how NumPy documents its compiled
@@ -193,7 +185,7 @@ def docstrings(file: Path) -> Iterator[str]:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes such as "\d" in someone else's strings
+            warnings.simplefilter("ignore")  # of escapes such as "\d" in the strings of others
             tree = ast.parse(file.read_bytes())
     except (OSError, RecursionError, SyntaxError, ValueError):
         return
@@ -201,24 +193,17 @@ def docstrings(file: Path) -> Iterator[str]:
 
 
 def _docstrings(node: ast.AST) -> Iterator[str]:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    if isinstance(node, documented) and (docstring := ast.get_docstring(node, clean=False)):
+        yield docstring
     body = getattr(node, "body", [])
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        docstring = ast.get_docstring(node, clean=False)
-        if docstring:
-            yield docstring
     for child in body if isinstance(body, list) else []:
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Call):
-            yield from _documented_elsewhere(child.value)
+            called = child.value.func
+            if getattr(called, "attr", getattr(called, "id", "")) == "add_newdoc":
+                constants = (c.value for c in ast.walk(child) if isinstance(c, ast.Constant))
+                yield from (value for value in constants if isinstance(value, str))
         yield from _docstrings(child)
-
-
-def _documented_elsewhere(call: ast.Call) -> Iterator[str]:
-    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    if name != "add_newdoc":
-        return
-    for argument in ast.walk(call):
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            yield argument.value
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """The demo's two data sets: unlabelled prose, and passages labelled with their library.
 
-The question is: which library is this passage from? Names that give the answer away are masked.
-Everything a module (a source file) says goes to one split only, and what is said in dev or test is
-kept out of the prose for pre-training, so that the figures on test are of text never met before.
-The draw is by hash of the names and words, so that it is the same on every machine and in every
-process.
+Names that give away the library of a passage are masked. All passages of a module (a source file)
+are in one split, and the text of dev and test is left out of the prose, so the test passages are
+new to the model. The draw is by hash of the names and words, so it is the same on every machine.
 """
 
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -15,29 +14,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_tf.programs.demo.docstrings import Passage
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
+from bert_tf.programs.demo.docstrings import Passage
 
-# Examples of one class: 900 a split with the demo's six classes. So few labels do not teach
-# what all the words mean, which is what pre-training is for; an accuracy on 900 has a standard
-# error of 1.6 points.
+# Examples of each class: 900 in a split of the demo's six classes. So few labels do not teach the
+# meaning of all words, which shows what pre-training brings. An accuracy on 900 examples has a
+# standard error of 1.6 points.
 SIZES = {"train": 150, "dev": 150, "test": 150}
-# No file may speak for its whole library.
+# So that no file dominates the passages of its library.
 MOST_PER_MODULE = 16
-# Words of a passage.
+# The number of words of a passage.
 MIN_WORDS, MAX_WORDS = 20, 50
-# So many words in a row in two places are a copy, not chance.
+# If two places share this many words in a row, one is a copy of the other.
 _RUN = 8
 
-# An ordinary word, that the sentence stays one: "[MASK]" has a meaning of its own in BERT.
+# An ordinary word, so that a sentence remains a sentence; "[MASK]" has its own meaning in BERT.
 MASK = "library"
 _TOKEN = re.compile(r"\w+(?:\.\w+)*(?:-learn\b)?")
 _NAME = re.compile(
-    # Names of the libraries wherever they occur, as in `PythonOp` or `sklearn.base`, ...
+    # Names of the libraries, also inside of words, as in `PythonOp` or `sklearn.base`, ...
     r"python|numpy|scipy|scikit|sklearn|pandas|matplotlib|pyplot|pylab|tensorflow|tensorboard"
     r"|keras|ndimage|mplot3d"
-    # ... and, as a whole part of a dotted name, the aliases everyone imports them under.
+    # ... and their usual aliases as a whole part of a dotted name.
     r"|(?:^|[._])(?:np|pd|plt|mpl|tf|tflite|tfdbg)(?=$|[._\d])",
     re.IGNORECASE,
 )
@@ -58,7 +57,7 @@ class Corpus:
 
     Attributes:
         splits: "train", "dev" and "test" -> examples, every class equally often.
-        documents: the prose for pre-training: per module its sentences, none twice.
+        documents: the prose for pre-training: the sentences of each module, without repetitions.
     """
 
     splits: dict[str, list[Example]]
@@ -66,10 +65,10 @@ class Corpus:
 
 
 def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> Corpus:
-    """Draws the labelled examples and leaves the rest as prose.
+    """Draws the labelled examples; the rest is the prose.
 
-    No two examples share a sentence or eight words in a row, whatever their split and class, and
-    no sentence of the prose shares them with dev or test.
+    No two examples of any split share a sentence or eight words in a row, and no sentence of the
+    prose shares them with dev or test.
 
     Args:
         passages: what `docstrings.harvest` found.
@@ -90,10 +89,11 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
     waiting = {library: sorted(found, key=_hash) for library, found in by_module.items()}
 
     splits: dict[str, list[Example]] = {}
-    held_out_modules: set[str] = set()
-    held_out_runs: set[str] = set()
     used_runs: set[str] = set()
     for split in ("test", "dev", "train"):
+        if split == "train":
+            not_held_out = {module for modules in waiting.values() for module in modules}
+            held_out_runs = set(used_runs)
         splits[split] = []
         for library, modules in waiting.items():
             drawn: list[Example] = []
@@ -104,17 +104,11 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
                         f"{len(drawn)} of {sizes[split]} passages for {split}; "
                         "install it with its .py files and their documentation strings"
                     )
-                module = modules.pop(0)
                 number = min(MOST_PER_MODULE, sizes[split] - len(drawn))
-                drawn.extend(_draw(by_module[library][module], number, used_runs))
-                if split != "train":
-                    held_out_modules.add(module)
+                drawn.extend(_draw(by_module[library][modules.pop(0)], number, used_runs))
             splits[split].extend(drawn)
-        if split != "train":
-            held_out_runs = set(used_runs)
-    for examples in splits.values():
-        examples.sort(key=lambda example: _hash(example.text))
-    free = [passage for passage in passages if passage.module not in held_out_modules]
+        splits[split].sort(key=lambda example: _hash(example.text))
+    free = [passage for passage in passages if passage.module in not_held_out]
     return Corpus(
         splits={split: splits[split] for split in ("train", "dev", "test")},
         documents=list(_documents(free, held_out_runs)),
@@ -122,10 +116,10 @@ def build(passages: Sequence[Passage], sizes: dict[str, int] | None = None) -> C
 
 
 def mask_names(text: str) -> str:
-    """Puts the word "library" in place of every word that names one of the libraries.
+    """Replaces every word that names one of the libraries by the word "library".
 
-    A dotted name or an identifier goes as a whole (`np.ndarray`, `tf.data.Dataset`). What is
-    content stays even if it is typical: `DataFrame`, `Tensor`, `Axes`, `estimator`.
+    A dotted name or an identifier is replaced as a whole (`np.ndarray`, `tf.data.Dataset`). Other
+    words stay even if they are typical of a library: `DataFrame`, `Tensor`, `Axes`, `estimator`.
     """
     return _TOKEN.sub(lambda token: MASK if _NAME.search(token[0]) else token[0], text)
 
@@ -165,7 +159,7 @@ def write(corpus: Corpus, folder: Path) -> dict:
 
 
 def _draw(passages: Sequence[Passage], count: int, used_runs: set[str]) -> Iterator[Example]:
-    """Up to `count` examples, one per docstring, that share no run of words with earlier ones."""
+    """At most `count` examples, one per docstring; they share no run of words with earlier ones."""
     for passage in sorted(passages, key=lambda passage: _hash(" ".join(passage.sentences))):
         if count == 0:
             return
@@ -179,19 +173,13 @@ def _draw(passages: Sequence[Passage], count: int, used_runs: set[str]) -> Itera
 
 def _excerpt(sentences: Sequence[str]) -> list[str]:
     """The first sentences, as many as fit; none if they are too short to be informative."""
-    excerpt: list[str] = []
-    words = 0
-    for sentence in sentences:
-        length = len(sentence.split())
-        if words + length > MAX_WORDS:
-            break
-        excerpt.append(sentence)
-        words += length
-    return excerpt if words >= MIN_WORDS else []
+    words = list(itertools.accumulate(len(sentence.split()) for sentence in sentences))
+    fitting = sum(count <= MAX_WORDS for count in words)
+    return list(sentences[:fitting]) if fitting and words[fitting - 1] >= MIN_WORDS else []
 
 
 def _documents(passages: Sequence[Passage], held_out_runs: set[str]) -> Iterator[list[str]]:
-    """The prose of each module, without sentences met before and without held-out text."""
+    """The prose of each module, without repeated sentences and without held-out text."""
     modules: dict[str, list[str]] = {}
     seen: set[str] = set()
     for passage in passages:
@@ -201,12 +189,12 @@ def _documents(passages: Sequence[Passage], held_out_runs: set[str]) -> Iterator
                 seen.add(sentence)
                 if held_out_runs.isdisjoint(_runs(sentence)):
                     document.append(sentence)
-    # A document of one sentence holds no pair of sentences.
+    # A document of one sentence has no pair of sentences.
     return (document for document in modules.values() if len(document) > 1)
 
 
 def _runs(sentence: str) -> Iterator[str]:
-    """Every eight words in a row, in lower case and without punctuation; a short sentence whole."""
+    """Every eight words in a row, in lower case without punctuation; of a short sentence all."""
     words = re.findall(r"[^\W_]+", mask_names(sentence).lower())
     for start in range(max(1, len(words) - _RUN + 1)):
         yield " ".join(words[start : start + _RUN])

@@ -1,11 +1,11 @@
-"""From a documentation string to English sentences.
+"""Finds the English sentences of a documentation string.
 
 Docstrings mix prose with code, doctests, tables, headings, citations and the markup of three
 dialects: reStructuredText, numpydoc (https://numpydoc.readthedocs.io/en/latest/format.html) and
-Google style (https://google.github.io/styleguide/pyguide.html#383-functions-and-methods). What
-follows is no parser of any of them: it finds the paragraphs that are prose, takes the markup off,
-cuts them into sentences, and keeps a sentence only if it reads as English. When in doubt a sentence
-is dropped, for there are plenty.
+Google style (https://google.github.io/styleguide/pyguide.html#383-functions-and-methods). This
+module does not parse these dialects. It finds the paragraphs of prose, removes the markup, cuts the
+text into sentences, and keeps a sentence only if it reads as English. There is enough text, so
+doubtful sentences are dropped.
 """
 
 import inspect
@@ -33,8 +33,8 @@ _LEGAL = re.compile(
 
 _MAY_HAVE_MARKUP = re.compile(r"[`*\[\t]|  ")
 _MARKUP = [
-    # :class:`~numpy.ndarray` and :ref:`the guide <guide>` show their last name and their title;
-    # the dot of `.Axes` asks Sphinx to search, and shows not at all.
+    # Sphinx shows the last name of :class:`~numpy.ndarray`, the title of :ref:`the guide <guide>`,
+    # and `.Axes` without its dot.
     (re.compile(r"(?::[\w:+-]+:)?(?<!`)`~(?:\w*\.)*([^`]*)`"), r"\1"),
     (re.compile(r":[\w:+-]+:`[!.]?([^`<]+?)(?:\s*<[^`]*>)?`"), r"\1"),
     (re.compile(r"(?<!`)`\.([A-Za-z][^`]*)`"), r"\1"),
@@ -47,7 +47,7 @@ _MARKUP = [
 ]
 
 _BOUNDARY = re.compile(r"""(?<=[.!?])["')\]]*\s+(?=["'(\[]?[A-Z0-9])""")
-# Not here: "etc." and single letters, which end sentences as often as not.
+# Without "etc." and single letters, since these often end a sentence.
 _ABBREVIATIONS = frozenset("e.g. i.e. vs. cf. resp. approx. al. fig. eq. sec. ref. dr.".split())
 
 _PLAIN_WORD = re.compile(r"""["'(\[]*[A-Za-z]+(?:['/-][A-Za-z]+)*["')\],.;:!?]*$""")
@@ -67,14 +67,14 @@ def sentences(docstring: str) -> tuple[str, ...]:
             continue
         text = _without_markup(paragraph)
         if number == 0 and text[-1:].isalnum():
-            # Half of all summary lines have no full stop, which shows nothing but who wrote them.
+            # Half of all summary lines have no full stop, depending on their authors.
             text += "."
         found.extend(sentence for sentence in _split(text) if reads_as_english(sentence))
     return tuple(found)
 
 
 def reads_as_english(sentence: str) -> bool:
-    """Whether a sentence is a whole one, made of words for the most part, and not of code."""
+    """Whether a sentence is complete and consists mostly of words, not of code."""
     words = sentence.split()
     if not MIN_WORDS <= len(words) <= MAX_WORDS or _NOT_PROSE.search(sentence):
         return False
@@ -94,7 +94,7 @@ def _without_markup(text: str) -> str:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Cuts after a full stop that a capital or a digit follows, unless it ends an abbreviation."""
+    """Cuts after a full stop before a capital or a digit, but not after an abbreviation."""
     start = 0
     for boundary in _BOUNDARY.finditer(text):
         if text[: boundary.start()].rsplit(" ", 1)[-1].lower().strip("(\"'") not in _ABBREVIATIONS:
@@ -105,10 +105,10 @@ def _split(text: str) -> Iterator[str]:
 
 
 class _Block:
-    """The lines of one paragraph so far, and how it is indented.
+    """The lines of a paragraph so far, and its indentation.
 
-    A hanging paragraph (a list item, a parameter) has its first line further to the left than the
-    others; any other paragraph ends where the indentation changes.
+    The first line of a hanging paragraph (a list item, a parameter) is further to the left than the
+    others. Any other paragraph ends where the indentation changes.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class _Block:
         self.lines.append(text)
 
     def close(self) -> list[str]:
-        """The paragraph, if there is one; the block is empty afterwards."""
+        """Empties the block; returns its paragraph, if there is one."""
         text = " ".join(self.lines).strip()
         self.lines = []
         return [text] if text else []
@@ -134,7 +134,7 @@ class _Block:
         return indent != self.indent
 
     def may_start_entry(self, indent: int) -> bool:
-        """Whether `name: text` here is a parameter, not the middle of a sentence."""
+        """Whether `name: text` in the next line is a parameter, not a part of a sentence."""
         return not self.lines or (self.hanging and indent <= self.indent)
 
     @property
@@ -143,10 +143,10 @@ class _Block:
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
-    """The blocks of lines that may be prose: each paragraph, list item and parameter's text."""
+    """The texts that may be prose: paragraphs, list items and descriptions of parameters."""
     block = _Block()
     code_until = ""  # the fence that ends a block of code
-    code_deeper_than: int | None = None  # indentation of what a directive or `::` introduces
+    code_deeper_than: int | None = None  # the indentation above a block of code; None outside
     skip_to_blank = False  # inside a doctest or a table
     dropped_section = False
     heading_indent: int | None = None  # of a heading such as `Args:`; None below other headings

@@ -1,4 +1,4 @@
-"""What the demo prints at its end: its figures, where its results are, and commands to go on."""
+"""The summary that the demo prints: its figures, where its results are, and further commands."""
 
 import shlex
 import shutil
@@ -12,12 +12,22 @@ from rich.table import Table
 
 _BAR_WIDTH = 40
 _QUESTION = "Return the mean of the array over an axis."
-# Where the files of a reader's own texts go.
+# The folder for a user's own texts.
 _OWN = "mine"
+# The results in the demo's folder.
+_RESULTS = {
+    "demo.png": "these figures as a picture",
+    "inspect.html": "what the classifier looks at, and what it confuses: open it in a browser",
+    "vocab.txt": "the vocabulary",
+    "pretraining": "run folder of the pre-training: metrics, checkpoints, TensorBoard logs",
+    "finetuning": "run folder of the classifier",
+    "saved_model": "takes strings, returns labels",
+    "model.tflite": "the same for phones",
+}
 
 
 def bars(shares: Mapping[str, float]) -> Table:
-    """A bar for each share and its percentage, to be printed by rich."""
+    """A table for rich to print: a bar for each share, and its percentage."""
     table = Table.grid(padding=(0, 2), pad_edge=True)
     for name, share in shares.items():
         bar = ProgressBar(total=1.0, completed=share, width=_BAR_WIDTH)
@@ -47,23 +57,14 @@ def show(
 
 
 def results(out: Path) -> str:
-    """What is in the demo's folder."""
-    what = {
-        "demo.png": "these figures as a picture",
-        "inspect.html": "what the classifier looks at, and what it confuses: open it in a browser",
-        "vocab.txt": "the vocabulary",
-        "pretraining": "run folder of the pre-training: metrics, checkpoints, TensorBoard logs",
-        "finetuning": "run folder of the classifier",
-        "saved_model": "takes strings, returns labels",
-        "model.tflite": "the same for phones",
-    }
-    there = {name: text for name, text in what.items() if (out / name).exists()}
-    width = max(len(f"{out / name}") for name in there)
-    return "\n".join(f"  {str(out / name):{width}}  {text}" for name, text in there.items())
+    """The files and folders that are in the demo's folder, with a description of each."""
+    found = {str(out / name): text for name, text in _RESULTS.items() if (out / name).exists()}
+    width = max(map(len, found))
+    return "\n".join(f"  {path:{width}}  {text}" for path, text in found.items())
 
 
 def next_steps(out: Path) -> str:
-    """Commands that work as they stand in the folder where the demo was started."""
+    """Commands to go on; they work in the folder where the demo was started."""
     bert_tf, tensorboard = program("bert-tf", "bert_tf"), program("tensorboard", "tensorboard.main")
     data, folder = shlex.quote(str(out / "data")), shlex.quote(str(out))
     return f"""\
@@ -83,14 +84,14 @@ to start from a published one."""
 
 
 def program(name: str, module: str) -> str:
-    """How a program of this Python is called in a shell, from the working folder.
+    """The shell command for a program of this Python, from the working folder.
 
     >>> program("no-such-program", "json.tool").endswith(" -m json.tool")
     True
 
     Args:
         name: the program.
-        module: what `python -m` runs instead where the program is not installed.
+        module: the module that `python -m` runs instead if the program is not installed.
     """
     python = Path(sys.executable)
     installed = python.with_name(name)

@@ -303,9 +303,7 @@ def _run_cells(columns: Sequence[Column], runs: Sequence[RunFacts]) -> list[str]
     return [known[c].shown(c.metric) if c in known else "" for c in columns]
 
 
-def _groups(
-    runs: Iterable[RunFacts], key: Callable[[RunFacts], object]
-) -> list[list[RunFacts]]:
+def _groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list[list[RunFacts]]:
     """Runs of the same key together, in the order in which the keys first come."""
     found: dict[object, list[RunFacts]] = {}
     for each in runs:
@@ -313,9 +311,7 @@ def _groups(
     return list(found.values())
 
 
-def _last_of_each(
-    runs: Iterable[RunFacts], row: Callable[[RunFacts], object]
-) -> list[RunFacts]:
+def _last_of_each(runs: Iterable[RunFacts], row: Callable[[RunFacts], object]) -> list[RunFacts]:
     """The last of several runs that would share a cell, since their row and benchmark are equal."""
     return list({(row(each), _column_of(each)): each for each in runs}.values())
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.programs.demo import docstrings
 from bert_tf.errors import UserError
+from bert_tf.programs.demo import docstrings
 
 MODULE = '''"""The bags of the post office."""
 raise SystemExit("this file was run")

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from bert_tf.errors import UserError
 from bert_tf.programs.demo import passages
 from bert_tf.programs.demo.docstrings import Passage
-from bert_tf.errors import UserError
 
 SIZES = {"train": 6, "dev": 3, "test": 3}
 LIBRARIES = ("letters", "parcels", "vans")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.errors import UserError
 from bert_tf.programs import demo
 from bert_tf.programs.demo import docstrings, passages, summary
 from bert_tf.programs.demo.docstrings import Passage
-from bert_tf.errors import UserError
 from tests import tiny
 
 
@@ -65,7 +65,7 @@ def test_the_whole_demo(small, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as interrupted:
 
-        def stop(out):
+        def stop(*given):
             raise KeyboardInterrupt
 
         interrupted.setattr(demo, "_export", stop)

@@ -18,10 +18,10 @@ from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.programs.report import report
-from bert_tf.programs.report.tables import glue_sections
+from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import Row, Section, to_html, to_markdown
 from bert_tf.programs.report.paper import BENCHMARKS, benchmark_of, distinct_benchmarks
-from bert_tf.programs.report.facts import RunFacts
+from bert_tf.programs.report.tables import glue_sections
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.training.tensorboard import Scalars
 from tests import tiny
