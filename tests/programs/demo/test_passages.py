@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 import re
+from collections import Counter
 
 import pytest
 
@@ -31,14 +32,15 @@ def made_up(modules: int = 12, docstrings: int = 2) -> list[Passage]:
     ]
 
 
-def words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
 def eights(text: str) -> set[tuple[str, ...]]:
     """Every eight words in a row."""
-    found = words(text)
+    found = re.findall(r"\w+", text.lower())
     return {tuple(found[start : start + 8]) for start in range(len(found) - 7)}
+
+
+@pytest.fixture
+def corpus():
+    return passages.build(made_up(), SIZES)
 
 
 @pytest.mark.parametrize(
@@ -50,36 +52,25 @@ def eights(text: str) -> set[tuple[str, ...]]:
         ("In TF2 and TF 1.x, tf_keras.", "In library and library 1.x, library."),
         ("Call plt.plot, pyplot or mpl_toolkits.", "Call library, library or library."),
         ("A PythonOp of the pandas API.", "A library of the library API."),
-        (
-            "Some examples simplify the input of tfidf.",
-            "Some examples simplify the input of tfidf.",
-        ),
-        ("A DataFrame, a Tensor and its Axes.", "A DataFrame, a Tensor and its Axes."),
+        *[(text, text) for text in ("Examples of tfidf.", "A DataFrame, a Tensor, its Axes.")],
     ],
 )
 def test_names_that_give_the_library_away_are_masked(text, masked):
     assert passages.mask_names(text) == masked
 
 
-def test_every_split_has_its_size_and_every_class_its_share():
-    corpus = passages.build(made_up(), SIZES)
+def test_every_split_has_its_size_and_every_class_its_share(corpus):
     assert list(corpus.splits) == ["train", "dev", "test"]
     for split, examples in corpus.splits.items():
-        labels = [example.label for example in examples]
-        assert {label: labels.count(label) for label in set(labels)} == dict.fromkeys(
-            LIBRARIES, SIZES[split]
-        )
+        counts = Counter(example.label for example in examples)
+        assert counts == dict.fromkeys(LIBRARIES, SIZES[split])
 
 
-def test_a_module_is_in_one_split_only_and_the_prose_has_none_of_dev_and_test():
+def test_a_module_is_in_one_split_only_and_the_prose_has_none_of_dev_and_test(corpus):
+    splits = corpus.splits.items()
+    modules = {split: {example.module for example in examples} for split, examples in splits}
+    assert sum(map(len, modules.values())) == len(set().union(*modules.values()))
     found = made_up()
-    corpus = passages.build(found, SIZES)
-    modules = {
-        split: {example.module for example in examples} for split, examples in corpus.splits.items()
-    }
-    assert not modules["train"] & modules["dev"]
-    assert not modules["train"] & modules["test"]
-    assert not modules["dev"] & modules["test"]
     held_out = {
         line
         for passage in found
@@ -87,8 +78,7 @@ def test_a_module_is_in_one_split_only_and_the_prose_has_none_of_dev_and_test():
         if passage.module in modules["dev"] | modules["test"]
     }
     prose = {line for document in corpus.documents for line in document}
-    assert prose
-    assert not prose & held_out
+    assert prose and not prose & held_out
     assert prose | held_out == {line for passage in found for line in passage.sentences}
 
 
@@ -135,13 +125,11 @@ def test_a_passage_is_long_enough_to_tell_and_short_enough_to_read():
     assert lengths == [40, 41, 46]
 
 
-def test_the_draw_depends_on_names_and_words_but_not_on_the_order_of_the_files():
-    found = made_up()
-    backwards = sorted(found, key=lambda passage: passage.module, reverse=True)
-    first, second = passages.build(found, SIZES), passages.build(backwards, SIZES)
-    for split in SIZES:
-        assert set(first.splits[split]) == set(second.splits[split])
-    assert passages.build(found, SIZES) == first
+def test_the_draw_depends_on_names_and_words_but_not_on_the_order_of_the_files(corpus):
+    backwards = sorted(made_up(), key=lambda passage: passage.module, reverse=True)
+    other = passages.build(backwards, SIZES)
+    assert all(set(corpus.splits[split]) == set(other.splits[split]) for split in SIZES)
+    assert passages.build(made_up(), SIZES) == corpus
 
 
 def test_a_library_with_too_little_text_is_named_in_one_line():
@@ -159,16 +147,10 @@ def test_a_sentence_stands_once_in_the_prose_and_a_lone_one_is_no_document():
     assert corpus.documents == [["It is red.", "Go."]]
 
 
-def test_the_files_are_tables_with_a_header_prose_with_blank_lines_and_a_manifest(tmp_path):
-    corpus = passages.build(made_up(), SIZES)
+def test_the_files_are_tables_prose_with_blank_lines_and_a_manifest(corpus, tmp_path):
     manifest = passages.write(corpus, tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "dev.tsv",
-        "manifest.json",
-        "prose.txt",
-        "test.tsv",
-        "train.tsv",
-    ]
+    written = {"dev.tsv", "manifest.json", "prose.txt", "test.tsv", "train.tsv"}
+    assert {file.name for file in tmp_path.iterdir()} == written
     for split, examples in corpus.splits.items():
         header, *rows = (tmp_path / f"{split}.tsv").read_text("utf-8").splitlines()
         assert header == "text\tlabel"

@@ -1,5 +1,6 @@
-"""The whole demo in small: it goes on where it stopped, and its last commands work as printed."""
+"""The demo: it continues where it stopped, shows its figures, and its commands work as printed."""
 
+import io
 import os
 import random
 import subprocess
@@ -7,12 +8,100 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from rich.console import Console
 
 from bert_tf.errors import UserError
 from bert_tf.programs import demo
-from bert_tf.programs.demo import docstrings, passages, summary
+from bert_tf.programs.demo import docstrings, passages, picture, summary
 from bert_tf.programs.demo.docstrings import Passage
 from tests import tiny
+
+ACCURACIES = {"always the same library": 0.25, "without pre-training": 0.5, "with it": 0.75}
+CURVES = {
+    "train": {"masked_lm_accuracy": ([100, 200], [0.1, 0.2]), "loss": ([100, 200], [9.0, 8.0])},
+    "dev": {"masked_lm_accuracy": ([200], [0.25])},
+}
+
+
+def test_the_two_fine_tunings_differ_only_in_their_start():
+    pretrained = yaml.safe_load(demo._FINETUNING + demo._INIT)
+    from_scratch = yaml.safe_load(demo._FINETUNING)
+    assert pretrained.pop("init") == {"checkpoint": "pretraining"}
+    assert pretrained == from_scratch
+    # Other sizes would be those of the checkpoint in one of them, and defaults in the other.
+    assert yaml.safe_load(demo._PRETRAINING)["model"].keys() == from_scratch["model"].keys()
+
+
+@pytest.fixture
+def panels(monkeypatch):
+    """Draws a picture; returns its panels and the PNG."""
+    figures, to_png = [], picture.to_png
+    monkeypatch.setattr(picture, "to_png", lambda figure: figures.append(figure) or to_png(figure))
+
+    def draw(*given):
+        drawn = picture.draw(*given)
+        return figures[-1].axes, drawn
+
+    return draw
+
+
+def test_the_picture_shows_every_number(panels):
+    given = ACCURACIES, CURVES, ["a", "a", "b", "b"], ["a", "b", "b", "b"]
+    (accuracies, curve, confusions), drawn = panels(*given)
+    assert drawn.startswith(b"\x89PNG") and len(drawn) > 10_000
+    assert [bar.get_height() for bar in accuracies.patches] == [25, 50, 75]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in curve.lines}
+    assert lines == {"training text": [[100, 10], [200, 20]], "held-out text": [[200, 25]]}
+    # Rows are the right labels, columns the predicted ones.
+    assert [text.get_text() for text in confusions.texts] == ["1", "1", "0", "2"]
+
+
+def test_a_pretraining_that_logged_nothing_has_an_empty_panel(panels):
+    (_, curve, _), _ = panels(ACCURACIES, {"train": {}, "dev": {}}, ["a", "b"], ["a", "a"])
+    assert not curve.lines
+
+
+def test_a_bar_is_as_long_as_its_share():
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(summary.bars({"without": 0.25, "with it": 0.5, "all": 1.0}))
+    lines = console.export_text().splitlines()
+    assert [line.count("━") for line in lines] == [10, 20, 40]
+    assert [line.split()[-1] for line in lines] == ["25.0%", "50.0%", "100.0%"]
+
+
+def test_only_results_that_are_there_are_named(tmp_path, capsys):
+    (tmp_path / "model.tflite").touch()
+    summary.show(tmp_path, {"with pre-training": 0.5}, {"masked_lm_accuracy": 0.25}, 61.0)
+    shown = capsys.readouterr().out
+    assert "Done in 1 min 1 s" in shown
+    assert f"{tmp_path}/model.tflite" in shown
+    assert "demo.png" not in shown
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("{}", "bert-tf"), ("/nowhere", "'my venv/bert-tf'")],
+)
+def test_programs_are_called_by_name_if_the_shell_finds_them(tmp_path, monkeypatch, path, name):
+    programs = tmp_path / "my venv"
+    programs.mkdir()
+    for each in ("python", "bert-tf"):
+        (programs / each).touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    monkeypatch.setenv("PATH", path.format(programs))
+    monkeypatch.chdir(tmp_path)
+
+    assert summary.program("bert-tf", "bert_tf") == name
+    module = "tensorboard.main"
+    assert summary.program("tensorboard", module) == f"'my venv/python' -m {module}"
+
+
+def test_a_program_of_another_python_is_not_taken(tmp_path, monkeypatch):
+    (tmp_path / "bert-tf").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "/usr/lib/nowhere/python")
+    assert summary.program("bert-tf", "bert_tf") == "/usr/lib/nowhere/python -m bert_tf"
 
 
 @pytest.fixture
