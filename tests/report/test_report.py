@@ -3,7 +3,8 @@
 import re
 import subprocess
 
-from bert_tf.report import curves, machine, plots
+from bert_tf import report
+from bert_tf.report import curves, plots
 from bert_tf.report.plots import Line, draw_lines
 from bert_tf.training.tensorboard import Scalars
 
@@ -58,8 +59,8 @@ def test_the_commit_is_told_of_a_checkout_alone(tmp_path, monkeypatch):
         command = ["git", *options, *command]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     # Installed in the repository of another project, and in its own one.
-    file = "bert_tf/report/machine.py"
-    monkeypatch.setattr(machine, "__file__", str(tmp_path / "site-packages" / file))
-    assert machine.commit() == ""
-    monkeypatch.setattr(machine, "__file__", str(tmp_path / file))
-    assert re.fullmatch("[0-9a-f]+", machine.commit())
+    file = "bert_tf/report/__init__.py"
+    monkeypatch.setattr(report, "__file__", str(tmp_path / "site-packages" / file))
+    assert report.commit() == ""
+    monkeypatch.setattr(report, "__file__", str(tmp_path / file))
+    assert re.fullmatch("[0-9a-f]+", report.commit())

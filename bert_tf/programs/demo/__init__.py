@@ -112,6 +112,8 @@ def run(out: str | os.PathLike) -> None:
     _learn_vocabulary(out)
 
     # TensorFlow starts here, after the work that does without it.
+    from sklearn.metrics import accuracy_score
+
     from bert_tf import runs
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
@@ -142,8 +144,8 @@ def run(out: str | os.PathLike) -> None:
     logger.info(f"{answers}The right answers: {', '.join(labels)}")
     accuracies = {
         "always the same library": data["splits"]["test"]["majority_share"],
-        "without pre-training": _accuracy(*_answers(out, "from_scratch")),
-        "with pre-training": _accuracy(*_answers(out, "finetuning")),
+        "without pre-training": float(accuracy_score(*_answers(out, "from_scratch"))),
+        "with pre-training": float(accuracy_score(*_answers(out, "finetuning"))),
     }
     _draw(out, accuracies)
     inspect(out / "finetuning", [{"text": text} for text in texts], out / "inspect.html")
@@ -213,12 +215,6 @@ def _ask(out: Path, texts: list[str]) -> subprocess.Popen:
     command = [sys.executable, "-P", str(out / "ask.py"), str(out / "saved_model"), *texts]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
-
-
-def _accuracy(right: list[str], given: list[str]) -> float:
-    from sklearn.metrics import accuracy_score
-
-    return float(accuracy_score(right, given))
 
 
 def _answers(out: Path, name: str) -> tuple[list[str], list[str]]:

@@ -19,7 +19,7 @@ from bert_tf.programs.report.facts import RunFacts
 from bert_tf.programs.report.page import Section, picture_name, to_html, to_markdown
 from bert_tf.programs.report.paper import distinct_benchmarks, distinct_names
 from bert_tf.programs.report.tables import benchmark_section, glue_sections
-from bert_tf.report import machine
+from bert_tf.report import commit, cores, processor
 from bert_tf.runs.run_folder import CONFIG_FILE, METRICS_FILE
 
 _TITLE = "Results"
@@ -113,13 +113,13 @@ def _sections(facts: Sequence[RunFacts]) -> list[Section]:
 
 
 def _intro() -> list[str]:
-    commit = machine.commit()
-    checkout = f" ({commit})" if commit else ""
+    running = commit()
+    checkout = f" ({running})" if running else ""
     versions = (
         f"bert_tf {bert_tf.__version__}{checkout}, TensorFlow {tf.__version__}, Keras "
         f"{keras.__version__}, Python {platform.python_version()}"
     )
-    here = f"{machine.processor()}, {machine.cores()} cores"
+    here = f"{processor()}, {cores()} cores"
     today = datetime.date.today().isoformat()
     return [
         f"Written on {today} by bert-tf report: {versions}; {here}.",

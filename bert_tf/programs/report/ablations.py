@@ -133,21 +133,24 @@ def _model_sizes(complete: Sequence[RunFacts]) -> Iterator[Ablation]:
 
 def _model_size(runs: Sequence[RunFacts]) -> Ablation:
     columns = _columns_of(runs, _TABLE_6_COLUMNS)
-    rows = [
-        _size_row("paper", size, perplexity, _paper_cells(columns, _TABLE_6_COLUMNS, values), True)
-        for size, (perplexity, *values) in _TABLE_6.items()
-    ]
-    lines = {column: Line(column.heading, []) for column in columns}
+    rows = []
+    for size, (perplexity, *values) in _TABLE_6.items():
+        cells = _paper_cells(columns, _TABLE_6_COLUMNS, values)
+        rows.append(Row(("paper", *map(str, size), f"{perplexity:.2f}", *cells), True))
     by_size = _groups(runs, lambda each: each.size)
+    in_order: list[RunFacts] = []
     for of_size in sorted(by_size, key=lambda same: _block_weights(same[0])):
         for name, same in _by_folder(of_size):
-            perplexity, cells = same[0].origin.perplexity, _run_cells(columns, same)
-            rows.append(_size_row(f"ours{name}", same[0].size, perplexity, cells))
-            for each in same:
-                column = _column_of(each)
-                if (value := each.value(column.metric)) is not None:
-                    lines[column].points.append((_block_weights(each) / 1e6, value))
-    drawn = [line for line in lines.values() if len(line.points) > 1]
+            known = same[0].origin.perplexity
+            shown = "" if known is None else f"{known:.2f}"
+            cells = _run_cells(columns, same)
+            rows.append(Row((f"ours{name}", *map(str, same[0].size), shown, *cells)))
+            in_order += same
+    lines = [
+        _line(column.heading, column, in_order, lambda each: _block_weights(each) / 1e6)
+        for column in columns
+    ]
+    drawn = [line for line in lines if len(line.points) > 1]
     axis = "millions of weights in the blocks"
     objective = "" if runs[0].origin.objective == of.BERT else f", {of.NO_NSP}"
     return _ablation(
@@ -159,17 +162,6 @@ def _model_size(runs: Sequence[RunFacts]) -> Ablation:
         runs,
         draw_lines(drawn, axis, logarithmic=True) if drawn else None,
     )
-
-
-def _size_row(
-    name: str,
-    size: Sequence[int],
-    perplexity: float | None,
-    cells: Sequence[str],
-    quoted: bool = False,
-) -> Row:
-    shown = "" if perplexity is None else f"{perplexity:.2f}"
-    return Row((name, *map(str, size), shown, *cells), quoted)
 
 
 def _block_weights(facts: RunFacts) -> int:
@@ -193,23 +185,16 @@ def _training_steps(tuned: Sequence[RunFacts]) -> Iterator[Ablation]:
 
 
 def _steps(runs: Sequence[RunFacts]) -> Ablation:
+    def steps(facts: RunFacts) -> int:
+        return facts.origin.steps or 0
+
     columns = _columns_of(runs)
     rows, lines = [], []
     for name, same in _by_pretraining(runs):
-        by_step: dict[int, list[RunFacts]] = {}
-        for each in same:
-            if each.origin.steps is not None:
-                by_step.setdefault(each.origin.steps, []).append(each)
-        in_order = sorted(by_step.items())
-        rows += [Row((name, f"{n:,}", *_run_cells(columns, at_step))) for n, at_step in in_order]
-        for column in columns:
-            points = [
-                (float(n), value)
-                for n, at_step in in_order
-                for each in at_step
-                if _column_of(each) == column and (value := each.value(column.metric)) is not None
-            ]
-            lines += [Line(f"{name}: {column.heading}", points)] if points else []
+        known = sorted((each for each in same if each.origin.steps is not None), key=steps)
+        for at_step in _groups(known, steps):
+            rows.append(Row((name, f"{steps(at_step[0]):,}", *_run_cells(columns, at_step))))
+        lines += [_line(f"{name}: {c.heading}", c, known, steps) for c in columns]
     return _ablation(
         "Training steps (figure 4)",
         ["pre-trained with", "steps"],
@@ -218,7 +203,7 @@ def _steps(runs: Sequence[RunFacts]) -> Ablation:
         "In the paper, the masked LM starts below the left-to-right model, overtakes it "
         "almost at once, and gains 1.0 point of MNLI between 500,000 and 1,000,000 steps.",
         runs,
-        draw_lines(lines, "steps of pre-training"),
+        draw_lines([line for line in lines if line.points], "steps of pre-training"),
     )
 
 
@@ -301,6 +286,14 @@ def _run_cells(columns: Sequence[Column], runs: Sequence[RunFacts]) -> list[str]
     """A row of ours: the result of each run in its column."""
     known = {_column_of(each): each for each in runs}
     return [known[c].shown(c.metric) if c in known else "" for c in columns]
+
+
+def _line(
+    name: str, column: Column, runs: Sequence[RunFacts], x: Callable[[RunFacts], float]
+) -> Line:
+    """The results of the runs in a column, over `x`."""
+    values = [(float(x(e)), e.value(column.metric)) for e in runs if _column_of(e) == column]
+    return Line(name, [(place, value) for place, value in values if value is not None])
 
 
 def _groups(runs: Iterable[RunFacts], key: Callable[[RunFacts], object]) -> list[list[RunFacts]]:
