@@ -56,7 +56,7 @@ class House:
         for step in steps:
             shutil.copytree(saved, step_folder(run.checkpoints, step))
         if dev:
-            log(run.logs / "dev", *dev)
+            self.log(run, *dev)
         run.write_metrics(metrics)
         return run.path
 
@@ -101,6 +101,14 @@ class House:
         return table[1:]
 
     @staticmethod
+    def log(run, *points):
+        """Logs the metrics of evaluations for TensorBoard, one point for each step."""
+        scalars = Scalars(run.logs / "dev")
+        for step, metrics in enumerate(points, 1):
+            scalars.write(step, metrics)
+        scalars.close()
+
+    @staticmethod
     def ours(table):
         """Of the rows that are not the paper's: the first cell, and the others that have text."""
         rows = (row for row in table[1:] if not row[0].startswith("paper"))
@@ -111,20 +119,13 @@ class House:
         return (self.folder / "page.md").read_text()
 
 
-def log(folder, *points):
-    """Logs metrics for TensorBoard, one point for each step."""
-    scalars = Scalars(folder)
-    for step, metrics in enumerate(points, 1):
-        scalars.write(step, metrics)
-    scalars.close()
-
-
 @pytest.fixture(scope="session")
-def saved(tmp_path_factory):
-    """A folder of saved models."""
-    return tmp_path_factory.mktemp("saved")
+def make_house(tmp_path_factory):
+    """Makes a house of a folder; all houses share their saved models."""
+    saved = tmp_path_factory.mktemp("saved")
+    return lambda folder: House(folder, saved)
 
 
 @pytest.fixture
-def house(tmp_path, saved):
-    return House(tmp_path, saved)
+def house(make_house, tmp_path):
+    return make_house(tmp_path)

@@ -21,15 +21,14 @@ from bert_tf.programs.report.paper import (
 )
 from bert_tf.programs.report.tables import glue_sections
 from bert_tf.runs.run_folder import RunFolder
-from tests.programs.report.conftest import House, log
 
 COLA = "{path: CoLA, format: cola}"
 
 
 @pytest.fixture(scope="module")
-def cola(tmp_path_factory, saved):
+def cola(make_house, tmp_path_factory):
     """A finished run on CoLA, as a search over epochs and seeds leaves it: the last was best."""
-    house = House(tmp_path_factory.mktemp("report"), saved)
+    house = make_house(tmp_path_factory.mktemp("report"))
     loaded = house.config(COLA, train="epochs: [3, 4], seed: [0, 1]")
     run = house.run("my_cola", loaded, {"mcc": 0.5, "loss": 0.7})
     (run / "summary.tsv").write_text(
@@ -38,7 +37,7 @@ def cola(tmp_path_factory, saved):
     )
     for number, trial in enumerate(loaded.trials()):
         one = RunFolder.start(run / "trials" / f"trial-{number}", trial)
-        log(one.logs / "dev", *({"loss": 1 / step, "mcc": number / 4} for step in (1, 2)))
+        house.log(one, *({"loss": 1 / step, "mcc": number / 4} for step in (1, 2)))
     (run / "best.yaml").write_text(loaded.trials()[3].to_yaml())
     return run
 
@@ -98,7 +97,7 @@ def test_a_run_with_one_seed_has_no_means_whatever_lies_in_its_folder(house):
     loaded = house.config(COLA)
     run = house.run("run", loaded, {"mcc": 0.5})
     (run / "summary.tsv").write_text(SUMMARY)
-    log(RunFolder.start(run / "trials" / "other", loaded).logs / "dev", {"mcc": 0.5})
+    house.log(RunFolder.start(run / "trials" / "other", loaded), {"mcc": 0.5})
     facts = RunFacts.read(run)
     assert (facts.shown("mcc"), facts.seeds) == ("50.0", 1)
     assert facts.curves["dev"] == {}
