@@ -49,7 +49,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     import tensorflow as tf
 
     from bert_tf import Encoder, EncoderConfig, Reranker, TextClassifier, TextEmbedder, Tokenizer
-    from bert_tf.report.machine import processor
+    from bert_tf.report import processor
     from bert_tf.text.parts import first_equal
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS]

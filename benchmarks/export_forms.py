@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measure(arguments: argparse.Namespace) -> None:
     from bert_tf.export.sharded import SHARDS
-    from bert_tf.report.machine import processor
+    from bert_tf.report import processor
 
     threads = arguments.threads
     halves = max(1, threads // SHARDS)

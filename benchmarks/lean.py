@@ -1,8 +1,8 @@
 """TensorFlow and TensorFlow Text's operations without Keras, as docs/how_to/serving.md shows it.
 
 TensorFlow, and the Python part of TensorFlow Text, import Keras where it is installed. A process
-that only answers does not need it. `bert_tf.quiet.prepare_to_serve` does the same for `bert-tf
-predict`, but importing `bert_tf` in a program brings Keras.
+that only answers does not need it. `bert_tf.dependencies.prepare_to_serve` does the same for
+`bert-tf predict`, but importing `bert_tf` in a program brings Keras.
 """
 
 import importlib.util

@@ -26,7 +26,7 @@ from bert_tf.config.run import FinetuningRun
 from bert_tf.errors import UserError
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import write_text
-from bert_tf.report.machine import processor
+from bert_tf.report import processor
 from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained

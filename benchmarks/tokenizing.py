@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.cli.command import module_parser, run
-from bert_tf.report.machine import processor
+from bert_tf.report import processor
 
 _BATCH = 32
 _LABELS = ("no", "yes")

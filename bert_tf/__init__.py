@@ -8,8 +8,8 @@ classes that were imported.
 import importlib
 from typing import TYPE_CHECKING
 
+from bert_tf.dependencies import import_keras
 from bert_tf.errors import UserError as UserError
-from bert_tf.quiet import import_keras
 from bert_tf.starting import not_collecting, start_faster
 
 if TYPE_CHECKING:

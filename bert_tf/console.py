@@ -1,8 +1,7 @@
-"""What is printed: results, warnings, news, and how far a long piece of work is.
+"""What is printed: results, news, warnings, and the progress of long work.
 
 Results go to standard output. News and warnings are records of the logger `bert_tf`, which go to
-standard error. Progress is a bar where there is a
-terminal, and a line now and then elsewhere.
+standard error. Progress is a bar on a terminal, and a line now and then elsewhere.
 """
 
 import collections
@@ -18,24 +17,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-# Where output goes to a file, a line at most this often, in seconds.
+# Without a terminal, the seconds between lines of progress.
 _LINE_SECONDS = 10.0
-# Work shorter than this, in seconds, is over before anyone would ask.
+# Work that takes fewer seconds needs no line of progress.
 _SHORT_SECONDS = 1.0
-# The rate is that of the last half minute.
+# The rate is measured over the last half minute, at so many moments.
 _RATE_SECONDS, _RATE_MOMENTS = 30.0, 10
 
 
 class _Console(logging.Handler):
-    """Writes a record as a line on standard error, wherever that leads at the moment."""
+    """Writes a record as a line to the current `sys.stderr`; warnings are marked."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes it; a warning says that it is one."""
         mark = "warning: " if record.levelno >= logging.WARNING else ""
         print(f"{mark}{record.getMessage()}", file=sys.stderr, flush=True)
 
 
-# What bert_tf says. A program that keeps a log of its own replaces the handler.
+# The news and warnings of bert_tf. A program with its own log replaces the handler.
 logger = logging.getLogger("bert_tf")
 logger.addHandler(_Console())
 logger.setLevel(logging.INFO)
@@ -43,13 +41,13 @@ logger.propagate = False
 
 
 def be_silent() -> None:
-    """Prints nothing from now on: one of several processes with the same work is enough."""
+    """Prints nothing from now on, for processes that do the same work as one that prints."""
     logger.disabled = True
 
 
 @contextlib.contextmanager
 def news(shown: bool) -> Iterator[None]:
-    """Prints news and progress inside the block, or only warnings and results."""
+    """Inside the block, prints news and progress only if `shown`; warnings and results always."""
     before = logger.level
     logger.setLevel(logging.INFO if shown else logging.WARNING)
     try:
@@ -60,14 +58,15 @@ def news(shown: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_native_messages() -> Iterator[None]:
-    """Drops what libraries in C++ print to standard error inside the block, past all settings.
+    """Drops everything that is written to standard error inside the block.
 
-    Python's own messages are dropped too, as both have one file; an exception is raised as usual.
+    This is for libraries in C++ that print messages whatever their settings. Python's own messages
+    are dropped too; an exception is raised as usual.
     """
     sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # there is no standard error
+    except OSError:  # the process has no standard error
         yield
         return
     try:
@@ -81,22 +80,22 @@ def without_native_messages() -> Iterator[None]:
 
 
 def print_metrics(metrics: Mapping[str, float]) -> None:
-    """Prints the result of a command, for people and programs to read: JSON."""
+    """Prints the result of a command as JSON, which people and programs can read."""
     if not logger.disabled:
         print(json.dumps(dict(metrics), indent=2), flush=True)
 
 
 class Progress:
-    """How far a long piece of work is, how fast it goes, and how long it still takes.
+    """Shows how much of a long piece of work is done, its rate, and the time that is left.
 
-    It is closed at the end of a `with`, even if the work fails; a bar hides the cursor until then.
+    Use it in a `with` block, which closes it even if the work fails: a bar hides the cursor.
 
     Args:
-        title: what is being done.
+        title: the name of the work.
         total: number of steps.
-        start: steps done before.
+        start: number of steps that were done before.
         unit: what the rate counts.
-        amount: how many units the first so many steps are; by default a step is a unit.
+        amount: the number of units in the first n steps; by default a step is a unit.
         shown: False shows nothing.
     """
 
@@ -114,7 +113,7 @@ class Progress:
         self._unit, self._amount = unit, amount
         self._began = self._spoken = time.monotonic()
         self._said_last = False
-        # (time, step) of the last few moments; the rate over them forgets a slow start.
+        # (time, step) of the last few moments, so that a slow start does not affect the rate.
         self._moments = collections.deque([(self._spoken, start)])
         self._bar: RichProgress | None = None
         if shown and sys.stderr.isatty() and logger.isEnabledFor(logging.INFO):
@@ -129,12 +128,12 @@ class Progress:
     def update(
         self, step: int, metrics: Mapping[str, float] | None = None, line: bool = False
     ) -> None:
-        """Reports that `step` steps are done.
+        """Shows that `step` steps are done.
 
         Args:
-            step: steps done, `start` included.
+            step: number of steps done, with those done before.
             metrics: values to show.
-            line: whether to print a line now if there is no bar.
+            line: whether a line may be printed if there is no bar.
         """
         text = "  ".join(f"{name} {value:.4g}" for name, value in (metrics or {}).items())
         rate, left = self._speed(step)
@@ -187,9 +186,12 @@ class Progress:
 
 @contextlib.contextmanager
 def stages(unit: str = "it") -> Iterator[Callable[[str, int, int], None]]:
-    """Yields what shows the progress of work in stages: (stage, how much is done, and of what).
+    """Yields a function that shows the progress of work in stages.
 
-    The rate counts `unit`.
+    Its arguments are the name of the stage, how much of it is done, and its total.
+
+    Args:
+        unit: what the rate counts.
     """
     shown: dict[str, Progress] = {}
 

@@ -1,19 +1,19 @@
-"""The one exception that is the user's to mend."""
+"""The exception for mistakes in what the user gave."""
 
-# Characters: what somebody else's file is quoted with may have no end.
+# Characters of a message, which may quote a long text of a file.
 _LONGEST = 2000
 
 
 class UserError(ValueError):
     """A mistake in what the user gave: a file, a key, a row, a setting.
 
-    The message is one line that says what is wrong, where, and how to mend it. The command line
+    The message is one line that says what is wrong, where, and how to correct it. The command line
     prints it to standard error and exits with code 2; in Python it is a `ValueError`.
 
     Args:
-        message: may quote what was found in a file, or what a library says in several lines. They
-            become one; what cannot be printed is escaped, so that it does nothing to a terminal; a
-            long one loses its middle.
+        message: may quote a file, or several lines of a library's message. Lines are joined.
+            Characters that cannot be printed are escaped, so they do nothing to a terminal. A long
+            message loses its middle.
     """
 
     def __init__(self, message: str):

@@ -1,7 +1,7 @@
-"""The templates of pages. They escape every text of data, models and runs that they show.
+"""The templates of HTML pages. They escape all text of data, models and runs.
 
-A template is a file in a package. Its name is the package and the path of the file in it. Other
-packages have templates too: `star_ratings/stars.html`.
+The name of a template is a package and the path of a file in it: `star_ratings/stars.html` may be
+in another package than bert_tf.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 
 def figures(value: float) -> str:
-    """A number with three decimals, and the minus sign of Unicode."""
+    """A number with three decimals and a true minus sign."""
     return f"{value:.3f}".replace("-", "−")
 
 
 def signed(value: float) -> str:
-    """A number like `figures`, always with its sign."""
+    """A number with three decimals, always with its sign."""
     return figures(value) if value < 0 else f"+{figures(value)}"
 
 
@@ -45,5 +45,5 @@ TEMPLATES.filters |= {each.__name__: each for each in (figures, signed, percent)
 
 
 def macros(template: str) -> Any:
-    """The macros of a template. Python calls them like functions, and each returns markup."""
+    """The macros of a template, which Python calls like functions; each returns markup."""
     return TEMPLATES.get_template(template).module

@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.export.service import Service, Signature, Tensors
 from bert_tf.io.json_files import as_json
-from bert_tf.quiet import FIXED_WEIGHTS
 
 # The number of entries that are shown of each axis of an example's answer.
 _SHOWN = 8

@@ -111,7 +111,7 @@ def test_a_gradient_is_registered_under_its_name():
     assert new.startswith("CustomGradient-")
 
 
-def test_several_models_are_no_reason_for_advice(monkeypatch):
+def test_several_models_are_no_reason_for_advice():
     """Of what TensorFlow logs about functions that were traced again, Keras's own are dropped."""
 
     class TensorFlowTrainer:
@@ -122,7 +122,6 @@ def test_several_models_are_no_reason_for_advice(monkeypatch):
         return tf.function(lambda x: x + 2)
 
     logger, seen, logged = tf.get_logger(), [], []
-    monkeypatch.setattr(logger, "filters", [])  # commands have one of their own
     before = lambda record: seen.append(record.getMessage()) or True  # noqa: E731
     handler = logging.Handler()
     handler.emit = lambda record: logged.append(record.getMessage())

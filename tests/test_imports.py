@@ -39,7 +39,8 @@ def test_the_graph_has_the_imports_in_functions_too():
 
 
 # From the bottom to the top; a room imports only from those to its left.
-FOUNDATIONS = {"errors", "io", "encoder", "text", "checkpoints", "compat", "console", "extras"}
+FOUNDATIONS = {"errors", "io", "encoder", "text", "checkpoints", "compat", "console"}
+FOUNDATIONS |= {"dependencies"}
 
 
 def room(module: str) -> str:
@@ -50,6 +51,17 @@ def test_the_foundations_know_no_tasks_and_no_runs():
     for module, found in GRAPH.items():
         if room(module) in FOUNDATIONS:
             assert {room(each) for each in found} <= FOUNDATIONS, module
+
+
+def test_only_the_command_line_imports_programs():
+    found = {name for name, imported in GRAPH.items() if "programs" in map(room, imported)}
+    assert {each for each in found if room(each) != "programs"} == {"bert_tf.cli.commands"}
+
+
+def test_programs_use_no_private_names_of_the_library():
+    trees = [tree for name, tree in TREES.items() if name.startswith("bert_tf.programs")]
+    nodes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    assert not [alias.name for node in nodes for alias in node.names if alias.name[0] == "_"]
 
 
 def test_importing_the_library_changes_no_environment_variable_and_reads_no_arguments():

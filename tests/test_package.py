@@ -9,7 +9,7 @@ import keras
 import pytest
 
 import bert_tf
-from bert_tf.quiet import check_backend, prepare_environment
+from bert_tf.dependencies import check_backend, prepare_environment
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parents[1]

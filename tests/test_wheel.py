@@ -160,6 +160,9 @@ def test_the_installed_commands_start_outside_of_the_checkout(installed, tmp_pat
     assert "bert-tf demo" in told
     told = run(installed / "python", "-m", "bert_tf.export", "--help", cwd=tmp_path)
     assert "bert-tf export runs/reviews" in told
+    for name in ("squad_ensemble", "trivia_qa", "glue_submission"):
+        module = f"bert_tf.programs.{name}"
+        assert f"python -m {module} " in run(installed / "python", "-m", module, "-h", cwd=tmp_path)
 
 
 @pytest.mark.slow

@@ -51,12 +51,11 @@ from benchmarks.embeddings.data import Pairs
 from benchmarks.embeddings.sides import OURS, SERVED, THEIRS
 from benchmarks.speed.turns import Contestant, take_turns
 from benchmarks.speed.works import ways
-from bert_tf.checkout import commit
 from bert_tf.cli import command
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import make_folder, write_text
-from bert_tf.report import machine
+from bert_tf.report import commit, cores, processor
 from bert_tf.retrieval.collection import Collection
 from bert_tf.retrieval.evaluation import evaluate_retrieval
 from bert_tf.tasks.regression.metrics import regression_metrics
@@ -412,7 +411,7 @@ def _machine() -> dict[str, Any]:
         versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     except importlib.metadata.PackageNotFoundError as error:
         raise UserError(f"{error.name} is not installed; the extra bench has it") from None
-    about = {"processor": machine.processor(), "cores": machine.cores()}
+    about = {"processor": processor(), "cores": cores()}
     return about | {"amx": _has_amx(), "versions": versions}
 
 

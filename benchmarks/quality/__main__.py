@@ -38,12 +38,11 @@ from rich.table import Table
 from benchmarks import kept
 from benchmarks.allocation import KEEPS_MEMORY, environment
 from benchmarks.quality.tasks import AS_TRANSFORMERS, HEAD, QualityTask, tasks
-from bert_tf.checkout import commit
 from bert_tf.cli import command
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import write_text
-from bert_tf.report import machine
+from bert_tf.report import commit, cores, processor
 
 # Each with the libraries that it computes with.
 LIBRARIES = {"bert_tf": ("tensorflow", "keras"), "transformers": ("torch", "transformers")}
@@ -120,7 +119,7 @@ def _check_machines(files: Sequence[tuple[str, Path]]) -> None:
 
 
 def _machine() -> dict[str, Any]:
-    return {"processor": machine.processor(), "cores": machine.cores()}
+    return {"processor": processor(), "cores": cores()}
 
 
 def _versions(side: str) -> dict[str, str]:

@@ -31,9 +31,9 @@ from benchmarks.speed.results import OURS, UNKNOWN, Measured, Result, draw, summ
 from benchmarks.speed.turns import Contestant, Ended, take_turns
 from benchmarks.speed.weights import make_weights
 from benchmarks.speed.works import PEERS, PRECISIONS, WORKS, entries
-from bert_tf.checkout import commit
 from bert_tf.cli import command
 from bert_tf.io.atomic import make_folder
+from bert_tf.report import commit
 
 # A difference between outputs above this, as a root mean square, is not noise of the precision.
 TOLERANCES = {"float32": 1e-5, "bfloat16": 0.02}

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bert_tf.checkpoints.weight_files import SAFETENSORS, TENSORFLOW, TORCH
+from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
 
 _SCHEME = "hf://"
 _NAME = r"(?:[\w.-]+/)?[\w.-]+"

@@ -15,10 +15,10 @@ import tensorflow as tf
 from bert_tf.checkpoints.correspondence import TEXT_HEADS
 from bert_tf.checkpoints.description import ENCODER, Description
 from bert_tf.checkpoints.model_garden import PREFIX
+from bert_tf.dependencies import optional
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
 
 # Largest difference of outputs that rounding explains, from float32 products in another order.
 TOLERANCE = 2e-5

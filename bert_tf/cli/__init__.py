@@ -1,1 +1,1 @@
-"""The command line: the parser, what the commands do, and what scripts of ours share."""
+"""The command line: its parser, its commands, and the part that other programs share."""

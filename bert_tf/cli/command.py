@@ -1,16 +1,15 @@
-"""What the command lines have in common: how arguments are read and how a command ends."""
+"""The part that all command lines share: how arguments are read, and how a command ends."""
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from bert_tf.console import news
+from bert_tf.dependencies import prepare_environment
 from bert_tf.errors import UserError
 from bert_tf.io.refusals import is_disk_full, is_out_of_memory
-from bert_tf.quiet import prepare_environment
 
 _EXIT_CODES = """\
 exit codes:
@@ -22,13 +21,12 @@ exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose mistakes are UserErrors, and whose help ends with examples and exit codes.
+    """An argparse parser that raises UserError; its help ends with examples and exit codes.
 
-    Every command has the option `--quiet`; where there are commands below one, it may be given
-    before or after their names.
+    Every command has the option `--quiet`. It may stand before or after the name of a subcommand.
 
     Args:
-        epilog: the examples, whose lines are kept.
+        epilog: the examples; their line breaks are kept.
         **kwargs: as for argparse.
     """
 
@@ -43,7 +41,7 @@ class Parser(argparse.ArgumentParser):
             "-q",
             "--quiet",
             action="store_true",
-            # A default would undo what was given before the name of a command.
+            # The default of a subcommand would override an option before its name.
             default=argparse.SUPPRESS,
             help="print only results, warnings and errors",
         )
@@ -52,12 +50,8 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def _is_no_retracing(record: logging.LogRecord) -> bool:
-    return "retracing" not in record.getMessage()
-
-
 def module_parser(module: str, doc: str) -> Parser:
-    """The parser of `python -m module`, whose docstring is the description, with its examples."""
+    """The parser of `python -m module`; `doc`, the module's docstring, is its description."""
     return Parser(prog=f"python -m {module}", description=doc.strip())
 
 
@@ -68,13 +62,13 @@ def run(
     work: Callable[[argparse.Namespace], None],
     stopped: str,
 ) -> int:
-    """Does the work of a command.
+    """Runs a command.
 
     Args:
-        program: the command's name, which begins each error line.
-        parser: reads the arguments.
+        program: the name of the command; each error line begins with it.
+        parser: of the command line.
         argv: the command line without the program's name; None takes that of the process.
-        work: does what the arguments say. It gets the arguments of `parser` without `--quiet`.
+        work: the work of the command. It gets the arguments of `parser` without `--quiet`.
         stopped: the message to print after Ctrl-C.
 
     Returns:
@@ -85,8 +79,6 @@ def run(
         print(f"{program}: {message}", file=sys.stderr)
 
     prepare_environment()
-    # Each training of a search is traced anew, and TensorFlow takes that for a mistake.
-    logging.getLogger("tensorflow").addFilter(_is_no_retracing)
     try:
         arguments = parser.parse_args(argv)
         quiet = vars(arguments).pop("quiet", False)
@@ -100,11 +92,12 @@ def run(
         say(stopped)
         return 130
     except BrokenPipeError:
-        # The reader of the output has stopped reading, as `head` does. What Python still writes
-        # at exit is discarded.
+        # The reader of the output has stopped reading, as `head` does. Discard what Python still
+        # writes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        # Most writers say where; logs of TensorBoard, for one, are written by TensorFlow itself.
+        # Most code that writes files raises UserError; TensorFlow, which writes the logs of
+        # TensorBoard, does not.
         if is_disk_full(error):
             say("error: the disk is full; free some space and run the same command again")
         elif is_out_of_memory(error):

@@ -1,9 +1,7 @@
-"""What each command of the command line does with its arguments.
+"""The commands of the command line. The docstring of a command is its help, with examples.
 
-The docstring of a command is its help: what it does, and examples.
-
-They are checked without TensorFlow and pydantic, so that help and mistakes answer at once; what a
-command needs is imported by that command.
+Each command imports what it needs. So help and messages about wrong arguments appear at once,
+without TensorFlow and pydantic.
 """
 
 import argparse
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.console import print_metrics, stages
 from bert_tf.data.corpora.corpus import Corpus
+from bert_tf.dependencies import prepare_to_serve
 from bert_tf.errors import UserError
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.quiet import prepare_to_serve
 
 if TYPE_CHECKING:
     from bert_tf.config.run import RunConfig
@@ -29,7 +27,7 @@ def demo(arguments: argparse.Namespace) -> None:
     bert-tf demo
     bert-tf demo --out /tmp/demo
     """
-    from bert_tf.demo import run
+    from bert_tf.programs.demo import run
 
     run(arguments.out)
 
@@ -129,7 +127,7 @@ def finetune(arguments: argparse.Namespace) -> None:
 
 
 def _config(command: str, arguments: argparse.Namespace) -> Any:
-    """The configuration that a command is given: a file, and settings that are laid over it."""
+    """The configuration in the file that a command is given, changed by its `--set` options."""
     from bert_tf.config.reading import load_config_for
     from bert_tf.config.run import FinetuningRun, PretrainingRun
 
@@ -138,7 +136,7 @@ def _config(command: str, arguments: argparse.Namespace) -> Any:
 
 
 def _join_workers(arguments: argparse.Namespace, loaded: "RunConfig") -> None:
-    """Says in TensorFlow's way which of the workers this process is."""
+    """Sets TF_CONFIG, in which TensorFlow reads which of the workers this process is."""
     workers, number = arguments.workers, arguments.worker
     if (workers is None) != (number is None):
         raise UserError("--workers and --worker must be given together; add the missing one")
@@ -246,17 +244,17 @@ def convert(arguments: argparse.Namespace) -> None:
     from bert_tf.tasks import from_checkpoint
 
     if arguments.verify:
-        model_garden_classes.require()  # before the work
+        model_garden_classes.require()  # reports a missing package before the work
     conversion.convert(arguments.source, arguments.destination, arguments.to, from_checkpoint.find)
     if arguments.verify:
         _verify(arguments.destination)
 
 
 def _verify(folder: str) -> None:
-    """Prints the difference between what Model Garden's classes and ours compute.
+    """Prints the largest difference between the outputs of Model Garden's classes and ours.
 
     Raises:
-        UserError: it is too large.
+        UserError: the difference is too large.
     """
     from bert_tf.checkpoints import model_garden_classes
     from bert_tf.tasks import from_checkpoint
@@ -280,7 +278,7 @@ def report(arguments: argparse.Namespace) -> None:
     bert-tf report runs/* --out results.html
     bert-tf report runs/cola runs/squad --out results.md
     """
-    from bert_tf.report import report as write
+    from bert_tf.programs.report import report as write
 
     write(arguments.runs, arguments.out)
 

@@ -1,6 +1,6 @@
-"""The command line: `bert-tf` or `python -m bert_tf`, and then what to do.
+"""The command line `bert-tf COMMAND`, or `python -m bert_tf COMMAND`: its options.
 
-Here are the options. `bert_tf.cli.commands` does the work; the docstrings there are the help.
+`bert_tf.cli.commands` has the commands themselves; their docstrings are the help.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from bert_tf.checkpoints.embedder import POOLINGS
 from bert_tf.cli import commands
 from bert_tf.cli.command import Parser, run
 from bert_tf.data.corpora.corpus import FORMATS as CORPUS_FORMATS
+from bert_tf.dependencies import check_backend
 from bert_tf.export import FORMATS, KINDS, LITE_PRECISIONS, PRECISIONS, SAVED_MODEL
-from bert_tf.quiet import check_backend
 
 PROGRAM = "bert-tf"
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(Parser):
-    """Takes texts that stand behind an option too, as argparse does only since Python 3.13."""
+    """Also accepts texts after an option, as argparse does since Python 3.13."""
 
     def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         arguments, rest = self.parse_known_args(args, namespace)
@@ -66,7 +66,7 @@ class _Parser(Parser):
 
 
 def make_parser() -> Parser:
-    """The parser of all commands; `docs/reference/command_line.md` is made of it too."""
+    """The parser of all commands; `docs/reference/command_line.md` is generated from it."""
     parser = _Parser(
         prog=PROGRAM,
         description="BERT in TensorFlow: learn a vocabulary, pre-train, fine-tune, evaluate, "

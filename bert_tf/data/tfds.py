@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
 
 
 def tfds() -> Any:

@@ -2,8 +2,8 @@
 
 import os
 
+from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.errors import UserError
-from bert_tf.quiet import FIXED_WEIGHTS
 
 
 def check_weights_may_change() -> None:

@@ -1,130 +1,48 @@
-"""`bert-tf report`: runs side by side, compared with the paper's figures."""
+"""Parts of reports: the machine and the code that a result is from, curves, and pictures."""
 
-import dataclasses
-import datetime
+import importlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import subprocess
+import warnings
 from pathlib import Path
-
-import keras
-import tensorflow as tf
-
-import bert_tf
-from bert_tf.checkout import commit
-from bert_tf.console import logger
-from bert_tf.errors import UserError
-from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.report import machine
-from bert_tf.report.ablations import find_ablations
-from bert_tf.report.benchmark_table import benchmark_section
-from bert_tf.report.glue import glue_sections
-from bert_tf.report.naming import distinct_names
-from bert_tf.report.page import Section, picture_name, to_html, to_markdown
-from bert_tf.report.paper import distinct_benchmarks
-from bert_tf.report.runs import RunFacts
-from bert_tf.runs.run_folder import CONFIG_FILE, METRICS_FILE
-
-_TITLE = "Results"
+from typing import Any
 
 
-def report(
-    runs: Sequence[str | os.PathLike],
-    out: str | os.PathLike,
-    stand_ins: Mapping[str | os.PathLike, str] | None = None,
-) -> None:
-    """Writes a page on finished runs: a table for each benchmark, and the curves of training.
-
-    Runs that differ in their pre-training, their size or the activations they read are compared as
-    in the paper's tables 5, 6 and 7 and its figure 4. Results over several seeds are mean ±
-    standard deviation. Everything is on dev data unless the table says otherwise.
-
-    Args:
-        runs: run folders. Anything else, and the folder of a run that has not finished or is
-            damaged, is left out with a warning, so that `runs/*` may be given.
-        out: the page. NAME.html is one file; NAME.md has its pictures in the folder NAME next to
-            it. Nothing is deleted from that folder: it may be the folder of the runs.
-        stand_ins: runs on data in the place of the paper's -> key of the paper's in
-            `bert_tf.report.paper.BENCHMARKS`, whose figures are then shown, as those of other data.
-
-    Raises:
-        UserError: a folder is not there, none is of a finished run, `out` is of another kind or
-            cannot be written.
-    """
-    out = Path(out)
-    if out.suffix not in (".md", ".html"):
-        raise UserError(f"--out {out} must end in .md or .html")
-    read = _read(runs, stand_ins or {})
-    benchmarks = distinct_benchmarks([(each.benchmark, each.config) for each in read.values()])
-    facts = [
-        dataclasses.replace(each, name=name, benchmark=benchmark)
-        for each, name, benchmark in zip(
-            read.values(), distinct_names([*read]), benchmarks, strict=True
-        )
-    ]
-    sections = _sections(facts)
-    if out.suffix == ".html":
-        write_text(out, to_html(_TITLE, _intro(), sections))
-    else:
-        pictures = out.with_suffix("")
-        for number, section in enumerate(sections):
-            if section.picture:
-                with atomic_path(pictures / picture_name(number)) as new:
-                    new.write_bytes(section.picture)
-        write_text(out, to_markdown(_TITLE, _intro(), sections, pictures.name))
-    logger.info(f"{out}: {len(facts)} runs, {len(sections)} tables")
+def processor() -> str:
+    """The name of the processor, as Linux has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
-def _read(
-    runs: Sequence[str | os.PathLike], stand_ins: Mapping[str | os.PathLike, str]
-) -> dict[str | os.PathLike, RunFacts]:
-    """The runs that can be reported, each with its facts; warns about the others."""
-    facts = {}
-    for run in runs:
-        # Path.exists raises an error for a name that is too long.
-        if not os.path.exists(run):
-            raise UserError(f"run folder not found: {run}")
-        files = (CONFIG_FILE, METRICS_FILE)
-        missing = [name for name in files if not os.path.isfile(Path(run, name))]
-        if missing:
-            logger.warning(
-                f"{run} is skipped: it is not the folder of a finished run; it has no {missing[0]}"
-            )
-            continue
-        try:
-            facts[run] = RunFacts.read(run, stand_ins.get(run))
-        except UserError as error:
-            logger.warning(f"{run} is skipped: {error}")
-    if not facts:
-        raise UserError(
-            "none of the folders holds a finished run; give the folders of finished runs"
-        )
-    return facts
+def cores() -> int:
+    """The number of cores that this process may use; of all cores if the system does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _sections(facts: Sequence[RunFacts]) -> list[Section]:
-    """One for each benchmark, in the order in which the runs came, and then the ablations."""
-    ablations = find_ablations(facts)
-    shown = [each for ablation in ablations for each in ablation.shown]
-    others = [each for each in facts if not any(each is one for one in shown)]
-    sections = [
-        benchmark_section([each for each in others if each.benchmark.heading == heading])
-        for heading in dict.fromkeys(each.benchmark.heading for each in others)
-    ]
-    return [*glue_sections(others), *sections, *(ablation.section for ablation in ablations)]
+def commit() -> str:
+    """The commit of this checkout, marked if files differ from it; "" outside of a checkout."""
+    checkout = Path(__file__).parents[2]
+    # An installed copy may be inside the repository of another project.
+    if not (checkout / ".git").exists():
+        return ""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
 
 
-def _intro() -> list[str]:
-    running = commit()
-    checkout = f" ({running})" if running else ""
-    versions = (
-        f"bert_tf {bert_tf.__version__}{checkout}, TensorFlow {tf.__version__}, Keras "
-        f"{keras.__version__}, Python {platform.python_version()}"
+def report(*arguments: Any, **options: Any) -> None:
+    """The former name of `bert_tf.programs.report.report`; it works until version 0.4."""
+    warnings.warn(
+        "bert_tf.report.report is now bert_tf.programs.report.report",
+        DeprecationWarning,
+        stacklevel=2,
     )
-    here = f"{machine.processor()}, {machine.cores()} cores"
-    today = datetime.date.today().isoformat()
-    return [
-        f"Written on {today} by bert-tf report: {versions}; {here}.",
-        "Metrics are percentages, measured on dev data; for several seeds, mean ± standard "
-        "deviation.",
-    ]
+    importlib.import_module("bert_tf.programs.report").report(*arguments, **options)

@@ -1,4 +1,4 @@
-"""What runs have logged for TensorBoard, read back and drawn over their steps."""
+"""The curves that runs log for TensorBoard: reading and drawing them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,18 +9,18 @@ from bert_tf.report.plots import new_figure, to_png
 # metric -> (steps, values).
 Curves = dict[str, tuple[list[int], list[float]]]
 
-# Logged on the training batches, and on held-out data.
+# The curves on training batches, and those on held-out data.
 _KINDS: dict[str, dict[str, Any]] = {
     "train": {"linewidth": 0.8, "alpha": 0.6},
     "dev": {"linewidth": 2.0, "marker": "."},
 }
-_SAID = {"train": "training", "dev": "held out"}
+_NAMES = {"train": "training", "dev": "held out"}
 
 
 def read_curves(folder: Path) -> Curves:
     """The curves in a folder of TensorBoard's files.
 
-    A run that was killed has logged some steps twice; the later time counts.
+    A run that was killed and resumed has logged some steps twice; the later values count.
     """
     if not folder.is_dir():
         return {}
@@ -41,25 +41,25 @@ def read_curves(folder: Path) -> Curves:
 def draw_curves(runs: Sequence[tuple[str, Mapping[str, Curves]]], metrics: Sequence[str]) -> bytes:
     """A PNG with a panel for each metric and a colour for each run.
 
-    A thin line is of the training batches, a thick one of held-out data.
+    Thin lines are for training batches, thick ones for held-out data.
 
     Args:
-        runs: the name of each, and "train" and "dev" -> curves.
-        metrics: what to draw.
+        runs: the name of each run, and its curves by "train" and "dev".
+        metrics: the metrics to draw.
     """
     figure, panels = new_figure(1, len(metrics), figsize=(4.5 * len(metrics), 3.6), squeeze=False)
     for panel, metric in zip(panels[0], metrics, strict=True):
         for number, (name, curves) in enumerate(runs):
             for kind, style in _KINDS.items():
                 if metric in curves[kind]:
-                    # Not the name first: a label that begins with "_" is in no legend.
-                    label = f"{_SAID[kind]}: {name}"
+                    # The name is last, since a legend leaves out labels that begin with "_".
+                    label = f"{_NAMES[kind]}: {name}"
                     panel.plot(*curves[kind][metric], color=f"C{number}", label=label, **style)
         panel.set_title(metric.replace("_", " "))
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
     if handles:
-        # Outside the panels: inside, the legend of many curves would hide some of them.
+        # Outside the panels, where the legend hides no curve.
         figure.legend(handles, labels, loc="outside right upper", fontsize="small")
     return to_png(figure)

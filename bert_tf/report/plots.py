@@ -1,22 +1,22 @@
-"""Figures of matplotlib as PNG files, made without a screen."""
+"""Figures of matplotlib as PNG files, drawn without a screen."""
 
 import io
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bert_tf.extras import optional
+from bert_tf.dependencies import optional
 
 
 def new_figure(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    """What `pyplot.subplots` gives for the same arguments.
+    """A figure and its panels, as `pyplot.subplots` returns them for the same arguments.
 
     Raises:
         UserError: matplotlib is not installed.
     """
     matplotlib = optional("matplotlib", "report", "a picture")
     matplotlib.use("Agg")
-    # Names of runs and labels are no formulas, whatever signs of dollars they hold.
+    # A "$" in the name of a run or a label does not begin a formula.
     matplotlib.rcParams["text.parse_math"] = False
     from matplotlib import pyplot
 
@@ -29,7 +29,7 @@ def to_png(figure: Any) -> bytes:
 
     picture = io.BytesIO()
     with warnings.catch_warnings():
-        # Of letters that the font lacks, such as Chinese ones.
+        # The font lacks some letters, such as Chinese ones.
         warnings.filterwarnings("ignore", "Glyph .* missing")
         figure.savefig(picture, format="png", dpi=120)
     pyplot.close(figure)
@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """One line of a picture.
 
     Attributes:
-        name: what it is of.
+        name: its label.
         points: (x, y), by ascending x.
     """
 
@@ -49,13 +49,13 @@ class Line(NamedTuple):
 
 
 def draw_lines(lines: Sequence[Line], axis: str, logarithmic: bool = False) -> bytes:
-    """A PNG of all lines, in percent over what `axis` says."""
+    """A PNG of all lines; `axis` is the label of x, and y is in percent."""
     figure, panel = new_figure(figsize=(7, 4))
     for line in lines:
         panel.plot(*zip(*line.points, strict=True), marker="o", label=line.name)
     if logarithmic:
         panel.set_xscale("log")
-        # Its own labels are formulas, which `new_figure` leaves unread.
+        # The default labels of such an axis are formulas, which `new_figure` switches off.
         panel.xaxis.set_major_formatter("{x:.3g}")
         panel.set_xticks(sorted({x for line in lines for x, _ in line.points}))
         panel.minorticks_off()

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
 
 # Our names of the measures, and those of ir-measures.
 _MEASURES = {

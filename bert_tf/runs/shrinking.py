@@ -22,7 +22,7 @@ from bert_tf.export import LITE_PRECISIONS
 from bert_tf.export.litert.calibration import rows_of_file
 from bert_tf.export.litert.saving import LiteForm, save_lite
 from bert_tf.io.atomic import atomic_path, write_text
-from bert_tf.report.machine import cores, processor
+from bert_tf.report import cores, processor
 from bert_tf.report.plots import new_figure, to_png
 from bert_tf.runs.finetuning import finetune
 from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds

@@ -1,4 +1,4 @@
-"""The vocabulary and the casing of a run, where its configuration leaves them to its checkpoint."""
+"""The vocabulary and the casing of a run, from its configuration or its initial checkpoint."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,7 +18,7 @@ Find = Callable[[RunConfig], Checkpoint | None]
 
 
 def with_casing_of(before: RunConfig, config: Kind) -> Kind:
-    """The configuration of a run that goes on, with the casing that was decided at its start."""
+    """The configuration of a resumed run, with the casing that was decided at its start."""
     if config.tokenizer.lower_case is not None:
         return config
     return _with_casing(config, before.tokenizer.lower_case)
@@ -30,12 +30,12 @@ def _with_casing(config: Kind, lower_case: bool | None) -> Kind:
 
 
 def find_initial(config: RunConfig) -> Checkpoint | None:
-    """The checkpoint that a run starts from, opened; None where all weights are new.
+    """The opened checkpoint that a run starts from; None if all weights are new.
 
-    Of a student that starts from its teacher, it has as many of the teacher's layers.
+    For a student that starts from its teacher, it has some of the teacher's layers.
 
     Raises:
-        UserError: as `reading.find`; the teacher has fewer layers.
+        UserError: as `reading.find`; or the teacher has too few layers.
     """
     if not config.source:
         return None
@@ -48,13 +48,13 @@ def find_initial(config: RunConfig) -> Checkpoint | None:
 
 
 def settle(config: Kind, find: Find = find_initial) -> tuple[Kind, str]:
-    """The configuration with its casing decided, and the text of its vocabulary file.
+    """The configuration with its casing, and the text of its vocabulary file.
 
-    If neither the configuration nor the checkpoint gives the casing, the vocabulary decides it.
+    If neither the configuration nor the checkpoint has the casing, the vocabulary decides it.
 
     Args:
-        config: the run's.
-        find: opens the initial checkpoint; it is called only if something is taken from there.
+        config: the configuration of the run.
+        find: opens the initial checkpoint; it is called only if something is read from it.
 
     Raises:
         UserError: the vocabulary or the checkpoint that the configuration names is missing.

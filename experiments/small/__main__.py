@@ -19,7 +19,7 @@ from pathlib import Path
 from bert_tf.cli import command
 from bert_tf.console import logger
 from bert_tf.errors import UserError
-from bert_tf.report import report
+from bert_tf.programs.report import report
 from experiments.small import checks, process
 from experiments.small.choice import choose
 from experiments.small.job import Job, Sources

@@ -61,8 +61,8 @@ class Job:
         given: what it reads that no job makes.
         needs: what it reads that is there once the jobs that make it are done.
         is_run: whether `makes` is in a run folder, which the report shows.
-        stands_for: key of the paper's data in `bert_tf.report.paper.BENCHMARKS`, where the run is
-            on others in their place.
+        stands_for: if the run is on data in place of the paper's, the key of the paper's data in
+            `bert_tf.programs.report.paper.BENCHMARKS`.
     """
 
     tables: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -73,24 +74,15 @@ def gold_answers(dev):
     return np.array([(each.answers[0].text if each.answers else "").encode() for each in dev])
 
 
+TEXTS = ("bad", "good")
+
+
 @pytest.mark.parametrize(
     ("name", "labels", "asked", "gold", "best"),
     [
-        (
-            "texts",
-            ("bad", "good"),
-            {"text"},
-            lambda dev: np.eye(2)[dev.class_ids(("bad", "good"))],
-            1.0,
-        ),
+        ("texts", TEXTS, {"text"}, lambda dev: np.eye(2)[dev.class_ids(TEXTS)], 1.0),
         ("STS-B", (), {"text_a", "text_b"}, lambda dev: dev.numbers(), 1.0),
-        (
-            "SWAG",
-            (),
-            {"context", "choices"},
-            lambda dev: np.eye(4)[[each.label for each in dev]],
-            1.0,
-        ),
+        ("SWAG", (), {"context", "choices"}, lambda d: np.eye(4)[[e.label for e in d]], 1.0),
         ("tags", tiny_tags.LABELS, {"words"}, gold_tags, 1.0),
         ("SQuAD 1.1", (), {"question", "context"}, gold_answers, 100.0),
         ("SQuAD 2.0", (), {"question", "context"}, gold_answers, 100.0),
@@ -106,9 +98,8 @@ def test_right_answers_have_the_best_score_and_wrong_ones_have_not(
     dev = task.read(file)
     inputs = ASKED[loaded.task].inputs(task, file, dev)
     outputs = gold(dev)
-    assert {key: len(values) for key, values in inputs.items()} == dict.fromkeys(
-        asked, len(outputs)
-    )
+    lengths = {key: len(values) for key, values in inputs.items()}
+    assert lengths == dict.fromkeys(asked, len(outputs))
 
     def score(outputs):
         batches = [outputs[:4], outputs[4:]]
@@ -134,28 +125,11 @@ def finished(folder, path):
     return run.path
 
 
-class Here:
-    """In the place of a pool of processes: the work is done at once."""
-
-    def __init__(self, *args, **kwargs):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        pass
-
-    def submit(self, function, *args):
-        done = concurrent.futures.Future()
-        done.set_result(function(*args))
-        return done
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_export_scores_as_its_run(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Here)
+    in_a_thread = lambda *args, **options: ThreadPoolExecutor(1)  # noqa: E731
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", in_a_thread)
     monkeypatch.setattr(frozen_accuracy, "EXPORTS", {"float32": {}})
     run = finished(tmp_path, WRITERS[name](tmp_path))
     called, _, rows, evaluated, exported = frozen_accuracy._compare(run)

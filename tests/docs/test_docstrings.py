@@ -18,7 +18,6 @@ _FITTING = "a method of every task model, whose class has an example"
 _BASE = "an abstract base; its subclasses have examples"
 _FILE = "runs a LiteRT file for `LiteTask`, which has an example"
 _FILLING = "a step of `MaskedLM`, which has an example"
-_COMMAND = "a command line; its work is in a function that has an example"
 # Public functions and classes that need no example, and why.
 EXCEPTIONS = {
     "data.batching.TrainingRows": _BASE,
@@ -55,14 +54,11 @@ EXCEPTIONS = {
     "tasks.from_checkpoint.trained_with": _LOADING,
     "tasks.masked_lm.filling.GapFiller": "a part of `MaskedLM`, whose `predict` shows it",
     "tasks.question_answering.squad.read_tfds": _TFDS,
-    "tasks.question_answering.squad_ensemble.main": _COMMAND,
-    "tasks.question_answering.trivia_qa.main": _COMMAND,
     "tasks.registry.register": "changes the registry for all that follows; `TaskFamily` shows it",
     "tasks.reranking.losses.RankingLoss": _BASE,
     "tasks.served.ServedTask": "needs an exported SavedModel; docs/how_to/serving.md shows it",
     "tasks.served.check_no_pair": "needs an export for TF Hub",
     "tasks.task.Task": _BASE,
-    "tasks.texts.glue_submission.main": _COMMAND,
     "tasks.texts.group_pictures.GroupPictures": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,
     "tasks.texts.model.TextModel": _BASE,

@@ -12,7 +12,7 @@ import pytest
 
 import bert_tf
 from bert_tf.cli.parser import main
-from bert_tf.quiet import check_backend
+from bert_tf.dependencies import check_backend
 from tests.checkpoints import tiny_models
 
 ROOT = Path(__file__).resolve().parents[2]

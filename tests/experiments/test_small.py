@@ -9,7 +9,7 @@ import pytest
 from bert_tf.config.reading import load_config
 from bert_tf.data.corpora.corpus import Corpus
 from bert_tf.errors import UserError
-from bert_tf.report.paper import BENCHMARKS
+from bert_tf.programs.report.paper import BENCHMARKS
 from experiments.small import __main__ as small
 from experiments.small import corpus
 from experiments.small.choice import choose

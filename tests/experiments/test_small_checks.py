@@ -62,16 +62,17 @@ def test_what_is_done_needs_no_data_any_more(sources):
     check([job], sources.checkpoint)
 
 
-def test_a_checkpoint_that_is_none_is_told(sources):
-    (sources.checkpoint / "bert_tf.json").unlink()
-    with pytest.raises(UserError, match="no checkpoint in .*checkpoint"):
-        check(chosen(sources, "3"), sources.checkpoint)
-
-
-def test_a_checkpoint_without_a_vocabulary_is_told(sources):
-    (sources.checkpoint / "vocab.txt").unlink()
-    with pytest.raises(UserError, match="holds no vocabulary"):
-        check(chosen(sources, "1"), sources.checkpoint)
+@pytest.mark.parametrize(
+    ("file", "table", "told"),
+    [
+        ("bert_tf.json", "3", "no checkpoint in .*checkpoint"),
+        ("vocab.txt", "1", "holds no vocabulary"),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_told(sources, file, table, told):
+    (sources.checkpoint / file).unlink()
+    with pytest.raises(UserError, match=told):
+        check(chosen(sources, table), sources.checkpoint)
 
 
 def test_the_features_of_table_7_need_four_layers(sources, tmp_path):
@@ -80,6 +81,12 @@ def test_the_features_of_table_7_need_four_layers(sources, tmp_path):
     check(chosen(small, "3"), small.checkpoint)
     with pytest.raises(UserError, match="has 2 layers; table 7 reads the last 4"):
         check(chosen(small, "7"), small.checkpoint)
+
+
+@pytest.fixture
+def job(sources):
+    (job,) = chosen(sources, "4")
+    return job
 
 
 def begun(job):
@@ -93,44 +100,39 @@ def begun(job):
     return folder
 
 
+def changed(job, *settings):
+    return dataclasses.replace(job, arguments=(*job.arguments, *settings))
+
+
 @pytest.mark.parametrize("saved", ["checkpoints", "trials/seed=0/checkpoints"])
-def test_a_run_of_another_configuration_is_told(sources, saved):
-    (job,) = chosen(sources, "4")
-    folder = begun(job)
-    (folder / saved).mkdir(parents=True)
+def test_a_run_of_another_configuration_is_told(sources, job, saved):
+    (begun(job) / saved).mkdir(parents=True)
     check([job], sources.checkpoint)
 
-    changed = dataclasses.replace(
-        job, arguments=(*job.arguments, "train.epochs=7", "train.batch_size=4")
-    )
-    with pytest.raises(
-        UserError, match=r"codah \(train.epochs, train.batch_size\); set it as before"
-    ):
-        check([changed], sources.checkpoint)
+    other = changed(job, "train.epochs=7", "train.batch_size=4")
+    told = r"codah \(train.epochs, train.batch_size\); set it as before"
+    with pytest.raises(UserError, match=told):
+        check([other], sources.checkpoint)
 
 
-def test_other_seeds_are_told_of_a_run_that_is_done(sources):
-    (job,) = chosen(sources, "4")
+def test_other_seeds_are_told_of_a_run_that_is_done(sources, job):
     (begun(job) / "checkpoints").mkdir()
-    changed = dataclasses.replace(job, arguments=(*job.arguments, "train.seed=[4,5]"))
-    check([changed], sources.checkpoint)
+    other = changed(job, "train.seed=[4,5]")
+    check([other], sources.checkpoint)
 
     job.makes.write_text("{}")
     with pytest.raises(UserError, match=r"codah \(train.seed\); set it as before"):
-        check([changed], sources.checkpoint)
+        check([other], sources.checkpoint)
 
 
-def test_a_run_that_never_saved_anything_may_begin_anew(sources):
-    (job,) = chosen(sources, "4")
+def test_a_run_that_never_saved_anything_may_begin_anew(job):
     begun(job)
-    check([dataclasses.replace(job, arguments=(*job.arguments, "train.epochs=7"))], None)
+    check([changed(job, "train.epochs=7")], None)
 
 
-def test_casing_that_the_configuration_leaves_open_is_no_difference(sources):
-    (job,) = chosen(sources, "4")
+def test_casing_that_the_configuration_leaves_open_is_no_difference(sources, job):
     (begun(job) / "checkpoints").mkdir()
     assert RunFolder.open(job.makes.parent).config.tokenizer.lower_case
     check([job], sources.checkpoint)
-    cased = dataclasses.replace(job, arguments=(*job.arguments, "tokenizer.lower_case=false"))
     with pytest.raises(UserError, match="tokenizer.lower_case"):
-        check([cased], sources.checkpoint)
+        check([changed(job, "tokenizer.lower_case=false")], sources.checkpoint)

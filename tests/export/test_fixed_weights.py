@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.quiet import FIXED_WEIGHTS
+from bert_tf.dependencies import FIXED_WEIGHTS
 
 # Asks an export for batches of several sizes.
 _ASK = """

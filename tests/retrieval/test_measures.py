@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bert_tf import extras
+from bert_tf import dependencies
 from bert_tf.errors import UserError
 from bert_tf.retrieval.measures import retrieval_metrics
 
@@ -81,6 +81,6 @@ def test_a_missing_package_is_named(monkeypatch):
     def missing(name):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    monkeypatch.setattr(dependencies.importlib, "import_module", missing)
     with pytest.raises(UserError, match="measuring retrieval requires the extra retrieval"):
         retrieval_metrics({}, {"q": {"a": 1}})

@@ -37,8 +37,8 @@ from bert_tf.data.corpora.shard_writing import (
 from bert_tf.data.corpora.tfds_corpus import TfdsCorpus
 from bert_tf.data.corpora.token_shards import DEV, MANIFEST, TRAIN, Shard, TokenShards
 from bert_tf.data.corpora.tokenizing import TokenizedDocument, batches, tokenized
+from bert_tf.dependencies import optional
 from bert_tf.errors import UserError
-from bert_tf.extras import optional
 from bert_tf.io.atomic import atomic_path
 from bert_tf.text import Tokenizer
 

@@ -37,8 +37,9 @@ def read(path: Path, data: MultiLabelData, needs_labels: bool) -> Columns:
         if columns is not None:
             return _of_columns(row, columns, place)
         found = row.get(data.label_column)
-        is_joined = is_table and isinstance(found, str)
-        return _of_joined(found, place, data.label_separator) if is_joined else found
+        if is_table and isinstance(found, str):
+            return _of_joined(found, place, data.label_separator)
+        return found
 
     texts = data.text_columns or ("text",)
     rows = read_table(path, data, texts, columns or (data.label_column,), needs_labels, labels)

@@ -1,0 +1,117 @@
+"""How bert_tf imports the packages that it depends on: TensorFlow and Keras, and optional ones.
+
+TensorFlow logs its CPU instructions, its missing GPU and its number formats on every start. Keras
+chooses its backend once, when it is imported. Environment variables control both.
+"""
+
+import importlib
+import os
+import re
+import shlex
+import sys
+from typing import Any
+
+from bert_tf.errors import UserError
+
+# With this variable set, oneDNN reorders the weights of a product for its kernels once and keeps
+# that copy: see `AreWeightsFrozen` in TensorFlow's core/util/onednn_env_vars.cc and the uses of
+# `is_weight_const_` in core/kernels/mkl/mkl_matmul_op_fused.cc. Later assignments are ignored.
+FIXED_WEIGHTS = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+
+
+def prepare_environment() -> None:
+    """Quiets TensorFlow's start and keeps Keras on TensorFlow, whatever ~/.keras/keras.json says.
+
+    Commands call it; importing the library leaves the environment as it is. Variables that the user
+    has set keep their values: TF_CPP_MIN_LOG_LEVEL=0 shows every message again.
+    """
+    # 3, because without a GPU TensorFlow logs an error when it looks for one. Other errors are
+    # raised in Python too.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if not os.environ.get("KERAS_BACKEND"):
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
+def prepare_to_serve() -> None:
+    """Imports TensorFlow for a process that only answers; does nothing if it is imported already.
+
+    TensorFlow imports Keras if it is installed. Without Keras, a command that queries a SavedModel
+    takes three quarters of the time and of the memory. Keras can be imported later.
+    """
+    if "tensorflow" in sys.modules or "keras" in sys.modules:
+        return
+    os.environ.setdefault(FIXED_WEIGHTS, "1")
+    # The default on processors with AVX512-VNNI or AMX only. On others, batches are faster with
+    # oneDNN too, and single texts are as fast (docs/how_to/serving.md).
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    hidden: dict[str, Any] = sys.modules
+    hidden["keras"] = None  # now its import fails
+    try:
+        import tensorflow  # noqa: F401
+    finally:
+        del hidden["keras"]
+
+
+def check_backend() -> None:
+    """Raises UserError if Keras runs on another backend, or would when it is imported."""
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if keras := sys.modules.get("keras"):
+        backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise UserError(
+            f"bert_tf runs on TensorFlow, but Keras is set to {backend}; "
+            "set KERAS_BACKEND=tensorflow before Python starts"
+        )
+
+
+def import_keras() -> None:
+    """Imports Keras, on TensorFlow.
+
+    Raises:
+        UserError: Keras runs on another backend, or its backend cannot be imported.
+    """
+    check_backend()
+    try:
+        import keras  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"Keras cannot be imported ({error}); bert_tf runs on TensorFlow, so set "
+            "KERAS_BACKEND=tensorflow before Python starts"
+        ) from error
+    check_backend()
+
+
+def optional(module: str, extra: str, purpose: str) -> Any:
+    """A module that an extra of bert_tf installs.
+
+    Args:
+        module: its name.
+        extra: the name of the extra.
+        purpose: what requires the module; the sentence of the error begins with it.
+
+    Raises:
+        UserError: the module cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(
+            f"{purpose} requires the extra {extra} ({error}); install it: {how_to_install(extra)}"
+        ) from None
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs the packages of an extra, wherever bert_tf was installed from.
+
+    >>> how_to_install("hub")
+    "pip install 'huggingface_hub<3,>=2.0'"
+    """
+    from importlib import metadata
+
+    try:
+        requirements = metadata.requires("bert_tf") or []
+    except metadata.PackageNotFoundError:  # a checkout that was never installed
+        return f"pip install -e '.[{extra}]' in its checkout"
+    of_extra = re.compile(rf"""(\S+) *; *extra == ["']{extra}["']""")
+    found = [match[1] for match in map(of_extra.fullmatch, requirements) if match]
+    return f"pip install {shlex.join(found)}"

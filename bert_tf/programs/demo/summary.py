@@ -1,0 +1,108 @@
+"""The summary that the demo prints: its figures, where its results are, and further commands."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+_BAR_WIDTH = 40
+_QUESTION = "Return the mean of the array over an axis."
+# The folder for a user's own texts.
+_OWN = "mine"
+# The results in the demo's folder.
+_RESULTS = {
+    "demo.png": "these figures as a picture",
+    "inspect.html": "what the classifier looks at, and what it confuses: open it in a browser",
+    "vocab.txt": "the vocabulary",
+    "pretraining": "run folder of the pre-training: metrics, checkpoints, TensorBoard logs",
+    "finetuning": "run folder of the classifier",
+    "saved_model": "takes strings, returns labels",
+    "model.tflite": "the same for phones",
+}
+
+
+def bars(shares: Mapping[str, float]) -> Table:
+    """A table for rich to print: a bar for each share, and its percentage."""
+    table = Table.grid(padding=(0, 2), pad_edge=True)
+    for name, share in shares.items():
+        bar = ProgressBar(total=1.0, completed=share, width=_BAR_WIDTH)
+        table.add_row(name, bar, f"{share:.1%}")
+    return table
+
+
+def show(
+    out: Path, accuracies: Mapping[str, float], pretrained: Mapping[str, float], seconds: float
+) -> None:
+    """Prints the summary on standard output.
+
+    Args:
+        out: the demo's folder.
+        accuracies: what was measured on the test passages -> its accuracy.
+        pretrained: the metrics of the pre-training.
+        seconds: how long the demo took.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    minutes, seconds = divmod(round(seconds), 60)
+    console.print(f"\nDone in {minutes} min {seconds} s. Accuracy on passages never seen before:\n")
+    console.print(bars(accuracies))
+    console.print(
+        f"\nThe pre-training guesses {pretrained['masked_lm_accuracy']:.1%} of masked words."
+    )
+    print(f"\n{results(out)}\n\n{next_steps(out)}")
+
+
+def results(out: Path) -> str:
+    """The files and folders that are in the demo's folder, with a description of each."""
+    found = {str(out / name): text for name, text in _RESULTS.items() if (out / name).exists()}
+    width = max(map(len, found))
+    return "\n".join(f"  {path:{width}}  {text}" for path, text in found.items())
+
+
+def next_steps(out: Path) -> str:
+    """Commands to go on; they work in the folder where the demo was started."""
+    bert_tf, tensorboard = program("bert-tf", "bert_tf"), program("tensorboard", "tensorboard.main")
+    data, folder = shlex.quote(str(out / "data")), shlex.quote(str(out))
+    return f"""\
+Ask it, and see how it was trained:
+  {bert_tf} predict {folder}/saved_model "{_QUESTION}"
+  {tensorboard} --logdir {folder}
+
+Your own texts: two tables, train.tsv and dev.tsv, with the columns text and label. The demo's are
+an example; put your texts and labels in their place.
+  mkdir -p {_OWN}
+  cp {data}/train.tsv {data}/dev.tsv {_OWN}
+  {bert_tf} finetune {folder}/finetuning.yaml --out runs/{_OWN} --set data.path={_OWN}
+  {bert_tf} predict runs/{_OWN} "{_QUESTION}"
+
+This BERT is tiny and has read nothing but documentation. docs/how_to/classification.md shows how
+to start from a published one."""
+
+
+def program(name: str, module: str) -> str:
+    """The shell command for a program of this Python, from the working folder.
+
+    >>> program("no-such-program", "json.tool").endswith(" -m json.tool")
+    True
+
+    Args:
+        name: the program.
+        module: the module that `python -m` runs instead if the program is not installed.
+    """
+    python = Path(sys.executable)
+    installed = python.with_name(name)
+    found = shutil.which(name)
+    if found and Path(found).absolute() == installed:
+        return name
+    if installed.exists():
+        return _from_here(installed)
+    return f"{_from_here(python)} -m {module}"
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

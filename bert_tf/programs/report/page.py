@@ -1,0 +1,79 @@
+"""A page of sections with tables and pictures, as Markdown or as one HTML file."""
+
+import base64
+import dataclasses
+import urllib.parse
+from collections.abc import Sequence
+
+from bert_tf.templates import TEMPLATES
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        cells: their texts.
+        quoted: whether it is somebody else's result, such as the paper's.
+    """
+
+    cells: tuple[str, ...]
+    quoted: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Attributes:
+        title: its heading.
+        columns: the headings of the table.
+        rows: of the table.
+        notes: the paragraphs below the table.
+        picture: a PNG, or None.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    picture: bytes | None = None
+
+    @property
+    def picture_base64(self) -> str:
+        """The picture in base64; "" if there is none."""
+        return base64.b64encode(self.picture or b"").decode("ascii")
+
+
+def to_markdown(title: str, intro: Sequence[str], sections: Sequence[Section], folder: str) -> str:
+    """The page for a repository; pictures are files `picture_name` in `folder` next to it."""
+    lines = [f"# {title}", "", *_paragraphs(intro)]
+    for number, section in enumerate(sections):
+        lines += [f"## {section.title}", ""]
+        lines += [_line(section.columns), _line(["---"] * len(section.columns))]
+        for row in section.rows:
+            lines += [_line([f"*{cell}*" if row.quoted and cell else cell for cell in row.cells])]
+        lines += ["", *_paragraphs(section.notes)]
+        if section.picture:
+            path = urllib.parse.quote(f"{folder}/{picture_name(number)}")
+            lines += [f"![{section.title}]({path})", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def picture_name(number: int) -> str:
+    """The file name of the picture of a section."""
+    return f"{number}.png"
+
+
+def to_html(title: str, intro: Sequence[str], sections: Sequence[Section]) -> str:
+    """The page as one file, with its pictures inside."""
+    template = TEMPLATES.get_template("bert_tf/programs/report/page.html")
+    return template.render(title=title, intro=intro, sections=sections)
+
+
+def _paragraphs(texts: Sequence[str]) -> list[str]:
+    return [line for text in texts for line in (text, "")]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
