@@ -103,15 +103,15 @@ class MultiTargetRegressor(TextRegressor):
         self,
         encoder: Encoder,
         tokenizer: Tokenizer | None,
-        targets: Sequence[str] = (),
+        targets: Sequence[str] | None = None,
         pair: bool | None = None,
         max_length: int | None = None,
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        names = as_list(targets, "targets")
-        if not names:
-            raise UserError("targets is empty; name one or more numbers to predict")
+        names = [] if targets is None else as_list(targets, "targets")
+        if not names or not all(isinstance(name, str) for name in names):
+            raise UserError("targets must be the names of one or more numbers to predict")
         check_class_names(names)
         self.targets = tuple(names)
         kwargs.setdefault("name", "multi_target_regressor")
