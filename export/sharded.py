@@ -17,6 +17,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.layer_norm import LayerNorm
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
+from bert_tf.export.fused_norms import unscale
 from bert_tf.export.precision import with_encoder
 
 SHARDS = 2
@@ -39,7 +40,7 @@ def sharded(encoder: Encoder) -> Encoder:
     """
     copy = with_encoder(encoder, encoder.copied(block=ShardedBlock))
     for tower, whole in zip(copy.towers().values(), encoder.towers().values(), strict=True):
-        tower.residual_scale = whole.residual_scale
+        unscale(tower)
         for block, whole_block in zip(tower.blocks, whole.blocks, strict=True):
             block.take(whole_block)
     return copy

@@ -13,9 +13,8 @@ import tensorflow as tf
 
 from bert_tf.encoder.attention import bias_of
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import EMBEDDED, Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.watching import Encoded
 from bert_tf.errors import UserError
 
 
@@ -124,7 +123,7 @@ class SideBySideEncoder(TwoWayEncoder):
     ) -> Encoded:
         """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
         left, right = (
-            tower.encode(part, training, with_intermediates) for tower, part in self._parts(inputs)
+            tower.encode(inputs, training, with_intermediates) for tower in self.towers().values()
         )
         return Encoded(
             _joined(left.embeddings, right.embeddings),
@@ -137,20 +136,8 @@ class SideBySideEncoder(TwoWayEncoder):
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         return _joined(
-            *(tower.encode_at(part, positions, training) for tower, part in self._parts(inputs))
+            *(tower.encode_at(inputs, positions, training) for tower in self.towers().values())
         )
-
-    def _parts(
-        self, inputs: Mapping[str, tf.Tensor]
-    ) -> list[tuple[Encoder, Mapping[str, tf.Tensor]]]:
-        """Each tower with its inputs: both have the same, but each its own embedded vectors."""
-        towers: list[Encoder] = [self.left_to_right, self.right_to_left]
-        if EMBEDDED not in inputs:
-            return [(tower, inputs) for tower in towers]
-        halves = tf.split(inputs[EMBEDDED], 2, axis=-1)
-        return [
-            (tower, {**inputs, EMBEDDED: half}) for tower, half in zip(towers, halves, strict=True)
-        ]
 
     def towers(self) -> dict[str, Encoder]:
         """Both encoders."""

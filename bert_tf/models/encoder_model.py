@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.compat import extensible, layers_below, without_retracing_notice
 from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder, ids_of
-from bert_tf.encoder.frozen import freeze, frozen_layers
+from bert_tf.encoder.saving import freeze, frozen_layers
 from bert_tf.errors import UserError
 from bert_tf.models.fixed_weights import check_weights_may_change
 from bert_tf.training.accumulation import Gradients, accumulated
