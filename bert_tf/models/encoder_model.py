@@ -1,5 +1,6 @@
 """What all task models share: an encoder inside, and a configuration that brings it back."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from bert_tf.config.arguments import checked
 from bert_tf.encoder.encoder import Encoder, ids_of
 from bert_tf.encoder.saving import freeze, frozen_layers
 from bert_tf.errors import UserError
-from bert_tf.models.fixed_weights import check_weights_may_change
+from bert_tf.quiet import FIXED_WEIGHTS
 from bert_tf.training.accumulation import Gradients, accumulated
 from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.loop import update
@@ -203,7 +204,7 @@ class EncoderModel(keras.Model):
         Raises:
             UserError: TensorFlow is set up for weights that do not change.
         """
-        check_weights_may_change()
+        _check_weights_may_change()
         if not self._is_built():
             # A layer that a subclass has added may get its weights from a call only.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
@@ -362,6 +363,15 @@ class EncoderModel(keras.Model):
         model = cls(encoder, **fields)
         freeze(model, frozen)
         return model
+
+
+def _check_weights_may_change() -> None:
+    """Raises UserError if TensorFlow is set up for serving, where weights never change."""
+    if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
+        raise UserError(
+            f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
+            "weights of its first step; unset it and start again"
+        )
 
 
 def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.logits import cross_entropy
 
 # In the denominator, so that a batch without a prediction gives 0; google-research's value.
 _EPSILON = 1e-5

@@ -13,7 +13,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Signature, Tensors
-from bert_tf.models.padding import hide_padding
+from bert_tf.models.logits import hide_padding
 from bert_tf.tasks import inputs
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.tasks.texts.model import EncodedTexts

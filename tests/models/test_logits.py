@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.cross_entropy import cross_entropy
+from bert_tf.models.logits import cross_entropy
 
 ITS_OWN = tf.nn.sparse_softmax_cross_entropy_with_logits
 
