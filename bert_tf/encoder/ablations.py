@@ -38,15 +38,15 @@ def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
 def one_way_bias(
     key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """What is added to the attention scores so that a token sees nothing on one of its sides.
+    """What is added to the attention scores so that a token sees only one of its sides.
 
     >>> one_way_bias(tf.constant([[True, True]]), "left_to_right").numpy().tolist()
     [[[[0.0, -1000000000.0], [0.0, 0.0]]]]
 
     Args:
         key_mask: bool [batch, row_len], true at real tokens.
-        direction: "left_to_right": a token sees itself and what stands before it; "right_to_left":
-            itself and what stands after it.
+        direction: "left_to_right", where a token sees itself and those before it, or
+            "right_to_left", where it sees itself and those after it.
         positions: int32 [batch, n], the queries; None for all tokens of a row.
 
     Returns:
@@ -77,7 +77,7 @@ class OneWayEncoder(Encoder):
 
 
 class TwoWayEncoder(Encoder):
-    """An encoder around others: half of each vector was read from the left, half from the right."""
+    """An encoder around others: half of each vector comes from each direction of reading."""
 
     def _inner(self, name: str, **changes: Any) -> Encoder:
         """An encoder without a pooler, with some fields of the configuration changed."""
@@ -92,7 +92,7 @@ class TwoWayEncoder(Encoder):
         )
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        # Each of the two tokens [batch * 2, hidden] gives the half that read it.
+        # `tokens` has two rows for each text. Each row gives the half that has read the whole text.
         half = self.config.output_size // 2
         joined = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
         return super().pool(joined, input_mask)
@@ -106,13 +106,13 @@ class SideBySideEncoder(TwoWayEncoder):
         _check(self, not config.bilstm and config.attention == "side_by_side")
 
     def _make_layers(self) -> None:
-        # Its weights have the names of a left-to-right encoder's: "encoder/layer_0/...".
+        # The left-to-right weights have the names of a single encoder's: "encoder/layer_0/...".
         self.left_to_right = self._inner(self.name, attention="left_to_right")
         with keras.name_scope(self.name):
             self.right_to_left = self._inner("right_to_left", attention="right_to_left")
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
-        """Creates the pooler's weights; the towers have theirs."""
+        """Creates the pooler's weights; the towers already have theirs."""
         self._build_pooler()
 
     def encode(
@@ -155,7 +155,7 @@ class BiLSTMEncoder(TwoWayEncoder):
         _check(self, config.bilstm)
 
     def _make_layers(self) -> None:
-        # Its weights have the names that they have without the BiLSTM: "encoder/layer_0/...".
+        # The weights below have the same names as without a BiLSTM: "encoder/layer_0/...".
         self.below = self._inner(self.name, bilstm=False)
         units, policy = self.config.output_size // 2, {"dtype": self.dtype_policy}
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)

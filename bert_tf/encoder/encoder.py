@@ -74,15 +74,15 @@ class Encoder(keras.Model):
 
     `hidden` is `config.output_size`.
 
-    Another architecture is made of other layers. `embeddings` and `block` are called with the
-    configuration, a block also with its index, and `dtype`; what they return must have the `call`
+    For another architecture, give other layers. `embeddings` and `block` are called with the
+    configuration and `dtype`, a block also with its index. They must return layers with the `call`
     of `Embeddings` and of `TransformerBlock`. A pre-norm stack normalizes in its last block.
 
     Args:
         config: the sizes. The ablations of the paper are classes of their own, in
             `bert_tf.encoder.ablations`; `encoder_for` there chooses the class.
         layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
-            static shapes (XLA, TPU). The numbers are the same but for the draws of dropout.
+            static shapes (XLA, TPU). Both give the same numbers, except for what dropout draws.
         with_pooler: whether there is a `pooled_output`.
         embeddings: makes the embedding layer.
         block: makes a block. To save a model, register both with
@@ -115,8 +115,8 @@ class Encoder(keras.Model):
         self.layout = layout
         self.factories = {"embeddings": embeddings, "block": block}
         self.rematerialize = False
-        # With a GPU present Keras compiles with XLA by itself, and would do so again for every
-        # new number of tokens.
+        # On a GPU, Keras compiles with XLA by itself, and would compile for every new number of
+        # tokens.
         self.supports_jit = layout == "padded"
         self._make_layers()
         self.pooler: Linear | None = None
@@ -129,7 +129,7 @@ class Encoder(keras.Model):
                 dtype=self.dtype_policy,
             )
         self.build({name: (None, None) for name in INPUTS})
-        # Only now are there layers that it can be passed on to.
+        # Keras passes this on to the layers, which exist only now.
         self.trainable = trainable
 
     def _check_class(self, config: EncoderConfig) -> None:
@@ -259,8 +259,8 @@ class Encoder(keras.Model):
             layout.flatten(type_ids),
             training=training,
         )
-        # This gives TensorFlow's optimizer one number of tokens. The sum of three embeddings has an
-        # unknown one for each of them, and the optimizer would not fuse the first LayerNorm.
+        # To TensorFlow's optimizer, each of the three embeddings has an unknown number of tokens of
+        # its own. The reshape leaves one, so that the optimizer fuses the first LayerNorm.
         return tf.reshape(tokens, [-1, self.config.hidden_size])
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
@@ -295,7 +295,7 @@ class Encoder(keras.Model):
         if self.pooler is None:
             raise UserError("the encoder has no pooler; make it with with_pooler=True")
         pooled = self.pooler(tokens)
-        # A batch without rows may come without columns too.
+        # A batch without rows may have no columns either.
         real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
 
@@ -308,13 +308,12 @@ class Encoder(keras.Model):
         """The encoder of a checkpoint; logs what was loaded.
 
         Args:
-            path: a run folder, or a checkpoint of bert_tf, Hugging Face, google-research, Model
-                Garden or TF Hub, or "hf://org/name"; the format is detected. Or a checkpoint that
-                is open already.
+            path: a run folder, a checkpoint of bert_tf, Hugging Face, google-research, Model Garden
+                or TF Hub, "hf://org/name", or an open checkpoint; the format is detected.
             **options: as for the constructor, such as layout or dtype.
 
         Raises:
-            UserError: there is no checkpoint at `path`, or it is damaged.
+            UserError: the checkpoint is missing or damaged.
         """
         checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
         encoder = cls(checkpoint.encoder, **options)
@@ -379,10 +378,10 @@ class Encoder(keras.Model):
 def ids_of(inputs: Any) -> dict[str, Any]:
     """The inputs of a model as whole numbers.
 
-    Keras would round ids that come as floating-point numbers to the precision that it computes in.
+    Keras would round floating-point ids to the precision that it computes in.
 
     Raises:
-        UserError: they are no dict, or one of `INPUTS` is missing.
+        UserError: the inputs are no dict, or one of `INPUTS` is missing.
     """
     if not isinstance(inputs, Mapping):
         raise UserError(

@@ -193,8 +193,8 @@ class UnpaddedLayout(PaddedLayout):
         return tf.reshape(place, [-1])
 
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
-        # At padding there is a copy of some token. It never counts: masked keys have probability
-        # zero, and the outputs of padded queries are not read. Its gradient is zero, and is dropped.
+        # At padding there is a copy of some token. It never counts, since masked keys have
+        # probability zero and the outputs of padded queries are not read. Its gradient is zero.
         return _gather(tokens, self._tokens, lambda upstream: tf.gather(upstream, self._places))
 
     def _collect(self, rows: tf.Tensor) -> tf.Tensor:
