@@ -19,23 +19,15 @@ from bert_tf import (
     TextEmbedder,
     TextRegressor,
 )
-from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 from bert_tf.tasks.reranking.losses import LOSSES
+from tests import tiny
 
-CONFIG = EncoderConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-    initializer_range=0.3,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+CONFIG = tiny.encoder_config(
+    vocab_size=30, initializer_range=0.3, max_position_embeddings=12, **tiny.NO_DROPOUT
 )
 # The last batch of each epoch leaves replicas with fewer rows than others, or with none.
 ROWS, BATCH, EPOCHS = 21, 8, 2

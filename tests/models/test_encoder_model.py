@@ -17,16 +17,8 @@ from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW
 from tests import tiny
 
-CONFIG = EncoderConfig(
-    vocab_size=1000,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-    initializer_range=0.3,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+CONFIG = tiny.encoder_config(
+    vocab_size=1000, initializer_range=0.3, max_position_embeddings=12, **tiny.NO_DROPOUT
 )
 TARGETS = np.array([0.5, 2.0, -1.0, 0.0, 3.0], np.float32)
 

@@ -153,21 +153,18 @@ def test_the_optimizer_and_its_schedule_come_back_from_their_configuration(make)
 
 
 @pytest.mark.parametrize(
-    ("step", "rate"), [(0, 0.0), (5, 0.5), (9, 0.9), (10, 0.9), (50, 0.5), (100, 0.0), (120, 0.0)]
+    ("decay_after_warmup", "rates"),
+    [
+        (False, {0: 0.0, 5: 0.5, 9: 0.9, 10: 0.9, 50: 0.5, 100: 0.0, 120: 0.0}),
+        # Those of transformers 5.23, `get_linear_schedule_with_warmup`.
+        (True, {0: 0.0, 5: 0.5, 9: 0.9, 10: 1.0, 55: 0.5, 100: 0.0, 120: 0.0}),
+    ],
 )
-def test_the_rate_rises_and_falls_in_straight_lines(step, rate):
-    schedule = WarmupLinearDecay(1.0, total_steps=100, warmup_steps=10)
-    assert float(schedule(step)) == pytest.approx(rate)
-
-
-@pytest.mark.parametrize(
-    ("step", "rate"), [(0, 0.0), (5, 0.5), (9, 0.9), (10, 1.0), (55, 0.5), (100, 0.0), (120, 0.0)]
-)
-def test_the_decay_may_begin_where_the_warm_up_ends(step, rate):
-    """The rates are those of transformers 5.23, `get_linear_schedule_with_warmup`."""
-    schedule = WarmupLinearDecay(1.0, 100, warmup_steps=10, decay_after_warmup=True)
+def test_the_rate_rises_and_falls_in_straight_lines(decay_after_warmup, rates):
+    schedule = WarmupLinearDecay(1.0, 100, 10, decay_after_warmup)
     again = WarmupLinearDecay.from_config(schedule.get_config())
-    assert float(schedule(step)) == float(again(step)) == pytest.approx(rate)
+    for each in (schedule, again):
+        assert {step: float(each(step)) for step in rates} == pytest.approx(rates)
 
 
 @pytest.mark.parametrize(
