@@ -30,9 +30,11 @@ def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
         config: the sizes, `attention` and `bilstm`.
         *args, **options: as for `Encoder`.
     """
-    if config.bilstm:
-        return BiLSTMEncoder(config, *args, **options)
-    return _BY_ATTENTION[config.attention](config, *args, **options)
+    return _class_for(config)(config, *args, **options)
+
+
+def _class_for(config: EncoderConfig) -> type[Encoder]:
+    return BiLSTMEncoder if config.bilstm else _BY_ATTENTION[config.attention]
 
 
 def one_way_bias(
@@ -59,12 +61,21 @@ def one_way_bias(
     return bias_of(tf.logical_and(key_mask[:, tf.newaxis, tf.newaxis, :], seen))
 
 
-@keras.saving.register_keras_serializable("bert_tf")
-class OneWayEncoder(Encoder):
-    """An encoder in which a token sees only one side: `config.attention` is its direction."""
+class AblationEncoder(Encoder):
+    """What the encoders of the ablations share."""
 
     def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, not config.bilstm and config.attention in ("left_to_right", "right_to_left"))
+        fitting = _class_for(config)
+        if fitting is Encoder or not isinstance(self, fitting):
+            raise UserError(
+                f"a {type(self).__name__} does not support this configuration; create the encoder "
+                "with encoder_for of bert_tf.encoder.ablations"
+            )
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class OneWayEncoder(AblationEncoder):
+    """An encoder in which a token sees only one side: `config.attention` is its direction."""
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         return one_way_bias(layout.key_mask, self.config.attention, positions)
@@ -76,7 +87,7 @@ class OneWayEncoder(Encoder):
         return super().pooled_positions(input_mask)
 
 
-class TwoWayEncoder(Encoder):
+class TwoWayEncoder(AblationEncoder):
     """An encoder around others: half of each vector comes from each direction of reading."""
 
     def _inner(self, name: str, **changes: Any) -> Encoder:
@@ -101,9 +112,6 @@ class TwoWayEncoder(Encoder):
 @keras.saving.register_keras_serializable("bert_tf")
 class SideBySideEncoder(TwoWayEncoder):
     """Two encoders, from left to right and from right to left, whose vectors are concatenated."""
-
-    def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, not config.bilstm and config.attention == "side_by_side")
 
     def _make_layers(self) -> None:
         # The left-to-right weights have the names of a single encoder's: "encoder/layer_0/...".
@@ -151,9 +159,6 @@ class SideBySideEncoder(TwoWayEncoder):
 class BiLSTMEncoder(TwoWayEncoder):
     """Another encoder, and a bidirectional LSTM of the same width on its last layer."""
 
-    def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, config.bilstm)
-
     def _make_layers(self) -> None:
         # The weights below have the same names as without a BiLSTM: "encoder/layer_0/...".
         self.below = self._inner(self.name, bilstm=False)
@@ -196,14 +201,6 @@ _BY_ATTENTION: dict[str, type[Encoder]] = {
     "right_to_left": OneWayEncoder,
     "side_by_side": SideBySideEncoder,
 }
-
-
-def _check(encoder: Encoder, fits: bool) -> None:
-    if not fits:
-        raise UserError(
-            f"a {type(encoder).__name__} does not support this configuration; create the encoder "
-            "with encoder_for of bert_tf.encoder.ablations"
-        )
 
 
 def _joined(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:

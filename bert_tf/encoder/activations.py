@@ -58,11 +58,10 @@ def _exact(x: tf.Tensor) -> tf.Tensor:
 
 
 def _trained(
-    function: Callable[[tf.Tensor], tf.Tensor],
-    with_derivative: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    approximate: bool, with_derivative: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    """`function` in a form for training: compiled where that is worthwhile."""
-    in_a_loop = compiled(lambda x: tf.cast(function(_exact(x)), x.dtype))
+    """GELU in a form for training: compiled where that is worthwhile."""
+    in_a_loop = compiled(lambda x: tf.cast(tf.nn.gelu(_exact(x), approximate), x.dtype))
 
     @tf.custom_gradient
     def keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
@@ -73,8 +72,8 @@ def _trained(
 
 
 _TRAINED = {
-    "gelu": _trained(lambda x: tf.nn.gelu(x, approximate=False), _with_derivative),
-    "gelu_new": _trained(lambda x: tf.nn.gelu(x, approximate=True), _with_derivative_new),
+    "gelu": _trained(False, _with_derivative),
+    "gelu_new": _trained(True, _with_derivative_new),
 }
 
 

@@ -189,14 +189,16 @@ class EncoderModel(keras.Model):
     @property
     def non_trainable_weights(self) -> list[keras.Variable]:
         """All other weights."""
-        trained = {id(weight) for weight in self.trainable_weights}
-        return [weight for weight in self.weights if id(weight) not in trained]
+        return self._but_trained(self.weights)
 
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
         """All other variables."""
+        return self._but_trained(self.variables)
+
+    def _but_trained(self, variables: list[keras.Variable]) -> list[keras.Variable]:
         trained = {id(weight) for weight in self.trainable_weights}
-        return [variable for variable in self.variables if id(variable) not in trained]
+        return [variable for variable in variables if id(variable) not in trained]
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch: `bert_tf.training.loop.update`.

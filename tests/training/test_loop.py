@@ -136,6 +136,12 @@ def test_phases_follow_each_other_with_one_count_of_steps(make_training):
     assert [step for step, _ in evaluations.results] == [2, 4, 6, 8, 10]
     assert training.steps() == [9, 10]
     assert of_run.kept(training.run.path).name == "step-00000010"
+    # A finished run asks for no batch.
+    expected = training.weights()
+    training.started.clear()
+    training.start()
+    assert training.started == []
+    np.testing.assert_equal(training.weights(), expected)
 
 
 @pytest.mark.parametrize("step", [3, 7, 8])
@@ -152,16 +158,6 @@ def test_a_run_goes_on_in_the_phase_it_was_in(make_training, monkeypatch, step):
     assert training.started == ([(SHORT, 3), (LONG, 7)] if step == 3 else [(LONG, step)])
     assert training.evaluated == undisturbed.evaluated
     assert [each for each, _ in results] == [2, 4, 6, 8, 10]
-    np.testing.assert_equal(training.weights(), expected)
-
-
-def test_a_finished_run_asks_for_no_batch(make_training):
-    training = make_training()
-    training.start()
-    expected = training.weights()
-    training.started.clear()
-    training.start()
-    assert training.started == []
     np.testing.assert_equal(training.weights(), expected)
 
 
@@ -335,6 +331,9 @@ def test_whatever_is_damaged_the_checkpoint_before_is_used(make_training, capsys
     assert checkpoints.restore(training.model, evaluations) == 5
     told = r"warning: checkpoint .*step-00000009 is damaged \(.*\); using the previous one\n"
     assert re.fullmatch(told, capsys.readouterr().err)
+    # The damaged one is not the newest for ever.
+    checkpoints.save(training.model, 6, evaluations)
+    assert training.steps() == [5, 6]
 
 
 @pytest.mark.parametrize(
@@ -388,18 +387,6 @@ def test_a_training_goes_on_with_the_data_it_began_with(make_training, saved, fo
         checkpoints.restore(training.model, Evaluations(100))
     assert not np.array_equal(moved[0], before[0])
     np.testing.assert_equal(training.weights(), moved)
-
-
-def test_a_damaged_checkpoint_is_not_the_newest_for_ever(make_training):
-    training = make_training()
-    checkpoints = training.checkpoints(1, 1)
-    evaluations = Evaluations(100)
-    for step in (5, 9):
-        training.checkpoints(2, 1).save(training.model, step, evaluations)
-    (training.run.checkpoints / "step-00000009" / "model.safetensors").write_bytes(b"")
-    assert checkpoints.restore(training.model, evaluations) == 5
-    checkpoints.save(training.model, 6, evaluations)
-    assert training.steps() == [6]
 
 
 def test_a_state_holds_the_evaluations_and_does_not_stop_the_training_if_unreadable(make_training):
