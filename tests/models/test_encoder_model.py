@@ -32,7 +32,7 @@ def inputs(rows: int = 5) -> dict[str, np.ndarray]:
     }
 
 
-def test_metrics_of_a_regression_are_those_of_its_rows():
+def test_loss_and_metrics_of_a_regression_are_those_of_its_rows():
     model = TextRegressor(Encoder(CONFIG), None)
     errors = np.abs(model(inputs()).numpy() - TARGETS)
     model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"], run_eagerly=True)
@@ -41,6 +41,7 @@ def test_metrics_of_a_regression_are_those_of_its_rows():
     found = model.evaluate(
         inputs(), TARGETS, sample_weight=weights, batch_size=2, verbose=0, return_dict=True
     )
+    assert found["loss"] == pytest.approx((errors**2 * weights).mean(), rel=1e-5)
     assert found["mae"] == pytest.approx(errors.mean(), rel=1e-5)
     assert found["mse"] == pytest.approx((errors**2 * weights).sum() / weights.sum(), rel=1e-5)
 

@@ -220,15 +220,6 @@ def test_parts_of_a_batch_compile_with_xla(has_static_shapes):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
 
 
-def test_rows_of_a_regression_weigh_what_they_are_said_to():
-    model = TextRegressor(Encoder(SHALLOW), None)
-    model.compile(AdamW(1e-3), keras.losses.MeanSquaredError(), run_eagerly=True)
-    targets, weights = np.array([0.5, 2.0, -1.0, 0.0]), np.array([1.0, 0.0, 2.0, 0.0])
-    errors = (model(inputs()).numpy() - targets) ** 2
-    found = model.evaluate(inputs(), targets, sample_weight=weights, verbose=0)
-    assert found == pytest.approx((errors * weights).mean(), rel=1e-5)
-
-
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
 def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
     model = TextRegressor(Encoder(SHALLOW), None)
