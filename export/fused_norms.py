@@ -57,9 +57,9 @@ def fuse_norms(encoder: Encoder) -> None:
 
 
 def unscale(tower: Encoder) -> None:
-    """Gives an encoder in this form an `encode` whose outputs are no longer multiplied by c.
+    """Replaces `encode` of an encoder in this form by one that divides what is multiplied by c.
 
-    The last block's last LayerNorm does not multiply; so `encode_at` needs no change.
+    The last block's outputs are not multiplied, so `encode_at` stays as it is.
     """
     usual, scale = tower.encode, _scale(tower.config.layer_norm_eps)
 

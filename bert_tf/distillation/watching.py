@@ -52,7 +52,7 @@ def watching(with_intermediates: bool = False) -> Iterator[Watch]:
 
 
 def make_watchable(encoder: Encoder) -> None:
-    """Gives an encoder, and no other of its class, an `encode` that `watching` collects from.
+    """Replaces `encode` and `encode_at` of this one encoder, so that `watching` collects from it.
 
     Under `watching` it computes every token of its last layer, also where the head reads only some.
     """

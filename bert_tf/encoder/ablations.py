@@ -62,7 +62,7 @@ def one_way_bias(
 
 
 class AblationEncoder(Encoder):
-    """What the encoders of the ablations share."""
+    """What the encoders of the ablations share: the check of their configuration."""
 
     def _check_class(self, config: EncoderConfig) -> None:
         fitting = _class_for(config)

@@ -1,4 +1,4 @@
-"""What people of Keras do with a model: metrics, losses of their own, more layers, `export`."""
+"""What Keras users do with a model: metrics, losses of their own, more layers, `export`."""
 
 import gc
 import weakref
@@ -47,7 +47,7 @@ def test_loss_and_metrics_of_a_regression_are_those_of_its_rows():
 
 
 class TenTimes(TextRegressor):
-    """A loss of one's own, as Keras has it."""
+    """A model whose loss the user computes, as Keras documents it."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         return 10 * super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -73,7 +73,7 @@ def test_a_loss_that_a_subclass_computes_is_taken():
 
 
 class WithMore(TokenClassifier):
-    """A layer of one's own, which adds to the loss."""
+    """A model with one more layer, which adds to the loss."""
 
     def __init__(self, encoder, tokenizer=None, labels=range(3), **kwargs):
         super().__init__(encoder, tokenizer, labels, **kwargs)
@@ -128,7 +128,7 @@ def test_ids_that_come_as_floats_are_not_rounded():
         ({k: v[0] for k, v in inputs().items()}, r"must have shape \[batch, seq_len\], not \(7,"),
     ],
 )
-def test_inputs_of_another_form_are_told(given, message):
+def test_inputs_of_another_form_are_refused(given, message):
     for model in (Encoder(CONFIG), TextClassifier(Encoder(CONFIG), None, range(2))):
         with pytest.raises(UserError, match=message):
             model(given)

@@ -106,7 +106,7 @@ def test_repeated_rows_of_an_embedding_gradient_are_summed_before_clipping():
     np.testing.assert_array_equal(*results)
 
 
-def test_more_weights_are_spared_as_in_keras():
+def test_more_weights_are_excluded_as_in_keras():
     variables = [keras.Variable([2.0], name=name) for name in ("kernel", "table", "other")]
     optimizer = AdamW(0.1, weight_decay=0.5)
     optimizer.exclude_from_weight_decay(var_list=variables[:1], var_names=["tab"])

@@ -54,7 +54,7 @@ def test_patience_ends_after_so_many_evaluations_without_a_better_one(accuracies
     assert evaluated(*accuracies).over is False
 
 
-def test_results_go_on_from_those_of_an_earlier_sitting():
+def test_results_go_on_from_those_of_an_earlier_session():
     evaluations = evaluated(patience=2, keep_best=True)
     evaluations.restore([[10, {"accuracy": 0.9}], [20, {"accuracy": 0.8}]])
     evaluations.add(30, {"accuracy": 0.7})
@@ -62,5 +62,5 @@ def test_results_go_on_from_those_of_an_earlier_sitting():
     assert evaluations.kept(30) == 10
 
 
-def test_metrics_are_told_in_one_line():
+def test_metrics_are_printed_in_one_line():
     assert in_words({"loss": 0.123456, "accuracy": 1.0}) == "loss 0.1235  accuracy 1"

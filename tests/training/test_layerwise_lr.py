@@ -68,6 +68,6 @@ def test_the_embeddings_and_the_first_layers_are_frozen(model, frozen, still):
         assert (distance == 0) == name.startswith(tuple(f"encoder/{each}/" for each in still)), name
 
 
-def test_more_frozen_layers_than_there_are_is_told(model):
+def test_more_frozen_layers_than_there_are_is_refused(model):
     with pytest.raises(UserError, match="frozen_layers 3 is more than the model's 2 layers"):
         layerwise_lr.freeze(model.encoder, FinetuningTrain(epochs=1, frozen_layers=3))

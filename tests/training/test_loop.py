@@ -289,7 +289,7 @@ def test_an_evaluation_of_the_end_that_is_made_up_for_counts_for_what_is_kept(ma
     assert not list(training.run.path.rglob("*.unfinished"))
 
 
-def test_a_damaged_best_checkpoint_is_told(make_training):
+def test_a_damaged_best_checkpoint_is_reported(make_training):
     training = make_training()
     training.start({4: 0.9}, keep_best=True)
     weights = training.run.checkpoints / "step-00000004" / "model.safetensors"
