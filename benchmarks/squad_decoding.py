@@ -30,7 +30,7 @@ import tensorflow as tf
 from benchmarks.arguments import existing
 from bert_tf.cli import command
 from bert_tf.data.columns import Columns
-from bert_tf.models.padding import PADDING_SCORE
+from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.spans import SpanRules, decode
 from bert_tf.tasks.question_answering.squad import (

@@ -11,14 +11,16 @@ TensorFlow 2.20:
   this form must be placed on the CPU.
 """
 
+import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import keras
+import tensorflow as tf
 
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.layer_norm import FUSED_EPSILON, FUSED_TYPES
 
 # Smaller differences of epsilon are negligible, and a power of two changes only exponents.
@@ -51,7 +53,25 @@ def fuse_norms(encoder: Encoder) -> None:
             if block is not tower.blocks[-1]:
                 _multiply(block.output_layer_norm.weights, scale)
             block.attention_layer_norm.fused = block.output_layer_norm.fused = True
-        tower.residual_scale = scale
+        unscale(tower)
+
+
+def unscale(tower: Encoder) -> None:
+    """Replaces `encode` of an encoder in this form by one that divides what is multiplied by c.
+
+    The last block's outputs are not multiplied, so `encode_at` stays as it is.
+    """
+    usual, scale = tower.encode, _scale(tower.config.layer_norm_eps)
+
+    def encode(
+        inputs: Mapping[str, tf.Tensor], training: bool = False, with_intermediates: bool = False
+    ) -> Encoded:
+        encoded = usual(inputs, training, with_intermediates)
+        *scaled, last = encoded.layers
+        layers = [*(layer / scale for layer in scaled), last]
+        return dataclasses.replace(encoded, embeddings=encoded.embeddings / scale, layers=layers)
+
+    tower.__dict__["encode"] = encode
 
 
 def _scale(epsilon: float) -> float:

@@ -3,7 +3,7 @@
 A layer is divided as Megatron-LM divides it over GPUs (Shoeybi et al. 2019, section 3): a shard has
 half of the heads, and half of the columns of the feed-forward layer. The shards are summed after
 each of the two. Between two sums a thread can compute its shard by itself, so that threads wait for
-each other twice a layer, instead of in each operation.
+each other twice a layer instead of in each operation.
 """
 
 import keras
@@ -17,13 +17,14 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.encoder.layer_norm import LayerNorm
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
+from bert_tf.export.fused_norms import unscale
 from bert_tf.export.precision import with_encoder
 
 SHARDS = 2
 
 
 def can_shard(config: EncoderConfig) -> bool:
-    """Whether shards would be equal, and threads have nothing else to share.
+    """Whether the shards would be equal, and threads have no other work to share.
 
     The two towers of a side-by-side encoder already are independent.
     """
@@ -32,14 +33,14 @@ def can_shard(config: EncoderConfig) -> bool:
 
 
 def sharded(encoder: Encoder) -> Encoder:
-    """What an encoder in the form of `bert_tf.export.fused_norms` computes, in shards.
+    """A copy in shards of an encoder in the form of `bert_tf.export.fused_norms`.
 
     Args:
-        encoder: what it computes the same as, with copies of its weights; see `can_shard`.
+        encoder: the encoder to copy; see `can_shard`.
     """
     copy = with_encoder(encoder, encoder.copied(block=ShardedBlock))
     for tower, whole in zip(copy.towers().values(), encoder.towers().values(), strict=True):
-        tower.residual_scale = whole.residual_scale
+        unscale(tower)
         for block, whole_block in zip(tower.blocks, whole.blocks, strict=True):
             block.take(whole_block)
     return copy
@@ -110,7 +111,7 @@ class ShardedBlock(keras.layers.Layer):
         training: bool = False,
         positions: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        # Such an encoder has no intermediates.
+        # The dict of intermediates is empty.
         mixed = [
             attention(tokens, layout=layout, bias=bias, positions=positions)[0]
             for attention in self.attentions
@@ -124,10 +125,10 @@ class ShardedBlock(keras.layers.Layer):
 
 
 def _normalized(norm: LayerNorm, shards: list[tf.Tensor], residual: tf.Tensor) -> tf.Tensor:
-    """LayerNorm of a sum, of which the last shard's product takes the residual.
+    """LayerNorm of the sum of the shards and the residual, which the last shard's product adds.
 
-    In float32 the sum is more exact than bfloat16's, and as fast: the kernels of TensorFlow add
-    bfloat16 numbers one by one.
+    The rest of the sum is in float32, which is more exact than bfloat16 and as fast: TensorFlow's
+    kernels add bfloat16 numbers one by one.
     """
     *others, last = shards
     parts = tf.add_n(others), tf.add_n([last, residual])
@@ -137,7 +138,7 @@ def _normalized(norm: LayerNorm, shards: list[tf.Tensor], residual: tf.Tensor) -
 def _divide_rows(whole: Linear, shards: list[Linear]) -> None:
     """Gives each shard its rows of a kernel, and its share of the bias.
 
-    With a bias of zero the last shard's product would not take the residual.
+    With a bias of zero, TensorFlow would not fuse the residual into the last shard's product.
     """
     kernel, bias = whole.get_weights()
     for shard, rows in zip(shards, np.split(kernel, len(shards)), strict=True):

@@ -34,7 +34,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.data.batching import training_batches
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models.padding import PADDING_SCORE
+from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.optimization import make_optimizer
 from bert_tf.runs import setup
 from bert_tf.runs.scoring import score

@@ -11,8 +11,8 @@ from bert_tf.checkpoints.layers import spread
 from bert_tf.config.distillation import DistillationLosses
 from bert_tf.config.refusals import mistake
 from bert_tf.distillation import losses
-from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.watching import Encoded, Watch, watching
+from bert_tf.distillation.watching import Watch, make_watchable, watching
+from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.errors import UserError
 
 # Query, key and value of a block, and the mask of its rows.
@@ -67,6 +67,7 @@ class Teaching:
         if not used:
             return
         for encoder in (ours, theirs):
+            make_watchable(encoder)
             if len(encoder.towers()) > 1 or encoder.config.bilstm:
                 raise UserError(
                     f"the loss {used[0]} supports only encoders with a single stack of blocks and "

@@ -13,9 +13,8 @@ import tensorflow as tf
 
 from bert_tf.encoder.attention import bias_of
 from bert_tf.encoder.config import EncoderConfig
-from bert_tf.encoder.encoder import EMBEDDED, Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.layout import TokenLayout
-from bert_tf.encoder.watching import Encoded
 from bert_tf.errors import UserError
 
 
@@ -31,23 +30,25 @@ def encoder_for(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
         config: the sizes, `attention` and `bilstm`.
         *args, **options: as for `Encoder`.
     """
-    if config.bilstm:
-        return BiLSTMEncoder(config, *args, **options)
-    return _BY_ATTENTION[config.attention](config, *args, **options)
+    return _class_for(config)(config, *args, **options)
+
+
+def _class_for(config: EncoderConfig) -> type[Encoder]:
+    return BiLSTMEncoder if config.bilstm else _BY_ATTENTION[config.attention]
 
 
 def one_way_bias(
     key_mask: tf.Tensor, direction: str, positions: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """What is added to the attention scores so that a token sees nothing on one of its sides.
+    """What is added to the attention scores so that a token sees only one of its sides.
 
     >>> one_way_bias(tf.constant([[True, True]]), "left_to_right").numpy().tolist()
     [[[[0.0, -1000000000.0], [0.0, 0.0]]]]
 
     Args:
         key_mask: bool [batch, row_len], true at real tokens.
-        direction: "left_to_right": a token sees itself and what stands before it; "right_to_left":
-            itself and what stands after it.
+        direction: "left_to_right", where a token sees itself and those before it, or
+            "right_to_left", where it sees itself and those after it.
         positions: int32 [batch, n], the queries; None for all tokens of a row.
 
     Returns:
@@ -60,12 +61,21 @@ def one_way_bias(
     return bias_of(tf.logical_and(key_mask[:, tf.newaxis, tf.newaxis, :], seen))
 
 
-@keras.saving.register_keras_serializable("bert_tf")
-class OneWayEncoder(Encoder):
-    """An encoder in which a token sees only one side: `config.attention` is its direction."""
+class AblationEncoder(Encoder):
+    """What the encoders of the ablations share: the check of their configuration."""
 
     def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, not config.bilstm and config.attention in ("left_to_right", "right_to_left"))
+        fitting = _class_for(config)
+        if fitting is Encoder or not isinstance(self, fitting):
+            raise UserError(
+                f"a {type(self).__name__} does not support this configuration; create the encoder "
+                "with encoder_for of bert_tf.encoder.ablations"
+            )
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class OneWayEncoder(AblationEncoder):
+    """An encoder in which a token sees only one side: `config.attention` is its direction."""
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         return one_way_bias(layout.key_mask, self.config.attention, positions)
@@ -77,8 +87,8 @@ class OneWayEncoder(Encoder):
         return super().pooled_positions(input_mask)
 
 
-class TwoWayEncoder(Encoder):
-    """An encoder around others: half of each vector was read from the left, half from the right."""
+class TwoWayEncoder(AblationEncoder):
+    """An encoder around others: half of each vector comes from each direction of reading."""
 
     def _inner(self, name: str, **changes: Any) -> Encoder:
         """An encoder without a pooler, with some fields of the configuration changed."""
@@ -93,7 +103,7 @@ class TwoWayEncoder(Encoder):
         )
 
     def pool(self, tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-        # Each of the two tokens [batch * 2, hidden] gives the half that read it.
+        # `tokens` has two rows for each text. Each row gives the half that has read the whole text.
         half = self.config.output_size // 2
         joined = tf.concat([tokens[::2, :half], tokens[1::2, half:]], axis=-1)
         return super().pool(joined, input_mask)
@@ -103,17 +113,14 @@ class TwoWayEncoder(Encoder):
 class SideBySideEncoder(TwoWayEncoder):
     """Two encoders, from left to right and from right to left, whose vectors are concatenated."""
 
-    def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, not config.bilstm and config.attention == "side_by_side")
-
     def _make_layers(self) -> None:
-        # Its weights have the names of a left-to-right encoder's: "encoder/layer_0/...".
+        # The left-to-right weights have the names of a single encoder's: "encoder/layer_0/...".
         self.left_to_right = self._inner(self.name, attention="left_to_right")
         with keras.name_scope(self.name):
             self.right_to_left = self._inner("right_to_left", attention="right_to_left")
 
     def build(self, input_shape: Mapping[str, tuple[int | None, int | None]]) -> None:
-        """Creates the pooler's weights; the towers have theirs."""
+        """Creates the pooler's weights; the towers already have theirs."""
         self._build_pooler()
 
     def encode(
@@ -124,7 +131,7 @@ class SideBySideEncoder(TwoWayEncoder):
     ) -> Encoded:
         """Vectors of both, concatenated; the intermediates are those of the towers, in turn."""
         left, right = (
-            tower.encode(part, training, with_intermediates) for tower, part in self._parts(inputs)
+            tower.encode(inputs, training, with_intermediates) for tower in self.towers().values()
         )
         return Encoded(
             _joined(left.embeddings, right.embeddings),
@@ -137,20 +144,8 @@ class SideBySideEncoder(TwoWayEncoder):
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         return _joined(
-            *(tower.encode_at(part, positions, training) for tower, part in self._parts(inputs))
+            *(tower.encode_at(inputs, positions, training) for tower in self.towers().values())
         )
-
-    def _parts(
-        self, inputs: Mapping[str, tf.Tensor]
-    ) -> list[tuple[Encoder, Mapping[str, tf.Tensor]]]:
-        """Each tower with its inputs: both have the same, but each its own embedded vectors."""
-        towers: list[Encoder] = [self.left_to_right, self.right_to_left]
-        if EMBEDDED not in inputs:
-            return [(tower, inputs) for tower in towers]
-        halves = tf.split(inputs[EMBEDDED], 2, axis=-1)
-        return [
-            (tower, {**inputs, EMBEDDED: half}) for tower, half in zip(towers, halves, strict=True)
-        ]
 
     def towers(self) -> dict[str, Encoder]:
         """Both encoders."""
@@ -164,11 +159,8 @@ class SideBySideEncoder(TwoWayEncoder):
 class BiLSTMEncoder(TwoWayEncoder):
     """Another encoder, and a bidirectional LSTM of the same width on its last layer."""
 
-    def _check_class(self, config: EncoderConfig) -> None:
-        _check(self, config.bilstm)
-
     def _make_layers(self) -> None:
-        # Its weights have the names that they have without the BiLSTM: "encoder/layer_0/...".
+        # The weights below have the same names as without a BiLSTM: "encoder/layer_0/...".
         self.below = self._inner(self.name, bilstm=False)
         units, policy = self.config.output_size // 2, {"dtype": self.dtype_policy}
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", **policy)
@@ -209,14 +201,6 @@ _BY_ATTENTION: dict[str, type[Encoder]] = {
     "right_to_left": OneWayEncoder,
     "side_by_side": SideBySideEncoder,
 }
-
-
-def _check(encoder: Encoder, fits: bool) -> None:
-    if not fits:
-        raise UserError(
-            f"a {type(encoder).__name__} does not support this configuration; create the encoder "
-            "with encoder_for of bert_tf.encoder.ablations"
-        )
 
 
 def _joined(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:

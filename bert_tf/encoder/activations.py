@@ -1,14 +1,14 @@
 """GELU in BERT's two forms, each with its closed-form gradient.
 
-To answer, the forward pass is TensorFlow's own expression, which the graph optimizer fuses with the
-matrix product and bias before it. In training nothing is fused, since the gradient needs what comes
-before GELU too; there value and derivative are computed together, at least in float32, and only the
-latter is kept. That takes half the time of the two expressions by themselves, and in bfloat16 a
-sixth of the error goes. The gradients are written out because differentiating the expressions would
-keep five intermediate tensors per layer and make a dozen passes over them. In training, wide layers
-are compiled (`bert_tf.encoder.compiled`), which halves the time once more.
+Outside training, the forward pass is TensorFlow's own expression, which the graph optimizer fuses
+with the matrix product and the bias before it. Training cannot fuse them, since the gradient needs
+the input of GELU. It computes value and derivative together, at least in float32, and keeps only
+the derivative. That takes half the time of two separate expressions, and removes a sixth of the
+error in bfloat16. TensorFlow's own gradient would keep five intermediate tensors per layer and make
+a dozen passes over them. Wide layers are compiled in training (`bert_tf.encoder.compiled`), which
+halves the time once more.
 
-All take a tensor of any shape and floating type, and return one of the same.
+All functions take a tensor of any shape and floating type, and return one of the same.
 """
 
 import math
@@ -58,11 +58,10 @@ def _exact(x: tf.Tensor) -> tf.Tensor:
 
 
 def _trained(
-    function: Callable[[tf.Tensor], tf.Tensor],
-    with_derivative: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    approximate: bool, with_derivative: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    """`function` in a form for training: compiled where that is worthwhile."""
-    in_a_loop = compiled(lambda x: tf.cast(function(_exact(x)), x.dtype))
+    """GELU in a form for training: compiled where that is worthwhile."""
+    in_a_loop = compiled(lambda x: tf.cast(tf.nn.gelu(_exact(x), approximate), x.dtype))
 
     @tf.custom_gradient
     def keeping_derivative(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
@@ -73,18 +72,16 @@ def _trained(
 
 
 _TRAINED = {
-    "gelu": _trained(lambda x: tf.nn.gelu(x, approximate=False), _with_derivative),
-    "gelu_new": _trained(lambda x: tf.nn.gelu(x, approximate=True), _with_derivative_new),
+    "gelu": _trained(False, _with_derivative),
+    "gelu_new": _trained(True, _with_derivative_new),
 }
 
 
 def by_name(name: str | None, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The function that `hidden_act` names; None is the identity.
-
-    `training` takes the form that keeps its derivative.
+    """The function that `hidden_act` names, or its form for training; None is the identity.
 
     Raises:
-        UserError: `name` is none of them.
+        UserError: an unknown name.
     """
     if training and name in _TRAINED:
         return _TRAINED[name]

@@ -11,7 +11,7 @@ from bert_tf.encoder.dropout import Drawn, Dropout
 from bert_tf.encoder.layout import TokenLayout
 from bert_tf.encoder.linear import Linear
 
-# Added to the score of a key that may not be seen; its probability is then exactly zero.
+# Added to the score of a hidden key, whose probability is then exactly zero.
 _HIDDEN_KEY = -1e9
 
 
@@ -95,11 +95,11 @@ class SelfAttention(keras.layers.Layer):
 
         Returns:
             The output, [tokens, hidden], or [batch * n, hidden] with `positions`; and the
-            intermediates. `attention_probabilities`, [batch, heads, row_len or n, row_len], are
-            those before dropout: the share of each key (last axis) that a query takes. `query`,
-            [batch, heads, row_len or n, head_size], `key` and `value`,
-            [batch, heads, row_len, head_size], are what they come from. What these have at padding
-            means nothing.
+            intermediates, which mean nothing at padding. `attention_probabilities`,
+            [batch, heads, row_len or n, row_len], are those before dropout: the share of each key
+            (last axis) that a query takes. They come from `query`,
+            [batch, heads, row_len or n, head_size], and `key`; `key` and `value` are
+            [batch, heads, row_len, head_size].
         """
         projected = self.query_key_value(tokens)
         if positions is None:
@@ -149,27 +149,27 @@ def attention_probabilities(
 
     [batch, heads, n, head_size], [batch, heads, row_len, head_size] -> [batch, heads, n, row_len].
 
-    In bfloat16 the answer is as exact without float32 in between, and product, scale and bias are
-    one kernel; the gradient would lose up to half as much again.
+    Outside training, bfloat16 needs no float32 in between: the result is as exact, and product,
+    scale and bias become one kernel. The error of the gradient would be up to half as large again.
     """
     dtype = tf.float32 if for_gradient else query.dtype
     scores = tf.cast(tf.matmul(query, key, transpose_b=True), dtype)
     if dtype == tf.float16:
-        # Half of its least number: of scores that are all infinite there are no probabilities.
+        # Half of the least number, since the softmax of infinite scores alone is not a number.
         bias = tf.maximum(bias, dtype.min / 2)
     scores = scores * (1.0 / math.sqrt(query.shape[-1])) + tf.cast(bias, dtype)
     return _softmax(scores, query.dtype) if for_gradient else tf.nn.softmax(scores)
 
 
 def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """softmax(scores) in `dtype`; nothing but this result is kept for the gradient."""
+    """softmax(scores) in `dtype`; only this result is kept for the gradient."""
 
     @tf.custom_gradient
     def differentiable(scores: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         probabilities = tf.cast(tf.nn.softmax(scores), dtype)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            # Without the dependency TensorFlow computes and keeps what depends on nothing else.
+            # Without the dependency, TensorFlow computes the cast in the forward pass and keeps it.
             with tf.control_dependencies([upstream]):
                 shares = tf.cast(probabilities, scores.dtype)
             weighted = shares * tf.cast(upstream, scores.dtype)
@@ -183,9 +183,9 @@ def _softmax(scores: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def _mixed(probabilities: tf.Tensor, value: tf.Tensor, drawn: Drawn | None) -> tf.Tensor:
     """The values, weighted by what dropout leaves of the probabilities.
 
-    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. For the
-    gradient, what dropout leaves is computed again, since keeping it takes as much memory as the
-    probabilities.
+    [batch, heads, n, row_len], [batch, heads, row_len, size] -> [batch, heads, n, size]. The
+    gradient applies dropout to the probabilities again; keeping the result would take as much
+    memory as they do.
     """
     if drawn is None:
         return tf.matmul(probabilities, value)

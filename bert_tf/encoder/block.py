@@ -67,10 +67,7 @@ class TransformerBlock(keras.layers.Layer):
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """[tokens, hidden] -> [tokens, hidden], or [batch * n, hidden] at `positions` [batch, n].
 
-        Args: as for `SelfAttention`.
-
-        Returns:
-            The tokens after the block, and its intermediates: those of `SelfAttention`.
+        Args and intermediates are those of `SelfAttention`.
         """
         mixed, intermediates = self.attention(
             tokens, layout=layout, bias=bias, training=training, positions=positions

@@ -1,8 +1,8 @@
-"""Element-wise work of a training step as one loop there and one back, compiled by XLA.
+"""Element-wise work of a training step, compiled by XLA: one loop forward and one backward.
 
-TensorFlow reads and writes a whole tensor for each operation, and there are many operations between
-two matrix products. XLA makes one loop of them, but a new one for each shape, which takes 50 to 200
-ms. The layouts round the number of tokens, so that all shapes are soon known.
+TensorFlow reads and writes a whole tensor for each of the many operations between two matrix
+products. XLA makes one loop of them. It compiles the loop again for each new shape, in 50 to 200
+ms; the layouts round the number of tokens, so that new shapes soon become rare.
 
 Matrix products stay outside: oneDNN's are faster than XLA's on CPU.
 """
@@ -15,15 +15,15 @@ from typing import Any
 
 import tensorflow as tf
 
-# The narrowest tensors, in columns, for which the time that a loop saves exceeds that of making it.
+# Columns of the narrowest tensors for which a loop saves more time than its compilation takes.
 _NARROWEST = 256
 
 
 def is_worthwhile(width: int) -> bool:
-    """Whether tensors [tokens, width] are to be computed by `compiled` functions.
+    """Whether `compiled` functions save time for tensors [tokens, width].
 
-    On a GPU it takes seconds to compile for a new shape; there, models of static shapes are
-    compiled as a whole, as on a TPU.
+    On a GPU, compilation for a new shape takes seconds. Models of static shapes are compiled as a
+    whole there, as on a TPU.
     """
     devices = {device.device_type for device in tf.config.list_logical_devices()}
     return width >= _NARROWEST and devices == {"CPU"} and _can_compile()
@@ -31,7 +31,7 @@ def is_worthwhile(width: int) -> bool:
 
 @functools.cache
 def _can_compile() -> bool:
-    """Whether this TensorFlow has XLA for CPUs; not all builds have."""
+    """Whether this build of TensorFlow has XLA for CPUs."""
     with tf.init_scope(), _without_announcement():
         try:
             tf.function(tf.negative, jit_compile=True)(tf.zeros([1]))
@@ -42,9 +42,9 @@ def _can_compile() -> bool:
 
 @contextlib.contextmanager
 def _without_announcement() -> Iterator[None]:
-    """Drops what XLA writes to standard error when it first compiles, in a process that is quiet.
+    """Drops what XLA writes to standard error when it first compiles, if TensorFlow is to be quiet.
 
-    It does so at any TF_CPP_MIN_LOG_LEVEL.
+    XLA itself ignores TF_CPP_MIN_LOG_LEVEL there.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") == "0":
         yield
@@ -60,11 +60,9 @@ def _without_announcement() -> Iterator[None]:
 
 
 def compiled(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """`function` as a loop of its own, and its gradient as another.
+    """`function` as one loop, and its gradient as another, which keeps only the arguments.
 
-    The gradient is computed from the arguments; nothing else is kept for it.
-
-    Layers must share the result: XLA compiles each result of `compiled` separately.
+    XLA compiles each result of `compiled` separately, so layers must share it.
 
     Args:
         function: takes tensors and returns one, by element-wise operations and reductions.

@@ -57,10 +57,10 @@ class EncoderConfig:
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_eps: added to the variance in every layer normalization.
         attention: "bidirectional", or for the paper's ablations (section 5.1) "left_to_right",
-            "right_to_left", or "side_by_side": an encoder of each of the two, both of these sizes,
-            whose vectors are laid end to end.
-        bilstm: whether a bidirectional LSTM, as wide as what it reads, follows the last block (the
-            same section).
+            "right_to_left", or "side_by_side": one encoder in each direction, both of these sizes,
+            whose vectors are concatenated.
+        bilstm: whether a bidirectional LSTM, as wide as its input, follows the last block (the same
+            section).
 
     Raises:
         UserError: a size is not positive, the heads do not divide the hidden size, a dropout rate

@@ -1,4 +1,4 @@
-"""Dropout whose mask costs 16 random bits an element."""
+"""Dropout whose mask takes 16 random bits per element."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from bert_tf.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What a dropout has drawn for a tensor.
+    """The random numbers that dropout has drawn for a tensor.
 
     Attributes:
         words: uint16 of the tensor's shape, uniform.
-        dropped: an element whose word is less is dropped; the others are scaled up.
+        dropped: elements whose word is below this number are dropped; the others are scaled up.
     """
 
     words: tf.Tensor
@@ -25,11 +25,11 @@ class Drawn:
 
     @property
     def scale(self) -> float:
-        """What keeps the mean."""
+        """The factor that preserves the mean."""
         return 2**16 / (2**16 - self.dropped)
 
     def apply(self, x: tf.Tensor) -> tf.Tensor:
-        """The tensor without what is dropped. A byte an element is kept for the gradient."""
+        """The tensor after dropout. One byte per element is kept for the gradient."""
         kept = self.words >= tf.constant(self.dropped, tf.uint16)
 
         def scaled(x: tf.Tensor) -> tf.Tensor:
@@ -38,7 +38,7 @@ class Drawn:
         @tf.custom_gradient
         def differentiable(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:
-                # Otherwise TensorFlow keeps the factors, which it would compute twice.
+                # Without the dependency, TensorFlow keeps the factors of the forward pass.
                 with tf.control_dependencies([upstream]):
                     return scaled(upstream)
 
@@ -51,9 +51,9 @@ class Drawn:
 class Dropout(keras.layers.Layer):
     """Zeroes each element with probability `rate` in training and scales the rest up.
 
-    Keras draws a float32 uniform number for each element, which took a fifth of a training step
-    on CPU. Here one 32-bit random integer decides two elements, so the rate is rounded to a
-    multiple of 2**-16 (0.1 becomes 0.10001), and the scale is that of the rounded rate.
+    Keras draws a float32 number for each element, which took a fifth of a training step on CPU.
+    Here one 32-bit random integer decides two elements, so the rate is rounded to a multiple of
+    2**-16 (0.1 becomes 0.10001). The scale is that of the rounded rate.
 
     Args:
         rate: probability in [0, 1) that an element is dropped.
@@ -69,7 +69,7 @@ class Dropout(keras.layers.Layer):
             raise UserError(f"a dropout rate must be in [0, 1), not {rate}")
         self.rate = rate
         self.seed = seed
-        # Of the 2**16 values that 16 bits can take, never all.
+        # At least one of the 2**16 values is kept.
         self._dropped = min(round(rate * 2**16), 2**16 - 1)
         if self._dropped:
             self.seed_generator = keras.random.SeedGenerator(seed)
@@ -81,7 +81,7 @@ class Dropout(keras.layers.Layer):
         return x if drawn is None else drawn.apply(x)
 
     def draw(self, shape: tf.Tensor, training: bool) -> Drawn | None:
-        """What a tensor of this shape, int32 [rank], loses; None unless `training`."""
+        """The draw for a tensor of this shape, int32 [rank]; None if nothing is dropped."""
         if not training or not self._dropped:
             return None
         return Drawn(tf.reshape(self._words(tf.reduce_prod(shape)), shape), self._dropped)

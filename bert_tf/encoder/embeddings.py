@@ -54,8 +54,8 @@ class Embeddings(keras.layers.Layer):
 
         Rows are added up in float32, in whatever precision they are stored.
         """
-        # The rows come from a tensor. Once rows are gathered from a variable, TensorFlow copies the
-        # whole table whenever something else reads it.
+        # The rows are gathered from a tensor, since TensorFlow copies a whole table on every other
+        # read once rows were gathered from the variable itself.
         word, position, token_type = (
             tf.cast(tf.gather(tf.convert_to_tensor(table), ids), tf.float32)
             for table, ids in (

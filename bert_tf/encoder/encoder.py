@@ -1,5 +1,6 @@
 """BERT's encoder (Devlin et al. 2019, section 3) as a Keras model."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -15,23 +16,45 @@ from bert_tf.encoder.attention import padding_bias
 from bert_tf.encoder.block import TransformerBlock
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.embeddings import Embeddings
-from bert_tf.encoder.frozen import freeze, frozen_layers
 from bert_tf.encoder.layout import PaddedLayout, TokenLayout, UnpaddedLayout
 from bert_tf.encoder.linear import Linear
 from bert_tf.encoder.rematerialized import rematerialized
-from bert_tf.encoder.watching import Encoded, current
+from bert_tf.encoder.saving import freeze, frozen_layers, registered, registered_name
 from bert_tf.errors import UserError
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-# An optional input, float [batch, seq_len, hidden]: it replaces the output of the embeddings, so
-# that gradients by it can be computed.
-EMBEDDED = "input_embeddings"
 # The arguments of an `Encoder` that make its layers.
 FACTORIES = ("embeddings", "block")
 LAYOUTS: dict[str, Callable[[tf.Tensor], TokenLayout]] = {
     "padded": PaddedLayout,
     "unpadded": UnpaddedLayout,
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """What an encoder computes for a batch. Tokens are flat: [tokens, hidden].
+
+    Attributes:
+        embeddings: the tokens before the first block.
+        layers: the tokens after each block, the last one last.
+        layout: where each token stands in its row.
+        intermediates: for each block a dict of what it computed on the way, such as
+            `attention_probabilities`; empty unless `encode` was called with `with_intermediates`.
+    """
+
+    embeddings: tf.Tensor
+    layers: list[tf.Tensor]
+    layout: TokenLayout
+    intermediates: list[dict[str, tf.Tensor]] = dataclasses.field(default_factory=list)
+
+    def select(self, positions: tf.Tensor) -> tf.Tensor:
+        """Last-layer vectors at int32 [batch, n] -> [batch * n, hidden]."""
+        return self.layout.select(self.layers[-1], positions)
+
+    def restore(self, layer: int = -1) -> tf.Tensor:
+        """One layer as [batch, seq_len, hidden], zero where the mask is 0."""
+        return self.layout.restore(self.layers[layer])
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -51,15 +74,15 @@ class Encoder(keras.Model):
 
     `hidden` is `config.output_size`.
 
-    Another architecture is made of other layers. `embeddings` and `block` are called with the
-    configuration, a block also with its index, and `dtype`; what they return must have the `call`
+    For another architecture, give other layers. `embeddings` and `block` are called with the
+    configuration and `dtype`, a block also with its index. They must return layers with the `call`
     of `Embeddings` and of `TransformerBlock`. A pre-norm stack normalizes in its last block.
 
     Args:
         config: the sizes. The ablations of the paper are classes of their own, in
             `bert_tf.encoder.ablations`; `encoder_for` there chooses the class.
         layout: "unpadded" leaves padding out of everything but attention; "padded" keeps it, for
-            static shapes (XLA, TPU). The numbers are the same but for the draws of dropout.
+            static shapes (XLA, TPU). Both give the same numbers, except for what dropout draws.
         with_pooler: whether there is a `pooled_output`.
         embeddings: makes the embedding layer.
         block: makes a block. To save a model, register both with
@@ -92,10 +115,8 @@ class Encoder(keras.Model):
         self.layout = layout
         self.factories = {"embeddings": embeddings, "block": block}
         self.rematerialize = False
-        # Tokens between the blocks are multiplied by this: see `bert_tf.export.fused_norms`.
-        self.residual_scale = 1.0
-        # With a GPU present Keras compiles with XLA by itself, and would do so again for every
-        # new number of tokens.
+        # On a GPU, Keras compiles with XLA by itself, and would compile for every new number of
+        # tokens.
         self.supports_jit = layout == "padded"
         self._make_layers()
         self.pooler: Linear | None = None
@@ -108,7 +129,7 @@ class Encoder(keras.Model):
                 dtype=self.dtype_policy,
             )
         self.build({name: (None, None) for name in INPUTS})
-        # Only now are there layers that it can be passed on to.
+        # Keras passes this on to the layers, which exist only now.
         self.trainable = trainable
 
     def _check_class(self, config: EncoderConfig) -> None:
@@ -159,26 +180,24 @@ class Encoder(keras.Model):
         training: bool = False,
         with_intermediates: bool = False,
     ) -> Encoded:
-        """What `call` computes, left flat for a head that needs only some of the tokens."""
-        watch = current()
-        with_intermediates |= watch is not None and watch.with_intermediates
-        layout, embedded = self.embed(inputs, training)
+        """What `call` computes, left flat for a head that needs only some of the tokens.
+
+        Args:
+            inputs: as for `call`.
+            training: whether dropout acts.
+            with_intermediates: whether to return what the blocks compute on the way. These are kept
+                for the gradient even if `rematerialize` is set.
+        """
+        layout = self.layout_of(inputs)
+        embedded = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
         tokens, layers, intermediates = embedded, [], []
-        for block in self.blocks:
-            if with_intermediates:
-                tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
-                intermediates.append(of_block)
-            else:
-                tokens = self._after(block, tokens, bias, layout=layout, training=training)
+        for block in self._blocks(training and not with_intermediates):
+            tokens, of_block = block(tokens, layout=layout, bias=bias, training=training)
             layers.append(tokens)
-        if self.residual_scale != 1.0:
-            embedded /= self.residual_scale
-            layers[:-1] = [layer / self.residual_scale for layer in layers[:-1]]
-        encoded = Encoded(embedded, layers, layout, intermediates)
-        if watch is not None:
-            watch.encoded.append(encoded)
-        return encoded
+            if with_intermediates:
+                intermediates.append(of_block)
+        return Encoded(embedded, layers, layout, intermediates)
 
     def encode_at(
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor, training: bool = False
@@ -193,39 +212,46 @@ class Encoder(keras.Model):
         Returns:
             [batch * n, hidden], zero where the mask is 0: `encode(inputs).select(positions)`.
         """
-        if current() is not None:
-            return self.encode(inputs, training=training).select(positions)
-        layout, tokens = self.embed(inputs, training)
+        layout = self.layout_of(inputs)
+        tokens = self.embed(inputs, layout, training)
         bias = self.attention_bias(layout)
-        *blocks, last = self.blocks
+        *blocks, last = self._blocks(training)
         for block in blocks:
-            tokens = self._after(block, tokens, bias, layout=layout, training=training)
+            tokens, _ = block(tokens, layout=layout, bias=bias, training=training)
         bias = self.attention_bias(layout, positions)
-        options = {"layout": layout, "training": training, "positions": positions}
-        tokens = self._after(last, tokens, bias, **options)
+        tokens, _ = last(tokens, layout=layout, bias=bias, training=training, positions=positions)
         real = layout.is_real(positions)[:, tf.newaxis]
         return tf.where(real, tokens, tf.zeros([], tokens.dtype))
 
-    def _after(
-        self, block: keras.layers.Layer, tokens: tf.Tensor, bias: tf.Tensor, **options: Any
-    ) -> tf.Tensor:
-        """The tokens after a block."""
+    def _blocks(self, training: bool) -> list[Callable[..., Any]]:
+        """The blocks; in training, if `rematerialize` is set, those that compute again."""
+        again = training and self.rematerialize
+        return [rematerialized(block) for block in self.blocks] if again else self.blocks
 
-        def computed(tokens: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-            return block(tokens, bias=bias, **options)[0]
+    def layout_of(self, inputs: Mapping[str, tf.Tensor]) -> TokenLayout:
+        """Where each token of a batch stands.
 
-        again = self.rematerialize and options["training"]
-        return (rematerialized(computed) if again else computed)(tokens, bias)
+        Raises:
+            UserError: the inputs are no rows, or the rows are longer than there are positions.
+        """
+        shape = tf.convert_to_tensor(inputs["input_word_ids"]).shape
+        if shape.rank not in (None, 2):
+            raise UserError(f"input_word_ids must have shape [batch, seq_len], not {shape}")
+        length, longest = shape[1], self.config.max_position_embeddings
+        if length is not None and length > longest:
+            raise UserError(
+                f"sequences of {length} tokens do not fit into {longest} positions; lower "
+                f"max_length to {longest} or raise max_position_embeddings"
+            )
+        return LAYOUTS[self.layout](tf.cast(inputs["input_mask"], tf.int32))
 
     def embed(
-        self, inputs: Mapping[str, tf.Tensor], training: bool = False
-    ) -> tuple[TokenLayout, tf.Tensor]:
-        """The layout of a batch, and its tokens before the first block, [tokens, hidden]."""
-        word_ids, mask, type_ids = (tf.cast(inputs[name], tf.int32) for name in INPUTS)
-        self._check_length(word_ids)
-        layout = LAYOUTS[self.layout](mask)
-        if EMBEDDED in inputs:
-            return layout, layout.flatten(inputs[EMBEDDED])
+        self, inputs: Mapping[str, tf.Tensor], layout: TokenLayout, training: bool = False
+    ) -> tf.Tensor:
+        """The tokens of a batch before the first block, [tokens, hidden]."""
+        word_ids, type_ids = (
+            tf.cast(inputs[name], tf.int32) for name in ("input_word_ids", "input_type_ids")
+        )
         positions = tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids))
         tokens = self.embeddings(
             layout.flatten(word_ids),
@@ -233,9 +259,9 @@ class Encoder(keras.Model):
             layout.flatten(type_ids),
             training=training,
         )
-        # This gives TensorFlow's optimizer one number of tokens. The sum of three embeddings has an
-        # unknown one for each of them, and the optimizer would not fuse the first LayerNorm.
-        return layout, tf.reshape(tokens, [-1, self.config.hidden_size])
+        # To TensorFlow's optimizer, each of the three embeddings has an unknown number of tokens of
+        # its own. The reshape leaves one, so that the optimizer fuses the first LayerNorm.
+        return tf.reshape(tokens, [-1, self.config.hidden_size])
 
     def attention_bias(self, layout: TokenLayout, positions: tf.Tensor | None = None) -> tf.Tensor:
         """What is added to attention scores: every query sees all real tokens of its row.
@@ -269,7 +295,7 @@ class Encoder(keras.Model):
         if self.pooler is None:
             raise UserError("the encoder has no pooler; make it with with_pooler=True")
         pooled = self.pooler(tokens)
-        # A batch without rows may come without columns too.
+        # A batch without rows may have no columns either.
         real = tf.reduce_any(tf.not_equal(input_mask[:, :1], 0), axis=1, keepdims=True)
         return tf.where(real, pooled, tf.zeros([], pooled.dtype))
 
@@ -277,31 +303,17 @@ class Encoder(keras.Model):
         """The stacks of blocks, by the path of their weights: this one, unless it wraps others."""
         return {self.name: self}
 
-    def _check_length(self, word_ids: tf.Tensor) -> None:
-        """Raises UserError when these are no rows, or rows longer than there are positions."""
-        if word_ids.shape.rank not in (None, 2):
-            raise UserError(
-                f"input_word_ids must have shape [batch, seq_len], not {word_ids.shape}"
-            )
-        length, longest = word_ids.shape[1], self.config.max_position_embeddings
-        if length is not None and length > longest:
-            raise UserError(
-                f"sequences of {length} tokens do not fit into {longest} positions; lower "
-                f"max_length to {longest} or raise max_position_embeddings"
-            )
-
     @classmethod
     def from_checkpoint(cls, path: str | os.PathLike | Checkpoint, **options: Any) -> Self:
         """The encoder of a checkpoint; logs what was loaded.
 
         Args:
-            path: a run folder, or a checkpoint of bert_tf, Hugging Face, google-research, Model
-                Garden or TF Hub, or "hf://org/name"; the format is detected. Or a checkpoint that
-                is open already.
+            path: a run folder, a checkpoint of bert_tf, Hugging Face, google-research, Model Garden
+                or TF Hub, "hf://org/name", or an open checkpoint; the format is detected.
             **options: as for the constructor, such as layout or dtype.
 
         Raises:
-            UserError: there is no checkpoint at `path`, or it is damaged.
+            UserError: the checkpoint is missing or damaged.
         """
         checkpoint = path if isinstance(path, Checkpoint) else reading.find(path)
         encoder = cls(checkpoint.encoder, **options)
@@ -341,7 +353,7 @@ class Encoder(keras.Model):
         """Plain data from which `from_config` builds the same encoder."""
         return (
             super().get_config()
-            | {name: _registered_name(each) for name, each in self.factories.items()}
+            | {name: registered_name(each) for name, each in self.factories.items()}
             | {
                 "config": self.config.to_dict(),
                 "layout": self.layout,
@@ -357,39 +369,19 @@ class Encoder(keras.Model):
         frozen = fields.pop("frozen", ())
         for name in FACTORIES:
             if name in fields:
-                fields[name] = _registered(fields[name], custom_objects)
+                fields[name] = registered(fields[name], custom_objects)
         encoder = cls(EncoderConfig(**fields.pop("config")), **fields)
         freeze(encoder, frozen)
         return encoder
 
 
-def _registered_name(factory: Any) -> str:
-    name = keras.saving.get_registered_name(factory)
-    if keras.saving.get_registered_object(name) is not factory:
-        raise UserError(
-            f"an encoder with layers from {factory.__name__} cannot be saved yet; register "
-            f"{factory.__name__} with keras.saving.register_keras_serializable"
-        )
-    return name
-
-
-def _registered(name: str, custom_objects: Any) -> Any:
-    factory = keras.saving.get_registered_object(name, custom_objects)
-    if factory is None:
-        raise UserError(
-            f"{name}, which creates layers of the encoder, is not registered; import its module "
-            "before loading"
-        )
-    return factory
-
-
 def ids_of(inputs: Any) -> dict[str, Any]:
     """The inputs of a model as whole numbers.
 
-    Keras would round ids that come as floating-point numbers to the precision that it computes in.
+    Keras would round floating-point ids to the precision that it computes in.
 
     Raises:
-        UserError: they are no dict, or one of `INPUTS` is missing.
+        UserError: the inputs are no dict, or one of `INPUTS` is missing.
     """
     if not isinstance(inputs, Mapping):
         raise UserError(
@@ -399,7 +391,7 @@ def ids_of(inputs: Any) -> dict[str, Any]:
     missing = [name for name in INPUTS if name not in inputs]
     if missing:
         raise UserError(f"the input {missing[0]} is missing; a model takes {', '.join(INPUTS)}")
-    return {name: value if name == EMBEDDED else _whole(value) for name, value in inputs.items()}
+    return {name: _whole(value) for name, value in inputs.items()}
 
 
 def _whole(value: Any) -> Any:

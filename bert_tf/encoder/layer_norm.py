@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.encoder.compiled import compiled, is_worthwhile
 from bert_tf.encoder.dropout import Drawn
 
-# The types of `_MklLayerNorm`, and what it adds to the variance: see `bert_tf.export.fused_norms`.
+# The types of `_MklLayerNorm` and its epsilon; see `bert_tf.export.fused_norms`.
 FUSED_TYPES = ("float32", "bfloat16")
 FUSED_EPSILON = 1e-3
 
@@ -53,10 +53,10 @@ class LayerNorm(keras.layers.Layer):
 
         Args:
             x: of any floating type.
-            residual: added to `x` first, in float32 too: a sum rounded to bfloat16 would make the
+            residual: added to `x` first, in float32 too; a sum rounded to bfloat16 would make the
                 error of a layer a quarter larger.
-            drawn: what `x` loses to dropout before that.
-            training: whether the sum with a residual is compiled, where that is worthwhile.
+            drawn: dropout of `x` before the sum.
+            training: whether the sum with a residual may be compiled.
         """
         if self.fused:
             return self._fused(x, residual)
@@ -70,11 +70,11 @@ class LayerNorm(keras.layers.Layer):
         return _normalized_sum(x, residual, gamma, beta, self.epsilon, self.compute_dtype)
 
     def _fused(self, x: tf.Tensor, residual: tf.Tensor | None) -> tf.Tensor:
-        """The same in a form that TensorFlow's graph optimizer recognizes, in the dtype of x.
+        """The same, in the dtype of x, in a form that TensorFlow's graph optimizer recognizes.
 
-        The optimizer makes `add_n` of a product and a residual a part of the product, and the other
-        operations one `_MklLayerNorm`, which computes in float32. This requires exactly these
-        operations, axes counted from the left, and constants of the graph for `gamma` and `beta`.
+        The optimizer fuses the `add_n` into the product before it, and replaces the other
+        operations by one `_MklLayerNorm`, which computes in float32. This requires exactly these
+        operations, axes counted from the left, and `gamma` and `beta` as constants of the graph.
         """
         if residual is not None:
             x = tf.add_n([x, residual])
@@ -107,8 +107,8 @@ def _normalized_sum(
     x = tf.cast(x, tf.float32)
     if residual is not None:
         x += tf.cast(residual, tf.float32)
-    # A third faster, there and back, than tf.nn.moments with tf.nn.batch_normalization: the
-    # difference from the mean is taken once.
+    # Forward and backward, this is a third faster than tf.nn.moments with
+    # tf.nn.batch_normalization, which subtract the mean twice.
     centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
     return tf.cast(beta + centred * (tf.math.rsqrt(variance + epsilon) * gamma), dtype)

@@ -1,10 +1,10 @@
 """How the tokens of a batch lie in memory while they pass through the encoder.
 
 Everything in BERT but attention works on each token by itself. The layers therefore see tokens
-flat, as [tokens, hidden]: matrix product, bias and GELU then fuse into one kernel, and positions
-that are only padding can be left out altogether. Attention asks the layout for rows again.
+flat, as [tokens, hidden]: matrix product, bias and GELU then fuse into one kernel, and padding can
+be left out. Attention asks the layout for rows again.
 
-`UnpaddedLayout` keeps real tokens, and just so much padding that their number is a round one; its
+`UnpaddedLayout` keeps the real tokens, and as much padding as makes their number a round one; its
 shapes depend on the data. `PaddedLayout` keeps every position; its shapes are static, which XLA and
 TPUs need. Both give the same numbers.
 """
@@ -15,25 +15,31 @@ import tensorflow as tf
 
 
 class PaddedLayout:
-    """All positions of [batch, seq_len], padding included."""
+    """All positions of [batch, seq_len], padding included.
+
+    Args:
+        input_mask: int [batch, seq_len], non-zero at real tokens.
+
+    Attributes:
+        key_mask: bool [batch, row_len], true at tokens that may be attended to.
+    """
 
     def __init__(self, input_mask: tf.Tensor):
-        """Takes `input_mask`, int [batch, seq_len], non-zero at real tokens."""
         self._batch, self._seq_len = _sizes(input_mask)
-        self._real = tf.not_equal(input_mask, 0)
-        self.key_mask = self._real  # bool [batch, row_len]: keys that may be attended to
+        self._row_len = self._seq_len
+        self.key_mask = tf.not_equal(input_mask, 0)
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch, seq_len, ...] -> [tokens, ...]."""
-        return tf.reshape(rows, [self._batch * self._seq_len, *rows.shape[2:]])
+        return self.from_rows(rows)
 
     def to_rows(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, ...] -> [batch, row_len, ...], with anything finite at padding."""
-        return tf.reshape(tokens, [self._batch, self._seq_len, *tokens.shape[1:]])
+        return tf.reshape(self._spread(tokens), [self._batch, self._row_len, *tokens.shape[1:]])
 
     def from_rows(self, rows: tf.Tensor) -> tf.Tensor:
         """[batch, row_len, ...] -> [tokens, ...], the inverse of `to_rows`."""
-        return self.flatten(rows)
+        return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
         """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
@@ -51,39 +57,51 @@ class PaddedLayout:
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
-        return _zero_unless(self._real, self.to_rows(tokens))
+        return _zero_unless(self.key_mask, self.to_rows(tokens))
 
     def select(self, tokens: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Picks tokens by place: [tokens, hidden], int [batch, n] -> [batch * n, hidden].
 
         A position whose mask is 0 gives zeros.
         """
-        found = tf.gather(tokens, self._in_order(positions))
-        return _zero_unless(self.is_real(positions), found)
+        return _zero_unless(self.is_real(positions), tf.gather(tokens, self._indices(positions)))
 
     def is_real(self, positions: tf.Tensor) -> tf.Tensor:
         """Whether the mask is non-zero at places: int [batch, n] -> bool [batch * n]."""
-        return tf.gather(tf.reshape(self._real, [-1]), self._in_order(positions))
+        return tf.gather(tf.reshape(self.key_mask, [-1]), self._in_order(positions))
+
+    def _indices(self, positions: tf.Tensor) -> tf.Tensor:
+        """Which of the flat tokens stand at places: int [batch, n] -> int32 [batch * n]."""
+        return self._in_order(positions)
 
     def _in_order(self, positions: tf.Tensor) -> tf.Tensor:
         """Places in rows that are laid end to end: int32 [batch, n] -> [batch * n]."""
-        return tf.reshape(_row_starts(self._batch, self._seq_len) + positions, [-1])
+        starts = (tf.range(self._batch) * self._row_len)[:, tf.newaxis]
+        return tf.reshape(starts + positions, [-1])
+
+    def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
+        """[tokens, ...] -> [batch * row_len, ...]."""
+        return tokens
+
+    def _collect(self, rows: tf.Tensor) -> tf.Tensor:
+        """[batch * row_len, ...] -> [tokens, ...]."""
+        return rows
 
 
-class UnpaddedLayout:
-    """The tokens whose mask is non-zero, row after row, and hardly more."""
+class UnpaddedLayout(PaddedLayout):
+    """The tokens whose mask is non-zero, row after row, and hardly more.
+
+    Rows are as long as the longest one, rounded up, not as the caller padded them.
+    """
 
     def __init__(self, input_mask: tf.Tensor):
-        """Takes `input_mask`, int [batch, seq_len], non-zero at real tokens."""
-        self._batch, self._seq_len = _sizes(input_mask)
-        real = tf.not_equal(input_mask, 0)
-        # Attention works on rows as long as the longest one, not as the caller padded them.
+        super().__init__(input_mask)
         places = tf.range(1, self._seq_len + 1)
-        longest = tf.reduce_max(tf.where(real, places, 0))
+        longest = tf.reduce_max(tf.where(self.key_mask, places, 0))
         self._row_len = _rounded_up(longest)
-        self.key_mask = self._fit(real, self._row_len)
+        self.key_mask = self._fit(self.key_mask, self._row_len)
         kept = tf.reshape(self.key_mask, [-1])
-        # As much padding stays as makes the number of tokens a round one too.
+        # As much padding is kept as rounds the number of tokens up, too.
         count = tf.reduce_sum(tf.cast(kept, tf.int32))
         padding = tf.cumsum(1 - tf.cast(kept, tf.int32))
         kept = tf.logical_or(kept, padding <= _rounded_up(count) - count)
@@ -94,24 +112,10 @@ class UnpaddedLayout:
         self._known: dict[tuple, tf.Tensor] = {}
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch, seq_len, ...] -> [tokens, ...]."""
-        return self.from_rows(self._fit(rows, self._row_len))
-
-    def to_rows(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, ...] -> [batch, row_len, ...], with anything finite at padding."""
-        rows = self._spread(tokens)
-        return tf.reshape(rows, [self._batch, self._row_len, *tokens.shape[1:]])
-
-    def from_rows(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch, row_len, ...] -> [tokens, ...], the inverse of `to_rows`."""
-        return self._collect(tf.reshape(rows, [self._batch * self._row_len, *rows.shape[2:]]))
+        return super().flatten(self._fit(rows, self._row_len))
 
     def to_heads(self, tokens: tf.Tensor, num_heads: int, parts: int) -> list[tf.Tensor]:
-        """[tokens, parts * hidden] -> `parts` of [batch, num_heads, row_len, hidden / num_heads].
-
-        At padding there is a copy of some token. One gather of vectors turns the heads and spreads
-        the tokens over their rows.
-        """
+        # One gather of vectors separates the heads and spreads the tokens over their rows.
         size = tokens.shape[-1] // (parts * num_heads)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
@@ -123,7 +127,6 @@ class UnpaddedLayout:
         return tf.unstack(found, parts)
 
     def from_heads(self, heads: tf.Tensor) -> tf.Tensor:
-        """[batch, heads, row_len, size] -> [tokens, heads * size]."""
         num_heads, size = heads.shape[1], heads.shape[3]
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
@@ -135,27 +138,18 @@ class UnpaddedLayout:
         return tf.reshape(found, [-1, num_heads * size])
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, hidden] -> [batch, seq_len, hidden], zero where the mask is 0."""
-        rows = _zero_unless(self.key_mask, self.to_rows(tokens))
-        return self._fit(rows, self._seq_len)
-
-    def select(self, tokens: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Picks tokens by place: [tokens, hidden], int [batch, n] -> [batch * n, hidden].
-
-        A position whose mask is 0 gives zeros.
-        """
-        found = tf.gather(tokens, tf.gather(self._tokens, self._in_order(positions)))
-        return _zero_unless(self.is_real(positions), found)
+        return self._fit(super().restore(tokens), self._seq_len)
 
     def is_real(self, positions: tf.Tensor) -> tf.Tensor:
-        """Whether the mask is non-zero at places: int [batch, n] -> bool [batch * n]."""
-        real = tf.gather(tf.reshape(self.key_mask, [-1]), self._in_order(positions))
-        return tf.logical_and(real, tf.reshape(positions < self._row_len, [-1]))
+        inside = tf.reshape(positions < self._row_len, [-1])
+        return tf.logical_and(super().is_real(positions), inside)
+
+    def _indices(self, positions: tf.Tensor) -> tf.Tensor:
+        return tf.gather(self._tokens, self._in_order(positions))
 
     def _in_order(self, positions: tf.Tensor) -> tf.Tensor:
-        """Places in rows that are laid end to end: int32 [batch, n] -> [batch * n]; 0 outside."""
-        inside = tf.where(positions < self._row_len, positions, 0)
-        return tf.reshape(_row_starts(self._batch, self._row_len) + inside, [-1])
+        # A place beyond the longest row becomes the first one.
+        return super()._in_order(tf.where(positions < self._row_len, positions, 0))
 
     def _fit(self, rows: tf.Tensor, length: tf.Tensor | int) -> tf.Tensor:
         """[batch, any, ...] -> [batch, length, ...]: cut, or filled up with zeros."""
@@ -168,7 +162,7 @@ class UnpaddedLayout:
     def _once(
         self, index: Callable[[int, int], tf.Tensor], num_heads: int, parts: int
     ) -> tf.Tensor:
-        """What `index` gives; all layers share it, as far as they are in one graph.
+        """What `index` gives, computed once for all layers of a graph.
 
         Otherwise these operations would be a third of an export's graph, which takes time to load.
         """
@@ -179,7 +173,7 @@ class UnpaddedLayout:
         return self._known[key]
 
     def _vectors_at_places(self, num_heads: int, parts: int) -> tf.Tensor:
-        """int32 [parts, batch, num_heads, row_len]: which vector of all tokens stands there.
+        """int32 [parts, batch, num_heads, row_len]: the index of the vector that stands there.
 
         The vectors of a token follow each other: those of the first part's heads, then the next's.
         """
@@ -188,7 +182,7 @@ class UnpaddedLayout:
         return token * (parts * num_heads) + vector
 
     def _places_of_vectors(self, num_heads: int, parts: int) -> tf.Tensor:
-        """int32 [tokens * parts * num_heads]: the place of each vector, the other way round."""
+        """int32 [tokens * parts * num_heads]: the inverse, the place of each vector."""
         row, column = (
             tf.reshape(each, [-1, 1, 1])
             for each in (self._places // self._row_len, self._places % self._row_len)
@@ -199,36 +193,29 @@ class UnpaddedLayout:
         return tf.reshape(place, [-1])
 
     def _spread(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[tokens, ...] -> [batch * row_len, ...]; a copy of some token at padding.
-
-        What is copied to padding never counts: masked keys have probability zero and the outputs
-        of padded queries are not read. The gradient there is zero, and is dropped.
-        """
+        # At padding there is a copy of some token. It never counts, since masked keys have
+        # probability zero and the outputs of padded queries are not read. Its gradient is zero.
         return _gather(tokens, self._tokens, lambda upstream: tf.gather(upstream, self._places))
 
     def _collect(self, rows: tf.Tensor) -> tf.Tensor:
-        """[batch * row_len, ...] -> [tokens, ...]; its gradient is zero at padding."""
-
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            places = [-1] + [1] * (upstream.shape.rank - 1)
-            spread = tf.gather(upstream, self._tokens)
-            real = tf.reshape(self.key_mask, places)
-            return tf.where(real, spread, tf.zeros([], upstream.dtype))
+            real = tf.reshape(self.key_mask, [-1] + [1] * (upstream.shape.rank - 1))
+            return tf.where(real, tf.gather(upstream, self._tokens), tf.zeros([], upstream.dtype))
 
         return _gather(rows, self._places, gradient)
 
 
 TokenLayout = PaddedLayout | UnpaddedLayout
 
-# At most a sixteenth more than any number from 16 on, and sixteen for each power of two.
+# Sixteen numbers for each power of two: rounding up adds at most a sixteenth.
 _ROUND_NUMBERS = [*range(1, 16), *(n << power for power in range(26) for n in range(16, 32))]
 
 
 def _rounded_up(number: tf.Tensor) -> tf.Tensor:
     """The next round number, at least 1; int32 [].
 
-    oneDNN makes a kernel for every shape that it meets, a sixth of the time that a question of a
-    new length takes with a small model. Few shapes are soon all known.
+    oneDNN makes a kernel for every new shape, which is a sixth of the time that a question of a new
+    length takes with a small model. With round numbers there are few shapes.
     """
     numbers = tf.constant(_ROUND_NUMBERS)
     return tf.gather(numbers, tf.searchsorted(numbers, number[tf.newaxis])[0])
@@ -251,11 +238,6 @@ def _gather(x: tf.Tensor, index: tf.Tensor, gradient: Callable) -> tf.Tensor:
 def _zero_unless(keep: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     """`values` where `keep` (all axes but the last) is true, else 0."""
     return tf.where(keep[..., tf.newaxis], values, tf.zeros([], values.dtype))
-
-
-def _row_starts(batch: tf.Tensor | int, row_len: tf.Tensor | int) -> tf.Tensor:
-    """int32 [batch, 1]: where each row begins when rows are laid end to end."""
-    return (tf.range(batch) * row_len)[:, tf.newaxis]
 
 
 def _sizes(x: tf.Tensor) -> tuple[tf.Tensor | int, tf.Tensor | int]:

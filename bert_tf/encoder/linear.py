@@ -13,9 +13,8 @@ from bert_tf.encoder import activations
 class Linear(keras.layers.Layer):
     """activation(x @ kernel + bias) for x [tokens, input_size].
 
-    Keras's `Dense` adds its bias with a general addition, on [batch, seq_len, hidden] behind a
-    reshape; TensorFlow's CPU graph optimizer fuses MatMul, BiasAdd and GELU only when they follow
-    each other on a matrix.
+    TensorFlow's CPU graph optimizer fuses MatMul, BiasAdd and GELU only if they follow each other
+    on a matrix. Keras's `Dense` adds its bias with a general addition after a reshape.
 
     Args:
         units: width of the output.
@@ -67,10 +66,10 @@ class Linear(keras.layers.Layer):
 
 @tf.custom_gradient
 def _with_bias(products: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    """`tf.nn.bias_add`, of which the gradient of the bias is summed in float32.
+    """`tf.nn.bias_add` with a gradient of the bias that is summed in float32.
 
-    `BiasAddGrad` adds up bfloat16 in bfloat16: of 1,024 normal numbers it was off by a quarter of
-    the sum's deviation. A product sums in float32, in two thirds of the time.
+    TensorFlow's `BiasAddGrad` sums bfloat16 in bfloat16: for 1,024 normal numbers, its error was a
+    quarter of the sum's deviation. A product sums in float32, in two thirds of the time.
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

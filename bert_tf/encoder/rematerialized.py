@@ -1,13 +1,14 @@
-"""Blocks that keep their input alone for the gradient, and compute the rest again.
+"""Blocks that keep only their input for the gradient, and compute the rest again.
 
 Gradient checkpointing (Chen et al. 2016, arXiv 1604.06174). A step takes about a third longer, and
-the intermediates of one block take the place of those of all blocks. Keras's `RematScope` would
-draw other dropout the second time.
+memory holds the intermediates of one block instead of those of all blocks. Keras's `RematScope`
+would draw other dropout the second time.
 """
 
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -15,24 +16,30 @@ import tensorflow as tf
 _seeds: contextvars.ContextVar["_Seeds | None"] = contextvars.ContextVar("seeds", default=None)
 
 
-def rematerialized(block: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """`block`, which computes its intermediates again for the gradient, with the same dropout.
+def rematerialized(block: Callable[..., Any]) -> Callable[..., tuple[tf.Tensor, dict]]:
+    """A block that computes its intermediates again for the gradient, with the same dropout.
+
+    It is called like `block`, and its dict of intermediates is empty.
 
     Args:
-        block: takes tensors and returns one. Gradients reach its arguments and its variables. Its
+        block: as `TransformerBlock`. Gradients reach `tokens`, `bias` and its variables. Its
             dropouts take their seeds from `drawn_once`.
     """
-    seeds = _Seeds()
 
-    def computed(*arguments: tf.Tensor) -> tf.Tensor:
-        with seeds.again():
-            return block(*arguments)
+    def call(tokens: tf.Tensor, bias: tf.Tensor, **options: Any) -> tuple[tf.Tensor, dict]:
+        seeds = _Seeds()
 
-    return tf.recompute_grad(computed)
+        def compute(tokens: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+            with seeds.again():
+                return block(tokens, bias=bias, **options)[0]
+
+        return tf.recompute_grad(compute)(tokens, bias), {}
+
+    return call
 
 
 def drawn_once(draw: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """What `draw` gives; in a block that is computed again, what it gave before."""
+    """What `draw` gives; in a block that is computed again, what it gave the first time."""
     seeds = _seeds.get()
     return draw() if seeds is None else seeds.next(draw)
 
@@ -45,7 +52,7 @@ class _Seeds:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Computes the block, from its first draw on."""
+        """Within this context the block is computed, from its first draw on."""
         self._place = 0
         token = _seeds.set(self)
         try:

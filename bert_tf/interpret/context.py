@@ -1,4 +1,4 @@
-"""Where in a context an answer may start and end, word by word."""
+"""How likely an answer starts and ends at each word of a context."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,11 +30,11 @@ class SpanShares(NamedTuple):
         end_logits: np.ndarray,
         vocabulary: Sequence[str],
     ) -> "SpanShares":
-        """The probabilities that the logits of all windows of one context amount to.
+        """The probabilities that follow from the logits of all windows of one context.
 
-        Answers compete over all windows by their logits, each piece with those of the window where
-        it has most context; so does the softmax go over all pieces of the context. The
-        probabilities of a word's pieces are added.
+        The softmax goes over all pieces of the context, since answers of all windows compete. A
+        piece has the logits of the window in which it has most context. The probabilities of a
+        word's pieces are added.
 
         Args:
             windows: of one question.
@@ -67,15 +67,16 @@ class SpanShares(NamedTuple):
 def words_of(
     context: bytes, shares: SpanShares, answer: tuple[int, int]
 ) -> tuple[list[tuple[str, str, float, float, bool]], str]:
-    """What stands before each word of a context, the word, its shares, and whether it is answer.
+    """The words of a context with what surrounds them.
 
     Args:
-        context: its UTF-8.
+        context: UTF-8.
         shares: of its words.
-        answer: byte range of the answer; (-1, -1) where there is none.
+        answer: byte range of the answer; (-1, -1) if there is none.
 
     Returns:
-        This for each word, and what stands after the last one.
+        For each word: the text before it, the word, how likely an answer starts and ends there, and
+        whether it is part of the answer. And the text after the last word.
     """
     words, shown = [], 0
     for first, last, start, end in zip(*(each.tolist() for each in shares), strict=True):

@@ -8,13 +8,16 @@ integral is. The blank input is the same one with [MASK] for every piece: what B
 take for "some word", where the paper's zero vector is nothing that it has ever seen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.encoder.encoder import EMBEDDED, Encoder
+from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.layout import TokenLayout
 
 # Points of the way, at which Gauss-Legendre quadrature looks.
 _POINTS = 48
@@ -68,7 +71,7 @@ def importances(
         share, weight = (
             tf.constant(each[chunk], way.dtype)[:, None, None] for each in (shares, weights)
         )
-        gradients = _gradients(inputs, start + share * way, score)
+        gradients = _gradients(encoder, inputs, start + share * way, score)
         integrals += tf.reduce_sum(weight * gradients, axis=1)
     values = tf.reduce_sum(way * integrals, axis=-1).numpy()
     changes = (score(inputs) - score(blank))[0].numpy().tolist()
@@ -76,12 +79,15 @@ def importances(
 
 
 def _gradients(
-    inputs: Inputs, vectors: tf.Tensor, score: Callable[[Inputs], tf.Tensor]
+    encoder: Encoder,
+    inputs: Inputs,
+    vectors: tf.Tensor,
+    score: Callable[[Inputs], tf.Tensor],
 ) -> tf.Tensor:
     """The gradients of the outputs by the embeddings' vectors, at some of them.
 
     Args:
-        inputs, score: as for `importances`.
+        encoder, inputs, score: as for `importances`.
         vectors: float32 [rows, tokens, hidden].
 
     Returns:
@@ -90,8 +96,26 @@ def _gradients(
     repeated = {name: tf.repeat(row, len(vectors), axis=0) for name, row in inputs.items()}
     with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(vectors)
-        totals = tf.unstack(tf.reduce_sum(score({**repeated, EMBEDDED: vectors}), axis=0))
+        with _embedded_as(vectors, encoder):
+            totals = tf.unstack(tf.reduce_sum(score(repeated), axis=0))
     return tf.stack([tape.gradient(total, vectors) for total in totals])
+
+
+@contextlib.contextmanager
+def _embedded_as(vectors: tf.Tensor, encoder: Encoder) -> Iterator[None]:
+    """Within this context an encoder takes `vectors` for the output of its embeddings."""
+
+    def embed(part: tf.Tensor, inputs: Inputs, layout: TokenLayout, training: bool) -> tf.Tensor:
+        return layout.flatten(part)
+
+    towers = list(encoder.towers().values())
+    for tower, part in zip(towers, tf.split(vectors, len(towers), axis=-1), strict=True):
+        tower.__dict__["embed"] = functools.partial(embed, part)
+    try:
+        yield
+    finally:
+        for tower in towers:
+            del tower.__dict__["embed"]
 
 
 def blanked(inputs: Inputs, mask_id: int, kept: tuple[int, ...]) -> Inputs:

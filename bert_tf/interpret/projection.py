@@ -6,8 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batching import batches_by_length
-from bert_tf.encoder.encoder import INPUTS, Encoder
-from bert_tf.encoder.watching import Encoded
+from bert_tf.encoder.encoder import INPUTS, Encoded, Encoder
 
 
 class Plane:

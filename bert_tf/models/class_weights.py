@@ -15,7 +15,7 @@ def class_weights(
 ) -> tuple[float, ...]:
     """The weight of each class, such that rows weigh 1 on average.
 
-    So the loss stays a mean over rows, and its gradient as large as without weights.
+    The loss is then still a mean over rows, and its gradient as large as without weights.
 
     Args:
         setting: "balanced", which gives every class the same total weight, or weights for some

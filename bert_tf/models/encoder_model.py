@@ -1,5 +1,6 @@
-"""What all task models share: an encoder inside, and a configuration that brings it back."""
+"""What all models with heads share: their encoder, configuration, training step and loss."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,15 +9,15 @@ import tensorflow as tf
 
 from bert_tf.compat import extensible, layers_below, without_retracing_notice
 from bert_tf.config.arguments import checked
+from bert_tf.dependencies import FIXED_WEIGHTS
 from bert_tf.encoder.encoder import Encoder, ids_of
-from bert_tf.encoder.frozen import freeze, frozen_layers
+from bert_tf.encoder.saving import freeze, frozen_layers
 from bert_tf.errors import UserError
-from bert_tf.models.fixed_weights import check_weights_may_change
 from bert_tf.training.accumulation import Gradients, accumulated
 from bert_tf.training.custom_gradients import gradients_forgotten
 from bert_tf.training.loop import update
 
-# Reductions of Keras's losses that are no means over rows.
+# Reductions of Keras's losses that are not means over rows.
 _NOT_SHARED = {"sum", "mean_with_sample_weight"}
 
 
@@ -30,8 +31,8 @@ class EncoderModel(keras.Model):
     Args:
         encoder: the encoder; its weights are trained with the head's.
         head: the subclass's own constructor arguments, kept for `get_config` and checkpoints.
-        uses_pooler: whether the head reads the pooled output. Where it does not, the pooler's
-            weights are not trained, and a weight without a gradient does not decay either.
+        uses_pooler: whether the head reads the pooled output. If it does not, the pooler's weights
+            are not trained, and do not decay either.
 
     Attributes:
         encoder, head, uses_pooler: as above.
@@ -40,7 +41,7 @@ class EncoderModel(keras.Model):
             None if it learns from targets alone.
 
     Raises:
-        UserError: the head reads what the encoder was made without.
+        UserError: the head reads the pooled output, but the encoder has no pooler.
     """
 
     def __init__(
@@ -81,16 +82,16 @@ class EncoderModel(keras.Model):
 
         Args:
             *args: as in Keras.
-            accumulation_steps: parts that each batch is cut into, to save memory: their gradients
-                are summed, and one update follows. The batch size stays what it is.
+            accumulation_steps: parts that each batch is cut into. Their gradients are summed, and
+                one update follows; the batch size stays the same.
             rematerialize: whether only the input of each block is kept for the gradient, and the
                 rest computed again (gradient checkpointing). The gradient is the same; a step takes
                 about a third longer.
             **kwargs: as in Keras.
 
         Raises:
-            UserError: there is not even one part, or parts of a batch, also those of several
-                devices, are to share a loss that is no mean over rows.
+            UserError: `accumulation_steps` is below 1, or the loss is not a mean over rows although
+                a batch has several parts, or devices that share it.
         """
         losses = tf.nest.flatten(kwargs.get("loss", args[1:2]))
         found = {getattr(loss, "reduction", None) for loss in losses} & _NOT_SHARED
@@ -133,10 +134,10 @@ class EncoderModel(keras.Model):
         return super().__call__(ids_of(inputs), *args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Keras's `fit`, after which nothing but the model holds its weights and their moments."""
+        """Keras's `fit`; afterwards only the model holds its weights and their moments."""
         optimizer = getattr(self, "optimizer", None)
         if optimizer is not None and not optimizer.built and self._is_built():
-            # Variables that are made while the step is traced make TensorFlow trace it twice.
+            # If variables are created while the step is traced, TensorFlow traces it twice.
             with (self.distribute_strategy or tf.distribute.get_strategy()).scope():
                 optimizer.build(self.trainable_variables)
         with gradients_forgotten(), without_retracing_notice():
@@ -153,14 +154,14 @@ class EncoderModel(keras.Model):
             return super().predict(*args, **kwargs)
 
     def _is_built(self) -> bool:
-        """Whether no layer is left that gets its weights from a call."""
+        """Whether all layers have their weights; some get them from their first call."""
         return all(layer.built for layer in layers_below(self))
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Keras's `export`, a SavedModel that takes ids.
 
         Raises:
-            UserError: there is no `input_signature`: Keras finds none by itself.
+            UserError: there is no `input_signature`; Keras cannot find one by itself.
         """
         if "input_signature" not in kwargs:
             raise UserError(
@@ -182,20 +183,22 @@ class EncoderModel(keras.Model):
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
-        """The same: no variable but weights is ever trained."""
+        """The same; only weights are ever trained."""
         return self.trainable_weights
 
     @property
     def non_trainable_weights(self) -> list[keras.Variable]:
         """All other weights."""
-        trained = {id(weight) for weight in self.trainable_weights}
-        return [weight for weight in self.weights if id(weight) not in trained]
+        return self._but_trained(self.weights)
 
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
         """All other variables."""
+        return self._but_trained(self.variables)
+
+    def _but_trained(self, variables: list[keras.Variable]) -> list[keras.Variable]:
         trained = {id(weight) for weight in self.trainable_weights}
-        return [variable for variable in self.variables if id(variable) not in trained]
+        return [variable for variable in variables if id(variable) not in trained]
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update from one batch: `bert_tf.training.loop.update`.
@@ -203,9 +206,9 @@ class EncoderModel(keras.Model):
         Raises:
             UserError: TensorFlow is set up for weights that do not change.
         """
-        check_weights_may_change()
+        _check_weights_may_change()
         if not self._is_built():
-            # A layer that a subclass has added may get its weights from a call only.
+            # A subclass may have added a layer that gets its weights from its first call.
             self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
         return update(self, data)
 
@@ -214,10 +217,10 @@ class EncoderModel(keras.Model):
     ) -> Gradients:
         """The gradients of a batch and its loss, from `accumulation_steps` parts of it.
 
-        A subclass whose loss compares all rows of a batch finds them in another way.
+        A subclass whose loss compares all rows of a batch overrides this.
 
         Args:
-            gradients_of: gives those of some rows; their sum is that of the batch.
+            gradients_of: gives the gradients of some rows, which add up to those of the batch.
             batch: inputs, targets and weights of the rows.
             weights: the variables of the gradients.
         """
@@ -248,7 +251,7 @@ class EncoderModel(keras.Model):
 
     def _mean_loss(self) -> keras.metrics.Mean:
         """The mean of the loss that Keras reports."""
-        # Keras's own, which comes first.
+        # Keras's own metric comes first.
         return next(metric for metric in self.metrics if metric.name == "loss")
 
     def compute_loss(
@@ -261,7 +264,7 @@ class EncoderModel(keras.Model):
     ) -> tf.Tensor:
         """This replica's share of the batch's loss; the shares add up to it.
 
-        A subclass may compute another one here, which parts of a batch cannot share.
+        A subclass may compute another loss here, but not for parts of a batch.
         """
         return self.part_loss(x, y, y_pred, sample_weight, self.batch_sums(y))
 
@@ -287,11 +290,11 @@ class EncoderModel(keras.Model):
     def part_loss(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, sums: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        """What some rows add to the loss of the batch that `sums` are of.
+        """What some rows add to the loss of the batch whose sums are `sums`.
 
-        The compiled losses are means over rows. Keras gives the mean of every replica the same
-        weight; here it has that of its rows, of which the last batch of an epoch may leave one
-        replica fewer than another, or none.
+        The compiled losses are means over rows. Keras weights the means of all replicas equally;
+        here each has the weight of its rows. In the last batch of an epoch, a replica may have
+        fewer rows than another, or none.
         """
         loss = super().compute_loss(x, *_as_columns(y, y_pred), sample_weight)
         # Keras has divided by the number of replicas.
@@ -332,7 +335,7 @@ class EncoderModel(keras.Model):
         sums: Mapping[str, tf.Tensor],
         training: bool,
     ) -> tf.Tensor:
-        """What some rows add to the batch's loss, also where a subclass has one of its own."""
+        """What some rows add to the batch's loss, also if a subclass overrides `compute_loss`."""
         if type(self).compute_loss is EncoderModel.compute_loss:
             return self.part_loss(x, y, y_pred, sample_weight, sums)
         if (self.accumulation_steps if training else 1) * _replicas() > 1:
@@ -364,8 +367,17 @@ class EncoderModel(keras.Model):
         return model
 
 
+def _check_weights_may_change() -> None:
+    """Raises UserError if TensorFlow is set up for serving, where weights never change."""
+    if os.environ.get(FIXED_WEIGHTS, "").lower() in ("1", "true"):
+        raise UserError(
+            f"{FIXED_WEIGHTS} is set, which is only for serving: training would keep using the "
+            "weights of its first step; unset it and start again"
+        )
+
+
 def _as_columns(y: Any, y_pred: Any) -> tuple[Any, Any]:
-    """[batch] as [batch, 1]: of vectors Keras takes one mean at once, which no row weighs in."""
+    """[batch] as [batch, 1]; Keras reduces vectors to one mean, which ignores the rows' weights."""
     if not tf.is_tensor(y_pred) or y_pred.shape.rank != 1:
         return y, y_pred
     y = tf.convert_to_tensor(y)

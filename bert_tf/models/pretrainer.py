@@ -32,7 +32,7 @@ class PreTrainer(WeightedModel):
         next_sentence: whether there is a next sentence head.
 
     Raises:
-        UserError: the encoder has what is added after pre-training only.
+        UserError: the encoder has parts that are added only after pre-training.
     """
 
     def __init__(self, encoder: Encoder, next_sentence: bool = True, **kwargs: Any):
@@ -101,7 +101,7 @@ def masked_lm_head(encoder: Encoder) -> MaskedLMHead:
     """A head of masked language modelling for an encoder, without weights yet.
 
     Raises:
-        UserError: the encoder has what is added after pre-training only.
+        UserError: the encoder has parts that are added only after pre-training.
     """
     config = encoder.config
     if config.bilstm or config.attention == "side_by_side":

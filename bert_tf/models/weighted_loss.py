@@ -1,8 +1,8 @@
 """Losses in which every prediction has a weight, divided by the weights of the global batch.
 
-Masked language modelling and tagging predict at some places only. Their loss is the sum of
-weighted losses over the sum of weights, and both sums go over all replicas and all accumulated
-parts: a mean of each replica's ratios would weigh a prediction by the company it happens to have.
+Masked language modelling and tagging predict only at some places. Their loss is the sum of weighted
+losses divided by the sum of weights. Both sums include all replicas and all accumulated parts. In a
+mean of each replica's ratios, the weight of a prediction would depend on the others there.
 """
 
 import inspect
@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
-from bert_tf.models.cross_entropy import cross_entropy
 from bert_tf.models.encoder_model import EncoderModel
+from bert_tf.models.logits import cross_entropy
 
-# In the denominator, so that a batch without a prediction gives 0; google-research's value.
+# Added to the denominator, so that a batch without predictions gives 0; google-research's value.
 _EPSILON = 1e-5
 _COMPILE_ARGUMENTS = tuple(inspect.signature(keras.Model.compile).parameters)[1:]
 
@@ -78,11 +78,11 @@ class WeightedModel(EncoderModel):
         super().compile(*args, **kwargs)
 
     def loss_targets(self, y: Any) -> Mapping[str, Targets]:
-        """The targets of each head, from what `fit` was given; a subclass says them."""
+        """The targets of each head, from what `fit` was given; a subclass implements it."""
         raise NotImplementedError
 
     def logits(self, y_pred: Any) -> Mapping[str, tf.Tensor]:
-        """The float32 logits [..., classes] of each head, from what `call` returned; likewise."""
+        """The float32 logits [..., classes] of each head, from what `call` returned; the same."""
         raise NotImplementedError
 
     def replica_sums(self, y: Any) -> dict[str, tf.Tensor]:
@@ -96,9 +96,8 @@ class WeightedModel(EncoderModel):
     ) -> tf.Tensor:
         """The sum of weighted losses of some rows over the weights of the whole batch.
 
-        Updates each head's mean loss with them, as Keras's own losses do that are called by name.
-        `sample_weight`, [batch] or of the shape of a head's labels, multiplies the losses; as in
-        Keras, what they are divided by stays.
+        It also updates each head's mean loss. `sample_weight`, [batch] or of the shape of a head's
+        labels, multiplies the losses; as in Keras, the divisor does not change.
         """
         logits, heads = self.logits(y_pred), []
         for name, (labels, weights) in self.loss_targets(y).items():
@@ -108,7 +107,7 @@ class WeightedModel(EncoderModel):
             if name in self._head_losses:
                 self._head_losses[name].update_state(losses, sample_weight=weights)
             heads.append(tf.reduce_sum(weights * losses) / (sums[name] + _EPSILON))
-        # What layers have added counts by rows.
+        # Losses that layers have added are weighted by rows.
         share = super().replica_sums(y)["rows"] / sums["rows"]
         return tf.add_n([*heads, *(share * tf.reduce_sum(added) for added in self.losses)])
 

@@ -4,9 +4,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 from bert_tf.config.train import TrainConfig
-from bert_tf.optimization.adamw import AdamW
+from bert_tf.optimization.adamw import LAMB, AdamW
 from bert_tf.optimization.base import BertOptimizer
-from bert_tf.optimization.lamb import LAMB
 from bert_tf.optimization.schedule import WarmupLinearDecay
 
 __all__ = ["LAMB", "AdamW", "WarmupLinearDecay", "make_optimizer"]

@@ -1,8 +1,10 @@
-"""The Adam that BERT was published with: no bias correction, decoupled weight decay.
+"""BERT's Adam, and LAMB for batches of thousands of sequences.
 
-Source: `AdamWeightDecayOptimizer` and `create_optimizer` in google-research/bert
-`optimization.py`. With the correction it is the AdamW of Loshchilov & Hutter 2019 (algorithm 2),
-and PyTorch's.
+Sources: `AdamWeightDecayOptimizer` and `create_optimizer` in google-research/bert
+`optimization.py`, an Adam with decoupled weight decay and without bias correction. With the
+correction it is the AdamW of Loshchilov & Hutter 2019 (algorithm 2), and PyTorch's. LAMB is
+algorithm 2 of You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76
+minutes".
 """
 
 import math
@@ -18,8 +20,8 @@ from bert_tf.optimization.base import BertOptimizer
 class AdamW(BertOptimizer):
     """m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr (m / (sqrt(v) + eps) + decay w).
 
-    Without a correction of the moments, which begin at zero, the first updates are larger: 3.6
-    times after 80, 1.4 times after 800. With it m is divided by 1 - b1^t, and v by 1 - b2^t.
+    The moments start at zero. Without a correction, the first updates are larger: 3.6 times after
+    80 updates, 1.4 times after 800. With it, m is divided by 1 - b1^t, and v by 1 - b2^t.
 
     Args:
         *arguments: see `BertOptimizer`.
@@ -32,7 +34,7 @@ class AdamW(BertOptimizer):
         self.bias_correction = bias_correction
 
     def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
-        """m / (sqrt(v) + eps) + decay w, for the updates that `update_step` leaves to it."""
+        """m / (sqrt(v) + eps) + decay w, for updates that the one operation cannot do."""
         if self.bias_correction:
             first, second = self._biases(w.dtype)
             m, v = m / first, v / second
@@ -43,7 +45,7 @@ class AdamW(BertOptimizer):
         self, gradient: tf.Tensor, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Moves one variable and its moments, in one pass over them."""
-        # The formula makes the updates that may be skipped, and those of bfloat16, which has no
+        # `step` computes updates that may be skipped, and those of bfloat16, which cannot hold
         # 1 - 0.999.
         if self.skip_nonfinite or variable.dtype.size < 4:
             super().update_step(gradient, variable, learning_rate)
@@ -51,13 +53,13 @@ class AdamW(BertOptimizer):
         index = self.index_of(variable)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         if self._decays[index]:
-            # One at a time, `w -= lr decay w` and then the rest, is the same but for one rounding.
-            # Without the dependency TensorFlow computes all products, which are as large as the
-            # weights, when a step begins.
+            # First `w -= lr decay w`, then the rest: the same except for one rounding. Without the
+            # dependency, TensorFlow computes all these products, which are as large as the weights,
+            # at the beginning of a step.
             with tf.control_dependencies([gradient]):
                 variable.assign_sub(rate * self._decays[index] * variable)
-        # The operation takes 1 - beta in float32, which of 0.999 is off by 1.3e-5. Both moments are
-        # so much smaller or larger then, and rate and epsilon make up for that.
+        # The operation computes 1 - beta in float32; for 0.999 the result is off by 1.3e-5. That
+        # scales both moments, and a scaled rate and epsilon compensate for it.
         number = variable.dtype.as_numpy_dtype
         first, second = (
             float(number(1) - number(beta)) / (1.0 - beta) for beta in (self.beta_1, self.beta_2)
@@ -66,7 +68,7 @@ class AdamW(BertOptimizer):
         if self.bias_correction:
             lacking_1, lacking_2 = self._biases(variable.dtype)
             rate, epsilon = rate * tf.sqrt(lacking_2) / lacking_1, epsilon * tf.sqrt(lacking_2)
-        # By the powers of beta it would correct the rate, and leave epsilon as it is.
+        # Given the powers of beta, the operation would correct the rate, but not epsilon.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].value.handle,
@@ -83,3 +85,26 @@ class AdamW(BertOptimizer):
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
         return super().get_config() | {"bias_correction": self.bias_correction}
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class LAMB(BertOptimizer):
+    """Adam's step with bias correction and decay, rescaled to the norm of each weight.
+
+    `r = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)`, `u = r + decay w`, `w -= lr |w| / |u| u`.
+    A weight that is excluded from the decay, or one of norm zero, is not rescaled; with a decay
+    rate of 0 the others still are. Query, key and value of a layer are one weight here and share
+    one ratio.
+
+    Args: see `BertOptimizer`.
+    """
+
+    def step(self, w: tf.Variable, m: tf.Tensor, v: tf.Tensor, decay: float | None) -> tf.Tensor:
+        """|w| / |u| u; r if the weight does not decay."""
+        first, second = self._biases(w.dtype)
+        step = m / first / (tf.sqrt(v / second) + self.epsilon)
+        if decay is None:
+            return step
+        step += decay * w
+        ratio = tf.math.divide_no_nan(tf.norm(w), tf.norm(step))
+        return tf.where(ratio > 0.0, ratio, 1.0) * step

@@ -11,16 +11,16 @@ import tensorflow as tf
 from bert_tf.compat import UpdatesTogether
 from bert_tf.config.arguments import checked
 
-# Searched for in a weight's path; what matches does not decay.
+# Weights whose path matches one of these do not decay.
 NO_DECAY = (r"layer_norm\w*/\w+$", r"bias$")
 
 
 class BertOptimizer(UpdatesTogether):
     """Clips by global norm, then updates each weight from its first and second moments.
 
-    Under `tf.distribute` the norm is that of the gradient summed over all replicas, not of each
-    replica's share. Gradients of embedding rows are summed into the whole table, so that moments
-    and decay move every row on every step.
+    Under `tf.distribute` the norm is that of the gradient summed over all replicas. Gradients of
+    embedding rows are summed into the whole table, so that moments and decay change every row in
+    every step.
 
     Args:
         learning_rate: a number or a schedule such as `WarmupLinearDecay`.
@@ -31,10 +31,10 @@ class BertOptimizer(UpdatesTogether):
         clip_norm: greatest global norm of the gradient; None does not clip.
         exclude_from_weight_decay: regular expressions; a weight whose path (for example
             "layer_0/attention/output/bias") matches one does not decay.
-        rate_factors: regular expression -> factor; a weight whose path matches one learns at so
-            many times the learning rate. The first that matches counts.
-        skip_nonfinite: leave out an update whose gradient has an element that is not finite;
-            schedule and count of updates go on.
+        rate_factors: regular expression -> factor of the learning rate of weights whose path
+            matches. The first that matches counts.
+        skip_nonfinite: skip an update whose gradient has an element that is not finite; the
+            schedule and the count of updates go on.
 
     Attributes:
         nonfinite: int32, how many updates had such a gradient since the optimizer was built.
@@ -55,7 +55,7 @@ class BertOptimizer(UpdatesTogether):
         **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, **kwargs)
-        # Keras has an attribute `weight_decay` of its own, which it applies by itself.
+        # Keras itself applies an attribute of the name `weight_decay`.
         self.decay_rate = weight_decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -73,7 +73,7 @@ class BertOptimizer(UpdatesTogether):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        # Updates do not depend on it, and checkpoints do not hold it: it is no variable of Keras's.
+        # Not a Keras variable, so checkpoints do not hold it; updates do not depend on it.
         self.nonfinite = tf.Variable(
             0,
             trainable=False,
@@ -83,8 +83,8 @@ class BertOptimizer(UpdatesTogether):
         )
         self._weight_ids = [id(variable) for variable in variables]
         paths = [_path(variable) for variable in variables]
-        spared = [any(re.search(each, path) for each in self.excluded) for path in paths]
-        self._decays = [None if each else self.decay_rate for each in spared]
+        excluded = [any(re.search(each, path) for each in self.excluded) for path in paths]
+        self._decays = [None if each else self.decay_rate for each in excluded]
         factors = self.rate_factors.items()
         self._factors = [
             next((factor for pattern, factor in factors if re.search(pattern, path)), 1.0)
@@ -113,10 +113,10 @@ class BertOptimizer(UpdatesTogether):
         var_list: Sequence[keras.Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        """Keras's own way to spare more weights, before the optimizer is built.
+        """Keras's own way to exclude more weights, before the optimizer is built.
 
         Args:
-            var_list: these.
+            var_list: weights to exclude.
             var_names: regular expressions, as for the constructor.
         """
         super().exclude_from_weight_decay(var_list, var_names)
@@ -142,7 +142,7 @@ class BertOptimizer(UpdatesTogether):
         momentum, velocity = self._momentums[index].value, self._velocities[index].value
 
         def unless_skipped(new: tf.Tensor, old: tf.Tensor | tf.Variable) -> tf.Tensor:
-            # All elements of a gradient that is to be skipped are NaN.
+            # To be skipped, a gradient has NaN in all elements.
             return tf.where(tf.math.is_nan(gradient), old, new) if self.skip_nonfinite else new
 
         momentum.assign(
@@ -184,9 +184,9 @@ class BertOptimizer(UpdatesTogether):
     def _clipped(self, grads: list[tf.Tensor], norm: tf.Tensor) -> list[tf.Tensor]:
         """Gradients of at most `clip_norm`; all elements are NaN if `norm` is not finite.
 
-        Where nothing is to be clipped, nothing is multiplied.
+        Short gradients are not multiplied, which saves time.
         """
-        # A norm that is not a number is not below anything either.
+        # The comparison is false if the norm is NaN.
         return tf.cond(
             norm <= self.clip_norm,
             lambda: [tf.identity(grad) for grad in grads],
@@ -194,8 +194,8 @@ class BertOptimizer(UpdatesTogether):
         )
 
     def _biases(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
-        """1 - b1^t and 1 - b2^t, what the moments lack in update t for having begun at zero."""
-        # In float64: of 1 - 0.999 float32 keeps five digits.
+        """1 - b1^t and 1 - b2^t: the factors by which moments that start at 0 are too small."""
+        # In float64, since float32 has only five correct digits of 1 - 0.999.
         count = tf.cast(self.iterations + 1, tf.float64)
         return tuple(tf.cast(1.0 - beta**count, dtype) for beta in (self.beta_1, self.beta_2))
 

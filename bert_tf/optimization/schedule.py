@@ -25,7 +25,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay_after_warmup: whether the decay begins where the warm-up ends.
 
     Raises:
-        UserError: no updates at all, or more of warm-up than there are.
+        UserError: `total_steps` is below 1, or `warmup_steps` is not between 0 and `total_steps`.
     """
 
     @checked

@@ -38,8 +38,8 @@ from bert_tf.data.targets import Label, check_class_names, class_names
 from bert_tf.distillation.losses import Matched
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
-from bert_tf.encoder.frozen import freeze
 from bert_tf.encoder.linear import Linear
+from bert_tf.encoder.saving import freeze
 from bert_tf.errors import UserError
 from bert_tf.export import LITERT, SAVED_MODEL
 from bert_tf.export.litert.calibration import rows_of_texts

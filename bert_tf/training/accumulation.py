@@ -1,9 +1,9 @@
 """Gradient accumulation inside one training step.
 
-Keras can accumulate in its optimizer, over several calls; its schedule then moves on with every
-part, it fails under `MirroredStrategy`, and a loss that divides by a sum of weights comes out as a
-mean of ratios. Here one batch is cut into parts within one step, so the optimizer sees one gradient
-and one update, and the loss divides by what is in the whole batch.
+Keras can accumulate in its optimizer, over several calls. Its schedule then advances with every
+part, it fails under `MirroredStrategy`, and a loss that divides by a sum of weights becomes a mean
+of ratios. Here one batch is cut into parts within one step, so the optimizer sees one gradient and
+one update, and the loss divides by sums over the whole batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# What a batch, or a part of it, gives: the gradient of each weight and the loss.
+# The gradient of each weight, and the loss, of a batch or of a part of it.
 Gradients = tuple[list[tf.Tensor], tf.Tensor]
 
 
@@ -92,7 +92,7 @@ def in_parts(
 
 
 def _loop(condition: Callable[..., tf.Tensor], body: Callable[..., tuple], start: tuple) -> tuple:
-    """A loop of which a pass begins when the one before is done; by default ten run at a time."""
+    """A loop that makes one pass at a time; by default, TensorFlow runs ten at a time."""
     return tf.while_loop(condition, body, start, parallel_iterations=1)
 
 

@@ -7,6 +7,7 @@ run's data. A checkpoint appears by one rename. The position in the data is the 
 function of the seed and k.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from bert_tf.training.evaluations import Evaluations
 
 OPTIMIZER_FILE = "optimizer.safetensors"
 
-# What the state calls the fingerprints of the data, and what they are of.
+# The names of the data's fingerprints in the state, and in messages.
 TRAINING_DATA, DEV_DATA, TEACHER = "data", "dev_data", "teacher"
 _IN_WORDS = {
     TRAINING_DATA: "training data",
@@ -33,42 +34,31 @@ _IN_WORDS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
 class Checkpoints:
     """The checkpoints of one run.
 
-    Those after each `every` updates are in turn. One that is saved out of turn, on SIGTERM or after
-    some minutes, makes room for them once it is not the newest any more: in the end a run that was
-    stopped has left the same ones as a run that was not.
-
-    Args:
-        folder: where they are.
-        description: what the model is, for our format.
-        kept: how many stay: the newest, then those in turn, and then others, later ones first. The
-            rest is deleted, but not the one that the run would end with.
-        every: updates between those in turn.
-        writes: whether this process writes them; of several that train together one does.
-        data: fingerprints by `TRAINING_DATA`, `DEV_DATA` and `TEACHER`; what is not there is not
-            compared.
+    Regular checkpoints are saved every `every` updates. Others, saved on SIGTERM or after some
+    minutes, are deleted first once they are not the newest: a run that was stopped and resumed ends
+    with the same checkpoints as one that was not.
 
     Attributes:
         folder: where they are.
+        description: what the model is, for our format.
+        kept: how many stay: the newest, then regular ones, and then others, later ones first. The
+            rest is deleted, except for the one that the run would end with.
+        every: updates between regular ones.
+        writes: whether this process writes them; of several that train together, one does.
+        data: fingerprints by `TRAINING_DATA`, `DEV_DATA` and `TEACHER`; those that are missing are
+            not compared.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        description: Description,
-        kept: int,
-        every: int,
-        writes: bool = True,
-        data: Mapping[str, str] | None = None,
-    ):
-        self.folder = folder
-        self._writes = writes
-        self._description = description
-        self._kept = kept
-        self._every = every
-        self._data = dict(data or {})
+    folder: Path
+    description: Description
+    kept: int
+    every: int
+    writes: bool = True
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def save(self, model: keras.Model, step: int, evaluations: Evaluations) -> None:
         """Writes the checkpoint of `step`, the number of updates done; the optimizer is built.
@@ -76,11 +66,11 @@ class Checkpoints:
         Raises:
             UserError: the disk is full or the folder cannot be written; older checkpoints stay.
         """
-        if not self._writes:
+        if not self.writes:
             return
         with atomic_path(step_folder(self.folder, step)) as new:
             new.mkdir()
-            native.write(new, model, self._description)
+            native.write(new, model, self.description)
             variables = _training_variables(model)
             tensors.save(
                 new / OPTIMIZER_FILE, {name: value.numpy() for name, value in variables.items()}
@@ -90,20 +80,19 @@ class Checkpoints:
                 KEPT: evaluations.kept(step),
                 "evaluations": evaluations.results,
             }
-            write_state(new, state | self._data)
+            write_state(new, state | dict(self.data))
         self._delete_others(step)
 
     def restore(self, model: keras.Model, evaluations: Evaluations) -> int:
         """Puts the newest sound checkpoint into `model` and its optimizer, and into `evaluations`.
 
-        A damaged one is passed over with a warning; the next `save` deletes it.
+        A damaged one is skipped with a warning; the next `save` deletes it.
 
         Returns:
             The number of updates done; 0 when there is no checkpoint.
 
         Raises:
-            UserError: there are checkpoints and all are damaged, or they are of another model or
-                of other data.
+            UserError: all checkpoints are damaged, or they are of another model or of other data.
         """
         folder = newest_sound(self.folder, damage)
         if folder is None:
@@ -117,7 +106,7 @@ class Checkpoints:
         return state["step"]
 
     def load_weights(self, model: keras.Model, step: int) -> None:
-        """Puts the weights of the checkpoint of `step` into `model`, for what follows training.
+        """Puts the weights of the checkpoint of `step` into `model`, after training.
 
         Raises:
             UserError: the checkpoint is missing or damaged.
@@ -131,8 +120,8 @@ class Checkpoints:
         _fill(names.weight_names(model), tensors.load(folder / native.WEIGHTS_FILE), folder)
 
     def _check_description(self, folder: Path) -> None:
-        """Raises UserError where the outputs of the model saved there mean something else."""
-        found, ours = native.read_description(folder), self._description
+        """Raises UserError if the outputs of the model saved in `folder` mean something else."""
+        found, ours = native.read_description(folder), self.description
         if found.labels != ours.labels:
             raise UserError(
                 f"{folder} has the labels {listed(found.labels)}, but the training data has "
@@ -143,7 +132,7 @@ class Checkpoints:
 
     def _check_data(self, state: dict[str, Any]) -> None:
         """Raises UserError if the state is of other data; older states do not record their data."""
-        for key, found in self._data.items():
+        for key, found in self.data.items():
             if state.get(key, found) != found:
                 raise UserError(
                     f"the {_IN_WORDS[key]} differ from those at step {state['step']}; restore "
@@ -151,24 +140,24 @@ class Checkpoints:
                 )
 
     def _delete_others(self, step: int) -> None:
-        """Deletes what is too old, and what is later than `step` since it had to be passed over."""
+        """Deletes old checkpoints, and those after `step`, which `restore` has skipped."""
         steps = step_folders(self.folder)
         newest = step_folder(self.folder, step)
         sound = steps[: steps.index(newest) + 1]
-        # Sorting leaves those out of turn in their order, before the others in theirs.
-        ranked = sorted(sound, key=lambda folder: folder == newest or self._in_turn(folder))
-        stay = set(ranked[-self._kept :])
+        # Sorting is stable: regular ones come last, and later ones after earlier ones.
+        ranked = sorted(sound, key=lambda folder: folder == newest or self._is_regular(folder))
+        stay = set(ranked[-self.kept :])
         stay |= {self._named_by(folder) for folder in stay}
         for folder in steps:
             if folder not in stay:
                 remove_folder(folder)
 
-    def _in_turn(self, folder: Path) -> bool:
+    def _is_regular(self, folder: Path) -> bool:
         number = folder.name.removeprefix("step-")
-        return number.isdecimal() and int(number) % self._every == 0
+        return number.isdecimal() and int(number) % self.every == 0
 
     def _named_by(self, folder: Path) -> Path:
-        """The checkpoint that this one names as kept; itself where it cannot be read."""
+        """The checkpoint that the state in `folder` names as kept; `folder` if it is unreadable."""
         try:
             return step_folder(self.folder, read_state(folder)[KEPT])
         except UNREADABLE:
@@ -176,8 +165,8 @@ class Checkpoints:
 
 
 def _training_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """What training alone uses, by stable names: variables of the optimizer and of a teacher's
-    losses, and the states of the random generators.
+    """The variables that only training uses, by stable names: those of the optimizer and of a
+    teacher's losses, and the states of the random generators.
     """
     weights = {id(weight) for weight in model.weights}
     generators = [v for v in model.non_trainable_variables if id(v) not in weights]

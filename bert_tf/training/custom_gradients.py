@@ -1,4 +1,4 @@
-"""What `tf.custom_gradient` leaves behind in a process that traces one model after the other."""
+"""Removes what `tf.custom_gradient` leaves behind in a process that traces several models."""
 
 import contextlib
 import types
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from bert_tf.compat import registered_gradients
 
-# What its gradients are called, with a number each.
+# The names of such gradients begin with this, and end with a number.
 _PREFIX = "CustomGradient-"
 _PACKAGE = __name__.partition(".")[0]
 
 
 @contextlib.contextmanager
 def gradients_forgotten() -> Iterator[None]:
-    """Forgets our gradients that are registered inside, with the graphs that they hold.
+    """On exit, removes our gradients that were registered inside, and so the graphs that they hold.
 
-    In a graph each call of what `tf.custom_gradient` decorates registers its gradient under a name
-    of its own and for ever (tensorflow/python/ops/custom_gradient.py, `_graph_mode_decorator`).
-    The gradient holds tensors, those hold their graph, and a training step's graph holds the model:
-    each of several trainings would leave its weights and their moments in memory. Afterwards no
-    further gradient can be taken of what was traced inside. Gradients of other packages stay.
+    In a graph, each call of a function that `tf.custom_gradient` decorates registers its gradient
+    under a new name, for ever (tensorflow/python/ops/custom_gradient.py, `_graph_mode_decorator`).
+    The gradient holds tensors, these hold their graph, and a training step's graph holds the model:
+    each training would leave its weights and their moments in memory. After the exit, functions
+    that were traced inside have no gradient any more. Gradients of other packages stay.
     """
     registered = registered_gradients()
     before = set(registered)
@@ -34,7 +34,7 @@ def gradients_forgotten() -> Iterator[None]:
 def _is_ours(gradient: types.FunctionType) -> bool:
     """Whether a function, or one that it calls, was defined in this package.
 
-    TensorFlow wraps the gradient that was decorated into functions of its own.
+    TensorFlow wraps the decorated gradient into functions of its own.
     """
     functions, seen = [gradient], set()
     while functions:

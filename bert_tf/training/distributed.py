@@ -15,7 +15,7 @@ from bert_tf.training.strategies import make_strategy
 
 Value = TypeVar("Value")
 
-# What comes of working with a process that is gone.
+# What TensorFlow raises when another process is gone.
 _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -27,10 +27,9 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Cluster:
-    """The processes of one run, which take every step together; mostly there is but one.
+    """The processes of one run, which take every step together; mostly there is only one.
 
-    All methods but the attributes wait for the other processes, which must call the same ones in
-    the same order.
+    All methods wait for the other processes, which must call the same ones in the same order.
 
     Args:
         strategy: the run's; only `MultiWorkerMirroredStrategy` has several processes.
@@ -52,10 +51,10 @@ class Cluster:
 
             def on_replica() -> tf.Tensor:
                 replica = tf.distribute.get_replica_context()
-                # One device speaks for its process.
-                speaks = tf.equal(replica.replica_id_in_sync_group % here, 0)
-                said = tf.where(speaks, numbers, tf.zeros_like(numbers))
-                return replica.all_reduce(tf.distribute.ReduceOp.SUM, said)
+                # The first device of each process adds the numbers of the process.
+                is_first = tf.equal(replica.replica_id_in_sync_group % here, 0)
+                added = tf.where(is_first, numbers, tf.zeros_like(numbers))
+                return replica.all_reduce(tf.distribute.ReduceOp.SUM, added)
 
             return strategy.experimental_local_results(strategy.run(on_replica))[0]
 
@@ -66,11 +65,11 @@ class Cluster:
         return flag if self.alone else bool(self._sum([flag])[0])
 
     def wait(self) -> None:
-        """Comes back once every process has come here."""
+        """Returns once every process has called it."""
         self.any(False)
 
     def from_chief(self, make: Callable[[], Value]) -> Value:
-        """What `make` gives in the chief, which alone calls it; in the others, as JSON gives it.
+        """What `make` returns in the chief, the only process that calls it; elsewhere, its JSON.
 
         Raises:
             UserError: in all processes, what `make` raises.
@@ -90,7 +89,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def losses_explained(self) -> Iterator[None]:
-        """While this process works with the others: raises a UserError when one of them is gone."""
+        """Within this context, raises a UserError when another process is gone."""
         try:
             yield
         except _LOST as error:
@@ -113,9 +112,9 @@ class Cluster:
 
 
 def assemble(settings: TrainConfig) -> Cluster:
-    """The processes that `train.strategy` names; only the chief says what happens.
+    """The processes that `train.strategy` names; only the chief prints what happens.
 
-    It must come before anything else of TensorFlow's.
+    Call it before anything else uses TensorFlow.
 
     Raises:
         UserError: as `make_strategy`.

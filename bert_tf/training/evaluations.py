@@ -1,5 +1,6 @@
-"""The evaluations of a run: which was the best, and whether another one is worth waiting for."""
+"""The evaluations of a run: which was the best, and whether training should go on."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +14,9 @@ def has_finite_loss(metrics: Metrics) -> bool:
 
 
 def rank(metrics: Metrics, best_metric: str) -> tuple[float, float]:
-    """The key that metrics are compared by: greater is better. Among equals the lower loss wins.
+    """The key by which metrics are compared: greater is better. Among equals the lower loss wins.
 
-    Metrics of a model whose loss is not a finite number come last; they may be right by chance.
+    A model whose loss is not finite comes last; its other metrics may look good by chance.
     """
     value = metrics[best_metric]
     if math.isnan(value) or not has_finite_loss(metrics):
@@ -28,37 +29,28 @@ def in_words(metrics: Metrics) -> str:
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
+@dataclasses.dataclass(eq=False)
 class Evaluations:
     """The results of all evaluations so far; a part of every checkpoint.
 
-    Args:
+    Attributes:
         every: updates between evaluations.
         at_end: whether the last step is evaluated too.
         best_metric: the metric of which the highest is best.
         keep_best: whether the run ends with the weights of the best evaluation.
-        patience: evaluations without a better one after which the run is over; None goes on.
-
-    Attributes:
-        results: (step, metrics) of each, in their order.
+        patience: the run ends after this many evaluations without a better one; None goes on.
+        results: (step, metrics) of each evaluation, in order.
     """
 
-    def __init__(
-        self,
-        every: int,
-        at_end: bool = True,
-        best_metric: str = "",
-        keep_best: bool = False,
-        patience: int | None = None,
-    ):
-        self.results: list[tuple[int, Metrics]] = []
-        self.keep_best = keep_best
-        self._every = every
-        self._at_end = at_end
-        self._best_metric = best_metric
-        self._patience = patience
+    every: int
+    at_end: bool = True
+    best_metric: str = ""
+    keep_best: bool = False
+    patience: int | None = None
+    results: list[tuple[int, Metrics]] = dataclasses.field(default_factory=list)
 
     def restore(self, results: Sequence[Any]) -> None:
-        """Takes the results of an earlier session, as JSON gives them back."""
+        """Takes the results of an earlier session, as read from JSON."""
         self.results = [(step, metrics) for step, metrics in results]
 
     def add(self, step: int, metrics: Metrics) -> None:
@@ -66,15 +58,15 @@ class Evaluations:
         self.results.append((step, metrics))
 
     def due(self, step: int, total: int) -> bool:
-        """Whether after `step` updates of `total` an evaluation is to be made that was not yet."""
+        """Whether an evaluation is due after `step` updates of `total`, and was not made yet."""
         if self.results and self.results[-1][0] == step:
             return False
         if step == total:
-            return self._at_end
-        return step > 0 and step % self._every == 0
+            return self.at_end
+        return step > 0 and step % self.every == 0
 
     def kept(self, step: int) -> int:
-        """The step whose weights a run would end with that ended after `step`."""
+        """The step whose weights the run would keep if it ended after `step`."""
         return self.results[self._best()][0] if self.keep_best and self.results else step
 
     def is_best(self, step: int) -> bool:
@@ -83,11 +75,11 @@ class Evaluations:
 
     @property
     def over(self) -> bool:
-        """Whether so many evaluations brought nothing better that the run ends."""
-        if self._patience is None or not self.results:
+        """Whether the last `patience` evaluations brought nothing better, so that the run ends."""
+        if self.patience is None or not self.results:
             return False
-        return len(self.results) - 1 - self._best() >= self._patience
+        return len(self.results) - 1 - self._best() >= self.patience
 
     def _best(self) -> int:
-        ranks = [rank(metrics, self._best_metric) for _, metrics in self.results]
+        ranks = [rank(metrics, self.best_metric) for _, metrics in self.results]
         return ranks.index(max(ranks))

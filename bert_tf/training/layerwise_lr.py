@@ -1,4 +1,4 @@
-"""Layers that learn more slowly the deeper they lie, or not at all."""
+"""Lower learning rates for lower layers, and layers that do not learn."""
 
 import keras
 
@@ -17,9 +17,7 @@ def check(blocks: int, settings: FinetuningTrain) -> None:
 
 
 def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
-    """Keeps the embeddings and the first `train.frozen_layers` blocks as they are.
-
-    Comes before `compile`.
+    """Freezes the embeddings and the first `train.frozen_layers` blocks; call it before `compile`.
 
     Raises:
         UserError: there are fewer blocks.
@@ -37,8 +35,8 @@ def freeze(encoder: Encoder, settings: FinetuningTrain) -> None:
 def rate_factors(encoder: Encoder, settings: FinetuningTrain) -> dict[str, float]:
     """What the learning rate of each layer is multiplied by, for `BertOptimizer`.
 
-    What stands above the blocks learns at the full rate, the last block at `train.layer_decay`
-    times that, the block below it at the square, and so on down to the embeddings.
+    Layers above the blocks learn at the full rate, the last block at `train.layer_decay` times that
+    rate, the block below it at the square of the factor, and so on down to the embeddings.
     """
     if settings.layer_decay == 1:
         return {}

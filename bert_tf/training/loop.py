@@ -67,102 +67,91 @@ def update(model: Any, data: Any) -> dict[str, tf.Tensor]:
     return model.get_metrics_result()
 
 
+@dataclasses.dataclass(eq=False)
 class AfterUpdate(keras.callbacks.Callback):
-    """What follows each update of a run: finite?, log, evaluate, save, stop.
+    """What follows each update of a run: check, log, evaluate, save, stop.
 
-    Args:
+    Attributes:
         settings: when these are due.
-        step: updates that earlier sessions have done.
+        step: updates that are done; at first, those of earlier sessions.
         total: updates of the whole run.
         nonfinite, log, checkpoints, evaluations, preemption: do the work.
         curves: dev metrics for TensorBoard.
-
-    Attributes:
-        step: updates that are done.
-        updated: the time of the last update, of `time.monotonic`; None before the first.
+        updated: the time of the last update, by `time.monotonic`; None before the first.
     """
 
-    def __init__(
-        self,
-        settings: TrainConfig,
-        step: int,
-        total: int,
-        nonfinite: NonFinite,
-        log: Log,
-        checkpoints: Checkpoints,
-        evaluations: Evaluations,
-        preemption: Preemption,
-        curves: Scalars,
-    ):
+    settings: TrainConfig
+    step: int
+    total: int
+    nonfinite: NonFinite
+    log: Log
+    checkpoints: Checkpoints
+    evaluations: Evaluations
+    preemption: Preemption
+    curves: Scalars
+    updated: float | None = None
+
+    def __post_init__(self) -> None:
+        """Keras's constructor; the time from which the first checkpoint is due."""
         super().__init__()
-        self.step = step
-        self.updated: float | None = None
-        self._settings = settings
-        self._total = total
-        self._nonfinite = nonfinite
-        self._log = log
-        self._checkpoints = checkpoints
-        self._evaluations = evaluations
-        self._preemption = preemption
-        self._curves = curves
         self._saved = time.monotonic()
 
     def begin(self, phase: "Phase", evaluate: Callable[[], Metrics | None]) -> None:
-        """Takes up a phase; makes up for an evaluation that was cut short when the run ended.
+        """Begins a phase, with the evaluation that SIGTERM cut short, if there was one.
 
         Args:
             phase: what follows.
-            evaluate: gives dev metrics of the model as it is; None if it was cut short.
+            evaluate: gives dev metrics of the model as it is; None if SIGTERM cut it short.
         """
         self._phase, self._evaluate = phase, evaluate
-        if self._evaluate_if_due() or self._preemption.asked:
-            self._checkpoints.save(self.model, self.step, self._evaluations)
-        self._preemption.end_if_asked(self.step)
+        if self._evaluate_if_due() or self.preemption.asked:
+            self.checkpoints.save(self.model, self.step, self.evaluations)
+        self.preemption.end_if_asked(self.step)
 
     def on_train_begin(self, logs: Metrics | None = None) -> None:
         """Keras calls this when `fit` begins."""
-        self._nonfinite.begin(self.model)
-        self._log.begin()
+        self.nonfinite.begin(self.model)
+        self.log.begin()
 
     def on_train_batch_end(self, batch: int, logs: Metrics | None = None) -> None:
         """Keras calls this after each update, with its metrics so far."""
         self.step += 1
         self.updated = time.monotonic()
-        self._nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
-        self._log.add(self.model, self.step, logs or {})
+        self.nonfinite.check(self.model, self.step, logs or {}, self._phase.batches_from)
+        self.log.add(self.model, self.step, logs or {})
         self._evaluate_if_due()
         if self._is_save_due():
-            self._checkpoints.save(self.model, self.step, self._evaluations)
+            self.checkpoints.save(self.model, self.step, self.evaluations)
             self._saved = time.monotonic()
-        self._preemption.end_if_asked(self.step)
-        if self._evaluations.over:
+        self.preemption.end_if_asked(self.step)
+        if self.evaluations.over:
             self.model.stop_training = True
 
     def _evaluate_if_due(self) -> bool:
-        """Evaluates unless that was done, or the process has to end now; whether it did."""
-        self._preemption.look()
-        if self._preemption.asked or not self._evaluations.due(self.step, self._total):
+        """Evaluates if that is due and the process need not end now; returns whether it did."""
+        self.preemption.look()
+        if self.preemption.asked or not self.evaluations.due(self.step, self.total):
             return False
         metrics = self._evaluate()
-        self._preemption.look()
+        self.preemption.look()
         if metrics is None:
             return False
-        self._evaluations.add(self.step, metrics)
-        self._curves.write(self.step, metrics)
+        self.evaluations.add(self.step, metrics)
+        self.curves.write(self.step, metrics)
         logger.info(f"step {self.step}: " + in_words(metrics))
         return True
 
     def _is_save_due(self) -> bool:
-        """Whether so many steps or minutes are over, or the run may end with this step."""
-        evaluations, minutes = self._evaluations, self._settings.checkpoint_minutes
+        """Whether enough steps or minutes have passed, or the run may end with this step."""
+        evaluations, minutes = self.evaluations, self.settings.checkpoint_minutes
         seconds = math.inf if minutes is None else 60 * minutes
         return bool(
-            self.step == self._total
-            or self.step % self._settings.checkpoint_steps == 0
+            self.step == self.total
+            or self.step % self.settings.checkpoint_steps == 0
             or time.monotonic() - self._saved >= seconds
             or evaluations.over
             or (evaluations.keep_best and evaluations.is_best(self.step))
-            or self._preemption.asked
+            or self.preemption.asked
         )
 
 
@@ -171,11 +160,11 @@ class Phase:
     """A part of a run whose batches all have one form.
 
     Attributes:
-        end: how many updates of the run are done when it is over.
-        batches_from: the endless dataset of (inputs, targets) from an update of the run on, given
-            (update, part, parts): of every batch the rows `part::parts`.
+        end: how many updates of the run are done when the phase is over.
+        batches_from: given (update, part, parts), an endless dataset of (inputs, targets) that
+            begins with that update of the run; of every batch it has the rows `part::parts`.
         evaluate: gives dev metrics of the model as it is.
-        tokens: tokens of a batch, padding left out, on average.
+        tokens: average tokens of a batch, without padding.
         together: whether all processes of a cluster evaluate together; otherwise the chief does.
     """
 
@@ -195,9 +184,9 @@ def train(
     evaluations: Evaluations,
     cluster: Cluster,
 ) -> float | None:
-    """Trains the compiled `model` to the end of the last phase, from the newest checkpoint on.
+    """Trains the compiled `model` from the newest checkpoint to the end of the last phase.
 
-    Afterwards it has, in the chief, the weights that the run ends with.
+    Afterwards the chief's model has the weights that the run ends with.
 
     Args:
         folder: the folder of the run; logs are written there.
@@ -209,7 +198,7 @@ def train(
         cluster: the processes that share the work.
 
     Returns:
-        The time of the last update, of `time.monotonic`; None if all of them were done before.
+        The time of the last update, by `time.monotonic`; None if all updates were done before.
 
     Raises:
         UserError: the loss is no longer a number, or a checkpoint cannot be written or read.
@@ -232,17 +221,8 @@ def train(
         contextlib.closing(dev_curves),
         Preemption(cluster) as preemption,
     ):
-        after = AfterUpdate(
-            settings,
-            step,
-            total,
-            nonfinite,
-            log,
-            checkpoints,
-            evaluations,
-            preemption,
-            dev_curves,
-        )
+        work = (nonfinite, log, checkpoints, evaluations, preemption, dev_curves)
+        after = AfterUpdate(settings, step, total, *work)
         after.set_model(model)
         for phase in phases:
             if after.step > phase.end:
@@ -281,13 +261,13 @@ def _evaluator(
 ) -> Callable[[], Metrics | None]:
     """The evaluation of a phase; it returns None if SIGTERM arrived while it ran."""
     if phase.together and not cluster.alone:
-        # A process that left early would leave the others waiting.
+        # The other processes would wait for one that leaves early.
         return phase.evaluate
     return lambda: cluster.from_chief(lambda: preemption.attempt(phase.evaluate))
 
 
 def _tokens(phases: Sequence[Phase]) -> Callable[[int], float]:
-    """The number of tokens in the first so many updates."""
+    """A function that gives the number of tokens in the first updates, however many."""
 
     def tokens(step: int) -> float:
         amount, begin = 0.0, 0

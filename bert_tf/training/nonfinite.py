@@ -1,5 +1,6 @@
 """What happens when a loss or a gradient is no longer a number."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -43,27 +44,27 @@ def check_dev_loss(metrics: Metrics) -> None:
         raise Diverged(f"the loss on the dev data is {metrics['loss']}", _ADVICE)
 
 
+@dataclasses.dataclass(eq=False)
 class NonFinite:
-    """Ends training when the loss or the gradient is not finite, or warns of updates left out.
+    """Ends training when the loss or the gradient is not finite, or warns of skipped updates.
 
     After the last update the weights are checked, because no further loss would show the problem.
 
     The batch is written to `nonfinite-step-00001000.npz`, with its inputs and targets under their
     own names.
 
-    Args:
+    Attributes:
         total: updates of the whole run.
         folder: where the batch is written; None does not write it.
-        skip: whether the optimizer leaves such updates out, so that training goes on, unless there
-            are ten in a row.
+        skip: whether the optimizer skips such updates, so that training goes on, unless there are
+            ten in a row.
     """
 
-    def __init__(self, total: int, folder: Path | None, skip: bool):
-        self._total = total
-        self._folder = folder
-        self._skip = skip
-        self._seen: int | None = None
-        self._in_a_row = 0
+    total: int
+    folder: Path | None
+    skip: bool
+    _seen: int | None = None
+    _in_a_row: int = 0
 
     def begin(self, model: keras.Model) -> None:
         """Notes how many updates were skipped before."""
@@ -71,10 +72,10 @@ class NonFinite:
         self._in_a_row = 0
 
     def check(self, model: keras.Model, step: int, logs: Metrics, batches_from: Batches) -> None:
-        """Raises Diverged, with the step and the batch, unless the update was left out.
+        """Raises Diverged, with the step and the batch, unless the update was skipped.
 
         Args:
-            model: is trained.
+            model: the model in training.
             step: updates done.
             logs: Keras's metrics so far.
             batches_from: as in `Phase`.
@@ -86,30 +87,30 @@ class NonFinite:
             self._seen = seen
             is_loss = not math.isfinite(loss)
             what = f"the loss is {loss}" if is_loss else "the gradient is not finite"
-            self._leave_out(what, step, batches_from)
-            # Otherwise the means would stay infinite.
+            self._skip_update(what, step, batches_from)
+            # Otherwise the means would stay infinite or NaN.
             model.reset_metrics()
-        if step == self._total and not _has_finite_weights(model):
+        if step == self.total and not _has_finite_weights(model):
             raise Diverged(f"the weights are not finite after the last step, {step}", _ADVICE)
 
-    def _leave_out(self, what: str, step: int, batches_from: Batches) -> None:
-        """Warns that the optimizer has left an update out; raises Diverged where it has not."""
-        if not self._skip or self._in_a_row == _IN_A_ROW - 1:
+    def _skip_update(self, what: str, step: int, batches_from: Batches) -> None:
+        """Warns that the optimizer has skipped an update; raises Diverged if it has not."""
+        if not self.skip or self._in_a_row == _IN_A_ROW - 1:
             batch = self._write_batch(step, batches_from)
             raise Diverged(f"{what} at step {step}{batch}", _ADVICE + self._other_way())
         self._in_a_row += 1
         logger.warning(f"{what} at step {step}; its update is skipped")
 
     def _other_way(self) -> str:
-        if self._skip:
+        if self.skip:
             return f" ({_IN_A_ROW} updates in a row were not finite)"
         return ", or set train.skip_nonfinite to true to skip such updates"
 
     def _write_batch(self, step: int, batches_from: Batches) -> str:
         """Writes the batch of this step, and says where."""
-        if self._folder is None:
+        if self.folder is None:
             return ""
-        path = self._folder / f"nonfinite-step-{step:08d}.npz"
+        path = self.folder / f"nonfinite-step-{step:08d}.npz"
         (batch,) = batches_from(step - 1, 0, 1).take(1).as_numpy_iterator()
         with atomic_path(path) as new:
             np.savez(new, **_named(batch))

@@ -1,4 +1,4 @@
-"""SIGTERM: how a scheduler asks a run to make room for another."""
+"""SIGTERM, with which a scheduler asks a run to make room for another."""
 
 import signal
 import threading
@@ -9,8 +9,8 @@ from typing import TypeVar
 from bert_tf.console import logger
 from bert_tf.training.distributed import Cluster
 
-# What a shell reports of a process that SIGTERM has ended. Not 0: the run is not done, and what
-# waits for it must not begin.
+# What a shell reports of a process that SIGTERM has ended. It is not 0, since the run is not done
+# and jobs that depend on it must not start.
 EXIT_CODE = 128 + signal.SIGTERM
 
 Result = TypeVar("Result")
@@ -21,7 +21,7 @@ class Preempted(SystemExit):
 
 
 class _LeftEarly(BaseException):
-    """Work that may be left was left."""
+    """SIGTERM came during work that may be abandoned."""
 
 
 class Preemption:
@@ -33,7 +33,7 @@ class Preemption:
         cluster: the processes of the run, which end together.
 
     Attributes:
-        asked: whether there was one; of a cluster, whether there was one anywhere when all looked.
+        asked: whether SIGTERM has come; in a cluster, to any process at the last `look`.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -53,12 +53,12 @@ class Preemption:
             signal.signal(signal.SIGTERM, self._before)
 
     def look(self) -> None:
-        """Finds out whether any process of the cluster was asked to end; all of them do this."""
+        """Finds out whether any process of the cluster was asked to end; all must call it."""
         if self._cluster is not None:
             self.asked = self._cluster.any(self._received)
 
     def attempt(self, work: Callable[[], Result]) -> Result | None:
-        """What `work` returns, which changes nothing: None if SIGTERM has come in its middle."""
+        """What `work`, which changes nothing, returns; None if SIGTERM comes while it runs."""
         try:
             self._may_leave = True
             result = work()
@@ -78,7 +78,7 @@ class Preemption:
         """
         if self.asked:
             if self._cluster is not None:
-                # Others would take the end of this process for a failure.
+                # The others would take the end of this process for a failure.
                 self._cluster.wait()
             logger.info(
                 f"stopped by SIGTERM; step {step} is saved; start the same command again to resume"

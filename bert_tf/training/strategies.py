@@ -1,8 +1,8 @@
 """Which devices share the work, and Keras's `fit` on them.
 
-Every device computes its part of each batch; losses divide by the whole batch, gradients are summed
-before they are clipped, so that, but for the draws of dropout, the result does not depend on the
-number of devices.
+Every device computes its part of each batch. Losses divide by sums over the whole batch, and
+gradients are summed before they are clipped. So, except for what dropout draws, the result does not
+depend on the number of devices.
 """
 
 import functools
@@ -17,7 +17,7 @@ from bert_tf.compat import is_default_strategy
 from bert_tf.config.train import TrainConfig
 from bert_tf.errors import UserError
 
-# Gives part `part` of `parts` of every batch, without end: (part, parts).
+# Given (part, parts), an endless dataset of one part of every batch.
 PartsOfBatches = Callable[[int, int], tf.data.Dataset]
 
 
@@ -29,11 +29,11 @@ def make_strategy(settings: TrainConfig) -> tf.distribute.Strategy:
     * multi_worker: this process and the others of the environment variable TF_CONFIG.
     * tpu: the TPU of `train.tpu`, a name or an address; null is the TPU of this machine.
 
-    It must come before anything else of TensorFlow's for multi_worker and tpu. A process has one
+    For multi_worker and tpu, call it before anything else uses TensorFlow. A process has one
     strategy of each kind, since TensorFlow groups devices only once.
 
     Raises:
-        UserError: the devices are not there, or the batch cannot be divided among them.
+        UserError: the devices are missing, or the batch cannot be divided among them.
     """
     strategy = _make(settings.strategy, settings.tpu)
     check_batches(strategy, settings)
@@ -55,9 +55,9 @@ def check_batches(strategy: tf.distribute.Strategy, settings: TrainConfig) -> No
 
 
 def divided(strategy: tf.distribute.Strategy, parts: PartsOfBatches) -> tf.data.Dataset:
-    """The batches for `fit`, without end: each device is given its part of every one.
+    """The batches for `fit`, without end; each device gets its part of every batch.
 
-    A process makes its part of the batches once, and deals the rows to its devices in turn.
+    A process makes its part of a batch once, and deals the rows to its devices in turn.
     """
     if is_default_strategy(strategy):
         return parts(0, 1)

@@ -12,10 +12,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Scalars:
-    """Curves over the steps of a run, in a file that is made for the first point.
+    """Curves over the steps of a run, in a file that is created with the first point.
 
     Args:
-        folder: where the file goes; its name is the curves' in TensorBoard. None writes nothing.
+        folder: the folder of the file, whose name TensorBoard shows; None writes nothing.
     """
 
     def __init__(self, folder: Path | None):
@@ -40,15 +40,14 @@ class Scalars:
 def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metrics: Metrics) -> None:
     """One row of TensorBoard's table of hyper-parameters.
 
-    TensorBoard finds columns and ranges in the rows by itself. A description of the search
-    (`hparams_config`) would cost other searches under the same folder their columns: only one
-    description is read.
+    TensorBoard finds columns and ranges in the rows by itself. It reads only one description of a
+    search (`hparams_config`), so other searches under the same folder would lose their columns.
 
     Args:
         folder: a folder of the trial's own.
         trial: its name.
         settings: the values that were tried.
-        metrics: what came of them.
+        metrics: the results.
     """
     from tensorboard.plugins.hparams import api
 
@@ -61,10 +60,10 @@ def write_trial(folder: Path, trial: str, settings: Mapping[str, object], metric
 
 def _write_points(metrics: Metrics) -> None:
     for name, value in metrics.items():
-        # TensorFlow refuses what is beyond float32.
+        # TensorFlow refuses numbers beyond float32.
         tf.summary.scalar(name, np.clip(value, -_LARGEST, _LARGEST))
 
 
 def _plain(value: object) -> object:
-    """`value` as the table can hold it: null is a text there."""
+    """`value` as the table can hold it; null becomes a text."""
     return value if isinstance(value, bool | int | float | str) else str(value)

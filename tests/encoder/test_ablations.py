@@ -62,6 +62,7 @@ def test_padding_changes_nothing_in_either_layout(attention, bilstm):
     expected = unpadded(batch())
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(padded(batch())[name], expected[name], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(unpadded.pooled(batch()), expected["pooled_output"], atol=1e-5)
     middle = {name: value[1:2, :4] for name, value in batch().items()}
     alone = unpadded(middle)
     np.testing.assert_allclose(alone["pooled_output"][0], expected["pooled_output"][1], atol=1e-5)
@@ -94,13 +95,6 @@ def test_some_tokens_are_what_they_are_among_all(attention, bilstm, layout):
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * scale)
     np.testing.assert_array_equal(results[0][0][1], 0)  # place 3 of the first row is padding
-
-
-@pytest.mark.parametrize("attention", WAYS)
-def test_the_pooled_output_alone_is_the_same(attention):
-    encoder = one_way_and_more(attention, bilstm=False)
-    expected = encoder(batch())["pooled_output"]
-    np.testing.assert_allclose(encoder.pooled(batch()), expected, rtol=0, atol=1e-5)
 
 
 def test_side_by_side_is_both_ways_end_to_end():

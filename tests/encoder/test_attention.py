@@ -1,6 +1,5 @@
 """Attention is softmax(Q K^T / sqrt(d)) V over the keys that may be seen, worked out one by one."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -23,9 +22,9 @@ def attention_bias(key_mask: tf.Tensor, direction: str) -> tf.Tensor:
     return padding_bias(key_mask) if both else one_way_bias(key_mask, direction)
 
 
-def layer(dtype: str = "float32") -> SelfAttention:
+def layer() -> SelfAttention:
     """Attention with weights large enough that its probabilities are far from even."""
-    attention = SelfAttention(HEADS, 0.0, 0.02, dtype=dtype)
+    attention = SelfAttention(HEADS, 0.0, 0.02)
     attention.build((None, HIDDEN))
     random = np.random.RandomState(1)
     for weight in attention.weights:
@@ -33,11 +32,18 @@ def layer(dtype: str = "float32") -> SelfAttention:
     return attention
 
 
-def one_by_one(rows: np.ndarray, attention: SelfAttention, direction: str) -> np.ndarray:
-    """[batch, seq_len, hidden] in float64: every query of every head by itself, 0 at padding."""
+def one_by_one(
+    rows: np.ndarray, attention: SelfAttention, direction: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every query of every head by itself, in float64; 0 at padding.
+
+    Returns:
+        The outputs [batch, seq_len, hidden] and the probabilities [batch, heads, query, key].
+    """
     kernel, bias, out_kernel, out_bias = (np.float64(weight) for weight in attention.get_weights())
     size = HIDDEN // HEADS
     mixed, outputs = np.zeros(rows.shape), np.zeros(rows.shape)
+    maps = np.zeros([len(rows), HEADS, rows.shape[1], rows.shape[1]])
     query, key, value = np.split(rows @ kernel + bias, 3, axis=-1)
     for row, place in zip(*np.nonzero(MASK), strict=True):
         seen = [k for k in np.flatnonzero(MASK[row]) if MAY_SEE[direction](place, k)]
@@ -45,9 +51,10 @@ def one_by_one(rows: np.ndarray, attention: SelfAttention, direction: str) -> np
             part = slice(head * size, (head + 1) * size)
             scores = key[row, seen, part] @ query[row, place, part] / np.sqrt(size)
             weights = np.exp(scores - scores.max())
-            mixed[row, place, part] = weights @ value[row, seen, part] / weights.sum()
+            maps[row, head, place, seen] = weights / weights.sum()
+            mixed[row, place, part] = maps[row, head, place, seen] @ value[row, seen, part]
         outputs[row, place] = mixed[row, place] @ out_kernel + out_bias
-    return outputs
+    return outputs, maps
 
 
 @pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
@@ -57,10 +64,16 @@ def test_each_token_mixes_those_it_may_see(layout, direction):
     rows = np.random.RandomState(0).normal(size=(*MASK.shape, HIDDEN))
     placed = layout(tf.constant(MASK))
     bias = attention_bias(placed.key_mask, direction)
-    tokens, _ = attention(placed.flatten(tf.constant(rows, tf.float32)), layout=placed, bias=bias)
-    expected = one_by_one(rows, attention, direction)
+    tokens = placed.flatten(tf.constant(rows, tf.float32))
+    tokens, intermediates = attention(tokens, layout=placed, bias=bias)
+    expected, maps = one_by_one(rows, attention, direction)
     tolerance = 1e-6 * np.abs(expected).max()
     np.testing.assert_allclose(placed.restore(tokens), expected, rtol=0, atol=tolerance)
+    found = intermediates["attention_probabilities"].numpy()
+    assert found.shape == (4, HEADS, 5, 5)
+    is_query = np.broadcast_to(MASK.astype(bool)[:, None, :, None], maps.shape)
+    np.testing.assert_allclose(found[is_query], maps[is_query], rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(found[is_query & (maps == 0)], 0)
 
 
 @pytest.mark.bfloat16
@@ -77,7 +90,8 @@ def test_in_bfloat16_answers_are_as_exact_without_float32_as_training_is_with_it
     expected, _ = exact(tf.cast(tokens, tf.float32), layout=placed, bias=bias)
 
     def error(training: bool) -> float:
-        answer, _ = attention(tokens, layout=placed, bias=bias, training=training)
+        answer, parts = attention(tokens, layout=placed, bias=bias, training=training)
+        assert parts["attention_probabilities"].dtype == tf.bfloat16
         return float(tf.norm(tf.cast(answer, tf.float32) - expected) / tf.norm(expected))
 
     assert 0 < error(training=False) < 1.1 * error(training=True) < 0.02
@@ -94,59 +108,6 @@ def test_what_may_not_be_seen_has_no_part_in_the_gradient(direction):
         third = attention(rows, layout=placed, bias=bias)[0][2]
     reached = np.any(tape.gradient(third, rows).numpy() != 0, axis=-1)
     assert list(reached) == [MAY_SEE[direction](2, key) for key in range(5)]
-
-
-def test_it_comes_back_from_its_configuration():
-    attention = SelfAttention(HEADS, 0.2, 0.05, dtype="mixed_bfloat16")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(attention))
-    assert again.get_config() == attention.get_config()
-
-
-# Rows with something to see.
-SOME = MASK[:3]
-
-
-def given(layout):
-    placed = layout(tf.constant(SOME))
-    rows = np.random.RandomState(0).normal(size=(*SOME.shape, HIDDEN))
-    return placed, placed.flatten(tf.constant(rows, tf.float32))
-
-
-@pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
-@pytest.mark.parametrize("way", MAY_SEE)
-def test_rows_add_up_to_one_over_the_keys_that_may_be_seen(layout, way):
-    placed, tokens = given(layout)
-    bias = attention_bias(placed.key_mask, way)
-    _, intermediates = layer()(tokens, layout=placed, bias=bias)
-    maps = intermediates["attention_probabilities"].numpy()
-    seen = np.broadcast_to(bias.numpy() == 0, maps.shape)
-    is_query = np.broadcast_to(SOME.astype(bool)[:, None, :, None], maps.shape)
-    assert maps.shape == (3, HEADS, 5, 5)
-    np.testing.assert_array_equal(maps[~seen & is_query], 0)
-    np.testing.assert_allclose(maps.sum(axis=-1)[is_query[..., 0]], 1, rtol=1e-6)
-
-
-@pytest.mark.parametrize("layout", [PaddedLayout, UnpaddedLayout])
-@pytest.mark.parametrize("way", MAY_SEE)
-def test_the_layers_output_is_made_with_them(layout, way):
-    attention = layer()
-    placed, tokens = given(layout)
-    bias = attention_bias(placed.key_mask, way)
-    found, intermediates = attention(tokens, layout=placed, bias=bias)
-    maps = intermediates["attention_probabilities"]
-    values = placed.to_rows(attention.query_key_value(tokens)).numpy()[..., 2 * HIDDEN :]
-    by_head = values.reshape(3, 5, HEADS, HIDDEN // HEADS)
-    mixed = np.einsum("bhqk,bkhd->bqhd", maps, by_head).reshape(3, 5, HIDDEN)
-    expected = attention.output_projection(placed.from_rows(tf.constant(mixed)))
-    np.testing.assert_allclose(placed.restore(found), placed.restore(expected), atol=1e-5)
-
-
-@pytest.mark.bfloat16
-def test_probabilities_are_in_the_dtype_that_the_values_are_mixed_in():
-    placed, tokens = given(PaddedLayout)
-    bias = attention_bias(placed.key_mask, "bidirectional")
-    _, intermediates = layer("mixed_bfloat16")(tokens, layout=placed, bias=bias)
-    assert intermediates["attention_probabilities"].dtype == tf.bfloat16
 
 
 def test_a_bias_that_is_learned_has_a_gradient():

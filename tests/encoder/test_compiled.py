@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import Encoder, EncoderConfig
+from bert_tf import Encoder
 from bert_tf.compat import layers_below
 from bert_tf.encoder import activations, compiled
 from bert_tf.encoder.dropout import Drawn, Dropout
 from bert_tf.encoder.layer_norm import LayerNorm
+from tests import tiny
 
 WIDTH = 256
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -65,16 +66,8 @@ def test_dropout_sum_and_layer_norm_and_their_gradients(monkeypatch, dropped, dt
 
 
 def test_a_compiled_encoder_has_the_gradients_of_a_plain_one(monkeypatch):
-    config = EncoderConfig(
-        vocab_size=30,
-        hidden_size=WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        intermediate_size=WIDTH,
-        max_position_embeddings=16,
-        initializer_range=0.2,
-    )
-    encoder = Encoder(config)
+    sizes = {"num_attention_heads": 4, "intermediate_size": WIDTH, "initializer_range": 0.2}
+    encoder = Encoder(tiny.encoder_config(WIDTH, **sizes))
     ids = tf.constant([[2, 5, 6, 3], [2, 7, 3, 0]])
     inputs = {"input_word_ids": ids, "input_mask": tf.sign(ids), "input_type_ids": ids * 0}
     dropouts = [layer for layer in layers_below(encoder) if isinstance(layer, Dropout)]

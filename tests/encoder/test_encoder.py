@@ -9,14 +9,10 @@ from bert_tf import TextClassifier
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.errors import UserError
+from tests import tiny
 
-SMALL = EncoderConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
+SMALL = tiny.encoder_config(
+    vocab_size=30, num_hidden_layers=2, initializer_range=0.02, max_position_embeddings=12
 )
 
 

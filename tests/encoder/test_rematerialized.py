@@ -6,22 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import Encoder, EncoderConfig
+from bert_tf import Encoder
 from bert_tf.compat import layers_below
 from bert_tf.encoder.ablations import encoder_for
 from bert_tf.encoder.dropout import Dropout
+from tests import tiny
 
-SIZES = {
-    "vocab_size": 30,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 16,
-    "initializer_range": 0.3,
-    "hidden_dropout_prob": 0.3,
-    "attention_probs_dropout_prob": 0.3,
-}
+RATES = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.3}
+SIZES = tiny.encoder_config(16, num_hidden_layers=2, initializer_range=0.3, **RATES)
 IDS = tf.constant([[2, 5, 6, 3], [2, 7, 3, 0]])
 INPUTS = {"input_word_ids": IDS, "input_mask": tf.sign(IDS), "input_type_ids": IDS * 0}
 
@@ -64,7 +56,7 @@ WAYS = {
     ],
 )
 def test_gradients_are_the_same(layout, way, graph):
-    encoder = encoder_for(EncoderConfig(**SIZES), layout=layout)
+    encoder = encoder_for(SIZES, layout=layout)
     loss, expected = gradients(encoder, WAYS[way], graph)
     encoder.rematerialize = True
     again, found = gradients(encoder, WAYS[way], graph)
@@ -86,7 +78,7 @@ class Shifted(Encoder):
 
 
 def test_an_attention_bias_that_is_learned_has_its_gradient():
-    encoder, found = Shifted(EncoderConfig(**SIZES)), []
+    encoder, found = Shifted(SIZES), []
     for rematerialize in (False, True):
         encoder.rematerialize = rematerialize
         encoder.shift = tf.constant([[[[0.1, 0.2, -0.3, 0.4]]]])
@@ -109,7 +101,7 @@ def test_each_dropout_draws_once(monkeypatch):
         return draw(dropout, count)
 
     monkeypatch.setattr(Dropout, "_words", counted)
-    encoder = encoder_for(EncoderConfig(**SIZES))
+    encoder = encoder_for(SIZES)
     encoder.rematerialize = True
     gradients(encoder, WAYS["tokens"], graph=False)
     # Computed twice, of the same seeds: 3 in each of two blocks and one before the first.
@@ -118,7 +110,7 @@ def test_each_dropout_draws_once(monkeypatch):
 
 
 def test_outside_training_nothing_changes():
-    encoder = encoder_for(EncoderConfig(**SIZES))
+    encoder = encoder_for(SIZES)
     expected = encoder(INPUTS)["sequence_output"]
     encoder.rematerialize = True
     np.testing.assert_array_equal(encoder(INPUTS)["sequence_output"], expected)

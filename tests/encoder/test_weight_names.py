@@ -15,26 +15,14 @@ from bert_tf import (
     TokenClassifier,
 )
 from bert_tf.checkpoints.names import weight_names
-from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW
+from tests import tiny
 
-CONFIG = EncoderConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-)
+CONFIG = tiny.encoder_config(vocab_size=30, num_hidden_layers=2, max_position_embeddings=12)
 
-ENCODER = """
-encoder/embeddings/word_embeddings                  30 8
-encoder/embeddings/position_embeddings              12 8
-encoder/embeddings/token_type_embeddings             2 8
-encoder/embeddings/layer_norm/gamma                    8
-encoder/embeddings/layer_norm/beta                     8
+LAYER = """\
 encoder/layer_0/attention/query_key_value/kernel    8 24
 encoder/layer_0/attention/query_key_value/bias        24
 encoder/layer_0/attention/output/kernel              8 8
@@ -47,20 +35,24 @@ encoder/layer_0/output/kernel                       16 8
 encoder/layer_0/output/bias                            8
 encoder/layer_0/output_layer_norm/gamma                8
 encoder/layer_0/output_layer_norm/beta                 8
-encoder/layer_1/attention/query_key_value/kernel    8 24
-encoder/layer_1/attention/query_key_value/bias        24
-encoder/layer_1/attention/output/kernel              8 8
-encoder/layer_1/attention/output/bias                  8
-encoder/layer_1/attention_layer_norm/gamma             8
-encoder/layer_1/attention_layer_norm/beta              8
-encoder/layer_1/intermediate/kernel                 8 16
-encoder/layer_1/intermediate/bias                     16
-encoder/layer_1/output/kernel                       16 8
-encoder/layer_1/output/bias                            8
-encoder/layer_1/output_layer_norm/gamma                8
-encoder/layer_1/output_layer_norm/beta                 8
+"""
+ENCODER = f"""
+encoder/embeddings/word_embeddings                  30 8
+encoder/embeddings/position_embeddings              12 8
+encoder/embeddings/token_type_embeddings             2 8
+encoder/embeddings/layer_norm/gamma                    8
+encoder/embeddings/layer_norm/beta                     8
+{LAYER}{LAYER.replace("layer_0", "layer_1")}
 encoder/pooler/kernel                                8 8
 encoder/pooler/bias                                    8
+"""
+LSTM = """\
+token_classifier/lstm_0/forward_lstm/lstm_cell/kernel             8 16
+token_classifier/lstm_0/forward_lstm/lstm_cell/recurrent_kernel   4 16
+token_classifier/lstm_0/forward_lstm/lstm_cell/bias                 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/kernel            8 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/recurrent_kernel  4 16
+token_classifier/lstm_0/backward_lstm/lstm_cell/bias                16
 """
 HEADS = {
     "encoder": "",
@@ -93,19 +85,8 @@ multiple_choice/choice/bias                            1
 reranker/classifier/kernel                        8 1
 reranker/classifier/bias                            1
 """,
-    "feature_tagger": """
-token_classifier/lstm_0/forward_lstm/lstm_cell/kernel             8 16
-token_classifier/lstm_0/forward_lstm/lstm_cell/recurrent_kernel   4 16
-token_classifier/lstm_0/forward_lstm/lstm_cell/bias                 16
-token_classifier/lstm_0/backward_lstm/lstm_cell/kernel            8 16
-token_classifier/lstm_0/backward_lstm/lstm_cell/recurrent_kernel  4 16
-token_classifier/lstm_0/backward_lstm/lstm_cell/bias                16
-token_classifier/lstm_1/forward_lstm/lstm_cell/kernel             8 16
-token_classifier/lstm_1/forward_lstm/lstm_cell/recurrent_kernel   4 16
-token_classifier/lstm_1/forward_lstm/lstm_cell/bias                 16
-token_classifier/lstm_1/backward_lstm/lstm_cell/kernel            8 16
-token_classifier/lstm_1/backward_lstm/lstm_cell/recurrent_kernel  4 16
-token_classifier/lstm_1/backward_lstm/lstm_cell/bias                16
+    "feature_tagger": f"""
+{LSTM}{LSTM.replace("lstm_0", "lstm_1")}
 token_classifier/feature_classifier/kernel                         8 5
 token_classifier/feature_classifier/bias                             5
 """,

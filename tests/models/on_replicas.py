@@ -19,42 +19,36 @@ from bert_tf import (
     TextEmbedder,
     TextRegressor,
 )
-from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.dropout import Dropout
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import LAMB, AdamW, WarmupLinearDecay
 from bert_tf.tasks.reranking.losses import LOSSES
+from tests import tiny
 
-CONFIG = EncoderConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-    initializer_range=0.3,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+CONFIG = tiny.encoder_config(
+    vocab_size=30, initializer_range=0.3, max_position_embeddings=12, **tiny.NO_DROPOUT
 )
 # The last batch of each epoch leaves replicas with fewer rows than others, or with none.
 ROWS, BATCH, EPOCHS = 21, 8, 2
 
 # Model, optimizer, parts of each batch. A large epsilon keeps the step from hiding the scale of
 # the gradient; where it is clipped, the norm is far above that of clipping on every step.
+UNCLIPPED = {"clip_norm": None, "epsilon": 0.1}
+CLIPPED = {"clip_norm": 0.05, "epsilon": 0.1}
 CASES = {
-    "pretrainer": ("pretrainer", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
-    "pretrainer_in_parts": ("pretrainer", AdamW, {"clip_norm": 0.05, "epsilon": 0.1}, 2),
+    "pretrainer": ("pretrainer", AdamW, UNCLIPPED, 1),
+    "pretrainer_in_parts": ("pretrainer", AdamW, CLIPPED, 2),
     "pretrainer_lamb": ("pretrainer", LAMB, {"clip_norm": 0.05}, 3),
-    "classifier": ("classifier", AdamW, {"clip_norm": 0.05, "epsilon": 0.1}, 1),
-    "classifier_in_parts": ("classifier", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
-    "regression": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
-    "regression_in_parts": ("regression", AdamW, {"clip_norm": None, "epsilon": 0.1}, 3),
-    "list_net": ("list_net", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
-    "lambda_loss_in_parts": ("lambda_loss", AdamW, {"clip_norm": None, "epsilon": 0.1}, 2),
-    "embedder": ("embedder", AdamW, {"clip_norm": None, "epsilon": 0.1}, 1),
-    "embedder_in_parts": ("embedder", AdamW, {"clip_norm": 0.05, "epsilon": 0.1}, 2),
-    "classifier_lamb": ("classifier", LAMB, {"clip_norm": None, "epsilon": 0.1}, 1),
+    "classifier": ("classifier", AdamW, CLIPPED, 1),
+    "classifier_in_parts": ("classifier", AdamW, UNCLIPPED, 2),
+    "regression": ("regression", AdamW, UNCLIPPED, 1),
+    "regression_in_parts": ("regression", AdamW, UNCLIPPED, 3),
+    "list_net": ("list_net", AdamW, UNCLIPPED, 1),
+    "lambda_loss_in_parts": ("lambda_loss", AdamW, UNCLIPPED, 2),
+    "embedder": ("embedder", AdamW, UNCLIPPED, 1),
+    "embedder_in_parts": ("embedder", AdamW, CLIPPED, 2),
+    "classifier_lamb": ("classifier", LAMB, UNCLIPPED, 1),
 }
 
 
@@ -63,18 +57,18 @@ def train(case: str, strategy: tf.distribute.Strategy | None = None) -> dict[str
     kind, make_optimizer, options, parts = CASES[case]
     keras.utils.set_random_seed(1)
     with strategy.scope() if strategy else contextlib.nullcontext():
+        encoder, loss = Encoder(CONFIG), {}
         if kind == "pretrainer":
-            model, loss = PreTrainer(Encoder(CONFIG)), {}
+            model = PreTrainer(encoder)
         elif kind == "embedder":
-            model = TextEmbedder(Encoder(CONFIG), None)
+            model = TextEmbedder(encoder, None)
             loss = {"loss": MultipleNegativesRanking(symmetric=True)}
         elif kind == "regression":
-            model = TextRegressor(Encoder(CONFIG), None)
-            loss = {"loss": keras.losses.MeanSquaredError()}
+            model, loss = TextRegressor(encoder, None), {"loss": "mse"}
         elif kind in LOSSES:
-            model, loss = Reranker(Encoder(CONFIG), None), {"loss": LOSSES[kind]()}
+            model, loss = Reranker(encoder, None), {"loss": LOSSES[kind]()}
         else:
-            model = TextClassifier(Encoder(CONFIG), None, range(2))
+            model = TextClassifier(encoder, None, range(2))
             entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             loss = {"loss": entropy, "metrics": ["accuracy"]}
         optimizer = make_optimizer(WarmupLinearDecay(1e-2, 10, 2), **options)

@@ -1,4 +1,4 @@
-"""What people of Keras do with a model: metrics, losses of their own, more layers, `export`."""
+"""What Keras users do with a model: metrics, losses of their own, more layers, `export`."""
 
 import gc
 import weakref
@@ -17,16 +17,8 @@ from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW
 from tests import tiny
 
-CONFIG = EncoderConfig(
-    vocab_size=1000,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-    initializer_range=0.3,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+CONFIG = tiny.encoder_config(
+    vocab_size=1000, initializer_range=0.3, max_position_embeddings=12, **tiny.NO_DROPOUT
 )
 TARGETS = np.array([0.5, 2.0, -1.0, 0.0, 3.0], np.float32)
 
@@ -40,7 +32,7 @@ def inputs(rows: int = 5) -> dict[str, np.ndarray]:
     }
 
 
-def test_metrics_of_a_regression_are_those_of_its_rows():
+def test_loss_and_metrics_of_a_regression_are_those_of_its_rows():
     model = TextRegressor(Encoder(CONFIG), None)
     errors = np.abs(model(inputs()).numpy() - TARGETS)
     model.compile(AdamW(1e-3), "mse", metrics=["mae"], weighted_metrics=["mse"], run_eagerly=True)
@@ -49,12 +41,13 @@ def test_metrics_of_a_regression_are_those_of_its_rows():
     found = model.evaluate(
         inputs(), TARGETS, sample_weight=weights, batch_size=2, verbose=0, return_dict=True
     )
+    assert found["loss"] == pytest.approx((errors**2 * weights).mean(), rel=1e-5)
     assert found["mae"] == pytest.approx(errors.mean(), rel=1e-5)
     assert found["mse"] == pytest.approx((errors**2 * weights).sum() / weights.sum(), rel=1e-5)
 
 
 class TenTimes(TextRegressor):
-    """A loss of one's own, as Keras has it."""
+    """A model whose loss the user computes, as Keras documents it."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         return 10 * super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -80,7 +73,7 @@ def test_a_loss_that_a_subclass_computes_is_taken():
 
 
 class WithMore(TokenClassifier):
-    """A layer of one's own, which adds to the loss."""
+    """A model with one more layer, which adds to the loss."""
 
     def __init__(self, encoder, tokenizer=None, labels=range(3), **kwargs):
         super().__init__(encoder, tokenizer, labels, **kwargs)
@@ -135,7 +128,7 @@ def test_ids_that_come_as_floats_are_not_rounded():
         ({k: v[0] for k, v in inputs().items()}, r"must have shape \[batch, seq_len\], not \(7,"),
     ],
 )
-def test_inputs_of_another_form_are_told(given, message):
+def test_inputs_of_another_form_are_refused(given, message):
     for model in (Encoder(CONFIG), TextClassifier(Encoder(CONFIG), None, range(2))):
         with pytest.raises(UserError, match=message):
             model(given)

@@ -13,17 +13,14 @@ from bert_tf.errors import UserError
 from bert_tf.models.pretrainer import PreTrainer
 from bert_tf.optimization import AdamW, WarmupLinearDecay
 from bert_tf.tasks.token_classification.model import FEATURES
+from tests import tiny
 
-CONFIG = EncoderConfig(
+CONFIG = tiny.encoder_config(
     vocab_size=30,
-    hidden_size=8,
     num_hidden_layers=4,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
     initializer_range=0.3,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+    max_position_embeddings=12,
+    **tiny.NO_DROPOUT,
 )
 SHALLOW = EncoderConfig(**CONFIG.to_dict() | {"num_hidden_layers": 1})
 LENGTHS = np.array([7, 3, 5, 2])
@@ -41,6 +38,10 @@ def inputs(lengths=LENGTHS) -> dict[str, tf.Tensor]:
 
 def answerer(encoder: Encoder) -> QuestionAnswerer:
     return QuestionAnswerer(encoder, None)
+
+
+def tagger(features: str) -> TokenClassifier:
+    return TokenClassifier(Encoder(CONFIG), None, range(3), features=features, lstm_units=4)
 
 
 def tags() -> np.ndarray:
@@ -90,7 +91,7 @@ def test_multiple_choice_scores_each_choice_and_none_that_is_missing():
 
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
-    model = TokenClassifier(Encoder(CONFIG), None, range(3), features=features, lstm_units=4)
+    model = tagger(features)
     assert model(inputs()).shape == (4, 7, 3)
     seen = []
     model.lstms[0].call = lambda rows, **_: seen.append(rows) or tf.zeros([4, 7, 8])
@@ -110,23 +111,17 @@ def test_a_feature_tagger_reads_the_layers_that_its_features_name(features):
 
 @pytest.mark.slow
 def test_a_feature_tagger_trains_its_head_and_not_the_encoder():
-    model = TokenClassifier(
-        Encoder(CONFIG), None, range(3), features="concat_last_four", lstm_units=4
-    )
+    model = tagger("concat_last_four")
     model.compile(AdamW(1e-2))
-    before = [weight.numpy() for weight in model.encoder.weights]
-    head = model.feature_classifier.kernel.numpy()
+    before, head = model.encoder.get_weights(), model.feature_classifier.kernel.numpy()
     model.fit(inputs(), tags(), batch_size=4, verbose=0)
-    for old, new in zip(before, model.encoder.weights, strict=True):
-        np.testing.assert_array_equal(old, new.numpy())
+    np.testing.assert_equal(model.encoder.get_weights(), before)
     assert not np.array_equal(head, model.feature_classifier.kernel.numpy())
     assert len(model.trainable_weights) == 2 * 6 + 2
 
 
 def test_the_tagger_reads_padding_as_if_it_were_not_there():
-    model = TokenClassifier(
-        Encoder(CONFIG), None, range(3), features="concat_last_four", lstm_units=4
-    )
+    model = tagger("concat_last_four")
     short = {name: value[1:2, :3] for name, value in inputs().items()}
     np.testing.assert_allclose(model(inputs())[1:2, :3], model(short), atol=1e-5)
 
@@ -149,31 +144,21 @@ def pretraining_targets() -> tuple[dict, dict]:
 
 
 def cases() -> dict[str, tuple]:
-    x, y = pretraining_targets()
+    encoder, (x, y) = Encoder(SHALLOW), pretraining_targets()
     span = {"start": tf.constant([0, 1, 2, 0]), "end": tf.constant([3, 2, 4, 1])}
     cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return {
-        "pretrainer": (PreTrainer(Encoder(SHALLOW)), {}, x, y),
-        "tokens": (
-            TokenClassifier(Encoder(SHALLOW), None, range(3)),
-            {},
-            inputs(),
-            tf.constant(tags()),
-        ),
-        "spans": (
-            answerer(Encoder(SHALLOW)),
-            {},
-            inputs(),
-            span,
-        ),
+        "pretrainer": (PreTrainer(encoder), {}, x, y),
+        "tokens": (TokenClassifier(encoder, None, range(3)), {}, inputs(), tf.constant(tags())),
+        "spans": (answerer(encoder), {}, inputs(), span),
         "score": (
-            TextRegressor(Encoder(SHALLOW), None),
+            TextRegressor(encoder, None),
             {"loss": keras.losses.MeanSquaredError()},
             inputs(),
             tf.constant([0.5, 2.0, -1.0, 0.0]),
         ),
         "sequence": (
-            TextClassifier(Encoder(SHALLOW), None, range(2)),
+            TextClassifier(encoder, None, range(2)),
             {"loss": cross_entropy},
             inputs(),
             tf.constant([0, 1, 1, 0]),
@@ -213,46 +198,26 @@ def test_less_memory_makes_the_same_update(case, ways):
 
 
 @pytest.mark.slow
-def test_parts_of_a_batch_of_static_shape_compile_with_xla():
-    model = PreTrainer(Encoder(SHALLOW, layout="padded"))
-    start, results = model.get_weights(), []
-    for jit_compile in (False, True):
-        model.set_weights(start)
-        model.compile(AdamW(1e-3, epsilon=1e-3), accumulation_steps=2, jit_compile=jit_compile)
+@pytest.mark.parametrize("has_static_shapes", [True, False])
+def test_parts_of_a_batch_compile_with_xla(has_static_shapes):
+    encoder = Encoder(SHALLOW, layout="padded")
+    if has_static_shapes:
+        model, loss = PreTrainer(encoder), {}
         batches = tf.data.Dataset.from_tensors(pretraining_targets()).repeat(2)
-        results.append(
-            (model.fit(batches, shuffle=False, verbose=0).history["loss"], model.get_weights())
-        )
-    (losses, weights), (compiled_losses, compiled_weights) = results
-    assert compiled_losses == pytest.approx(losses, rel=1e-5)
-    for one, other in zip(weights, compiled_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
-
-
-@pytest.mark.slow
-def test_parts_of_a_batch_of_any_size_compile_with_xla():
-    model, loss = TextRegressor(Encoder(SHALLOW, layout="padded"), None), "mse"
+    else:
+        model, loss = TextRegressor(encoder, None), {"loss": "mse"}
+        # The last batch has a row alone.
+        batches = tf.data.Dataset.from_tensor_slices((inputs(), [0.5, 2.0, -1.0, 0.0])).batch(3)
     start, results = model.get_weights(), []
     for jit_compile in (False, True):
         model.set_weights(start)
-        model.compile(
-            AdamW(1e-3, epsilon=1e-3), loss, accumulation_steps=2, jit_compile=jit_compile
-        )
-        # The last batch has a row alone.
-        rows = tf.data.Dataset.from_tensor_slices((inputs(), [0.5, 2.0, -1.0, 0.0])).batch(3)
-        model.fit(rows, shuffle=False, verbose=0)
-        results.append(model.get_weights())
-    for one, other in zip(*results, strict=True):
+        saving = {"accumulation_steps": 2, "jit_compile": jit_compile}
+        model.compile(AdamW(1e-3, epsilon=1e-3), **saving, **loss)
+        losses = model.fit(batches, shuffle=False, verbose=0).history["loss"]
+        results.append([losses, *model.get_weights()])
+    assert results[1][0] == pytest.approx(results[0][0], rel=1e-5)
+    for one, other in zip(results[0][1:], results[1][1:], strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
-
-
-def test_rows_of_a_regression_weigh_what_they_are_said_to():
-    model = TextRegressor(Encoder(SHALLOW), None)
-    model.compile(AdamW(1e-3), keras.losses.MeanSquaredError(), run_eagerly=True)
-    targets, weights = np.array([0.5, 2.0, -1.0, 0.0]), np.array([1.0, 0.0, 2.0, 0.0])
-    errors = (model(inputs()).numpy() - targets) ** 2
-    found = model.evaluate(inputs(), targets, sample_weight=weights, verbose=0)
-    assert found == pytest.approx((errors * weights).mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
@@ -260,13 +225,10 @@ def test_what_is_no_mean_over_rows_is_not_shared_by_parts(reduction):
     model = TextRegressor(Encoder(SHALLOW), None)
     loss = keras.losses.MeanSquaredError(reduction=reduction)
     model.compile(AdamW(1e-3), loss)
-    for given in ({"loss": loss}, {"loss": [loss]}):
-        with pytest.raises(
-            UserError, match=f"a loss with reduction '{reduction}' cannot be computed over"
-        ):
-            model.compile(AdamW(1e-3), **given, accumulation_steps=2)
-    with pytest.raises(UserError, match="cannot be computed over parts"):
-        model.compile(AdamW(1e-3), loss, accumulation_steps=2)
+    told = f"a loss with reduction '{reduction}' cannot be computed over parts"
+    for args, options in (((), {"loss": loss}), ((), {"loss": [loss]}), ((loss,), {})):
+        with pytest.raises(UserError, match=told):
+            model.compile(AdamW(1e-3), *args, **options, accumulation_steps=2)
 
 
 def test_less_than_one_part_is_refused():
@@ -286,10 +248,13 @@ def test_a_compiled_model_comes_back_compiled_and_trains_on_as_it_would_have(tmp
     assert again.optimizer.get_config() == model.optimizer.get_config()
     for each in (model, again):
         each.fit(x, y, batch_size=4, epochs=1, shuffle=False, verbose=0)
-    for one, other in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
-        np.testing.assert_array_equal(one, other)
-    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_state(model, again)
+    np.testing.assert_equal(again.get_weights(), model.get_weights())
+
+
+def assert_same_state(one: keras.Model, other: keras.Model) -> None:
+    """The optimizers of two models have equal variables."""
+    np.testing.assert_equal(*([v.numpy() for v in m.optimizer.variables] for m in (one, other)))
 
 
 def test_models_that_do_not_pool_need_no_pooler():
@@ -302,10 +267,9 @@ def test_models_that_do_not_pool_need_no_pooler():
 
 def test_losses_that_are_built_in_are_not_given_again():
     model = TokenClassifier(Encoder(SHALLOW), None, range(3))
-    with pytest.raises(UserError, match="has its loss and metrics built in"):
-        model.compile("sgd", loss="mse")
-    with pytest.raises(UserError, match="has its loss and metrics built in"):
-        model.compile("sgd", metrics=["accuracy"])
+    for given in ({"loss": "mse"}, {"metrics": ["accuracy"]}):
+        with pytest.raises(UserError, match="has its loss and metrics built in"):
+            model.compile("sgd", **given)
 
 
 @pytest.mark.slow
@@ -352,8 +316,7 @@ def test_frozen_layers_are_still_frozen_in_a_keras_file_and_the_optimizer_keeps_
     again = keras.models.load_model(tmp_path / "model.keras")
     names = [weight.path for weight in model.trainable_weights]
     assert [weight.path for weight in again.trainable_weights] == names
-    for ours, theirs in zip(model.optimizer.variables, again.optimizer.variables, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert_same_state(model, again)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +336,4 @@ def test_every_model_comes_back_from_a_keras_file(kind, dtype, tmp_path):
     assert [w.path for w in again.weights] == [w.path for w in model.weights]
     assert len(again.trainable_weights) == len(model.trainable_weights)
     x = inputs(np.array([[7, 3], [5, 2]])) if kind == "choices" else pretraining_targets()[0]
-    ours, theirs = tf.nest.flatten(model(x)), tf.nest.flatten(again(x))
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(*(tf.nest.map_structure(np.array, each(x)) for each in (again, model)))

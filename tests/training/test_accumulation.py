@@ -39,7 +39,6 @@ def test_a_part_begins_when_the_one_before_is_done():
     (total,), loss = step()
     assert events == ["begins", "ends"] * PARTS
     assert (total.numpy() == 2 * PARTS).all() and loss == PARTS
-
     events.clear()
     found = tf.function(lambda: in_parts(recording(events), rows, PARTS, [None, 8]))()
     assert events == ["begins", "ends"] * PARTS

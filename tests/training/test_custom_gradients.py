@@ -26,7 +26,6 @@ def slope() -> tf.types.experimental.GenericFunction:
 
 def test_graphs_that_were_trained_are_let_go():
     before = set(ops.gradient_registry._registry)
-
     with gradients_forgotten():
         of = slope()
         concrete = of.get_concrete_function(tf.TensorSpec([None], tf.float32))

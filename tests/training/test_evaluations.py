@@ -16,7 +16,6 @@ def evaluated(*accuracies, **options):
 
 def test_an_evaluation_is_due_every_so_many_steps_once():
     evaluations = Evaluations(10, at_end=False)
-
     assert [step for step in range(26) if evaluations.due(step, 25)] == [10, 20]
     evaluations.add(10, {})
     assert not evaluations.due(10, 25)
@@ -35,7 +34,6 @@ def test_the_higher_metric_is_better_and_then_the_lower_loss():
         rank({"f1": f1, "loss": loss}, "f1")
         for f1, loss in [(math.nan, 0.1), (0.5, 0.3), (0.5, 0.2), (0.6, 9.0)]
     ]
-
     assert ranks == sorted(ranks)
     assert rank({"f1": 0.5}, "f1") == (0.5, 0.0)
 
@@ -56,14 +54,13 @@ def test_patience_ends_after_so_many_evaluations_without_a_better_one(accuracies
     assert evaluated(*accuracies).over is False
 
 
-def test_results_go_on_from_those_of_an_earlier_sitting():
+def test_results_go_on_from_those_of_an_earlier_session():
     evaluations = evaluated(patience=2, keep_best=True)
     evaluations.restore([[10, {"accuracy": 0.9}], [20, {"accuracy": 0.8}]])
     evaluations.add(30, {"accuracy": 0.7})
-
     assert evaluations.over
     assert evaluations.kept(30) == 10
 
 
-def test_metrics_are_told_in_one_line():
+def test_metrics_are_printed_in_one_line():
     assert in_words({"loss": 0.123456, "accuracy": 1.0}) == "loss 0.1235  accuracy 1"

@@ -41,9 +41,7 @@ def words(inputs):
 
 def encoder():
     keras.utils.set_random_seed(1)
-    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    config = tiny.encoder_config(num_hidden_layers=1, initializer_range=0.1, **still)
-    return Encoder(config)
+    return Encoder(tiny.encoder_config(initializer_range=0.1, **tiny.NO_DROPOUT))
 
 
 def classifier(**options):
@@ -65,8 +63,7 @@ def fit(model, data, *observers, epochs=EPOCHS, **options):
 
 
 def events_of(folder):
-    everything = {"tensors": 0}
-    return EventAccumulator(str(folder), everything).Reload()
+    return EventAccumulator(str(folder), {"tensors": 0}).Reload()
 
 
 def check_equal(one, other):
@@ -75,10 +72,7 @@ def check_equal(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("make", "labels"),
-    [(classifier, "texts"), (tagger, "words")],
-)
+@pytest.mark.parametrize(("make", "labels"), [(classifier, "texts"), (tagger, "words")])
 def test_what_is_observed_is_written(make, labels, tmp_path, request):
     data, model = request.getfixturevalue(labels), make()
     history = fit(
@@ -90,13 +84,11 @@ def test_what_is_observed_is_written(make, labels, tmp_path, request):
         callbacks.ModelCheckpoint(tmp_path / "{epoch}.weights.h5", save_weights_only=True),
         validation_data=data,
     )
-
     with (tmp_path / "log.csv").open() as file:
         rows = list(csv.DictReader(file))
     for name, values in history.items():
         assert [float(row[name]) for row in rows] == pytest.approx(values), name
     assert {"accuracy", "loss", "val_accuracy", "val_loss"} == set(history)
-
     for folder, prefix in (("train", ""), ("validation", "val_")):
         events = events_of(tmp_path / "logs" / folder)
         for name in ("accuracy", "loss"):
@@ -107,7 +99,6 @@ def test_what_is_observed_is_written(make, labels, tmp_path, request):
     assert len(events.Tensors("batch_loss")) == EPOCHS * STEPS
     kernel = "encoder/layer_0/attention/query_key_value/kernel"
     assert len(events.Tensors(f"{kernel}/histogram")) == EPOCHS
-
     saved = keras.saving.load_model(tmp_path / "model.keras")
     check_equal(saved.get_weights(), model.get_weights())
     check_equal(saved.optimizer.variables, model.optimizer.variables)
@@ -132,7 +123,6 @@ def test_a_schedule_moves_the_rate_and_the_best_weights_come_back(texts, tmp_pat
         validation_data=texts,
         epochs=6,
     )
-
     assert history["learning_rate"] == pytest.approx(rates[:4])
     assert int(np.argmin(history["val_loss"])) == 1
     best = model.evaluate(texts, verbose=0, return_dict=True)
@@ -146,7 +136,6 @@ def test_a_plateau_lowers_the_rate(texts):
     plateau = callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10.0)
     model = classifier()
     history = fit(model, texts, plateau, epochs=4)
-
     assert history["learning_rate"] == pytest.approx([RATE, RATE, RATE / 2, RATE / 4])
     assert float(model.optimizer.learning_rate) == pytest.approx(RATE / 8)
 
@@ -155,7 +144,6 @@ def test_a_loss_that_is_no_number_ends_the_training(texts):
     model = classifier(run_eagerly=True)
     model.encoder.weights[0].assign(np.full(model.encoder.weights[0].shape, np.nan))
     history = fit(model, texts, callbacks.TerminateOnNaN())
-
     assert len(history["loss"]) == 1
 
 
@@ -172,6 +160,5 @@ def test_what_was_interrupted_ends_as_if_it_was_not(texts, tmp_path):
         fit(classifier(), texts, callbacks.BackupAndRestore(tmp_path), Interrupt())
     resumed = classifier()
     history = fit(resumed, texts, callbacks.BackupAndRestore(tmp_path))
-
     assert len(history["loss"]) == EPOCHS - 2
     check_equal(resumed.get_weights(), undisturbed.get_weights())

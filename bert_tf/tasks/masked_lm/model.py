@@ -21,7 +21,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
-from bert_tf.models.cross_entropy import cross_entropy
+from bert_tf.models.logits import cross_entropy
 from bert_tf.models.pretrainer import masked_lm_head, masked_lm_logits
 from bert_tf.models.weighted_loss import Targets, WeightedModel
 from bert_tf.tasks.fitting import random_seed

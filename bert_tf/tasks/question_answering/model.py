@@ -18,7 +18,7 @@ from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, StringsForm, output
 from bert_tf.export.service import Signature, Tensors, strings
 from bert_tf.io.json_files import as_json
-from bert_tf.models.padding import hide_padding
+from bert_tf.models.logits import hide_padding
 from bert_tf.tasks.question_answering.metrics import (
     answer_metrics,
     answer_or_none_metrics,

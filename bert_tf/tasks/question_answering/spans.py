@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.config.arguments import checked_argument
-from bert_tf.models.padding import PADDING_SCORE
+from bert_tf.models.logits import PADDING_SCORE
 from bert_tf.text.rows import positions
 from bert_tf.text.windows import QuestionWindows
 

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import UserError
-from bert_tf.models.padding import hide_padding
+from bert_tf.models.logits import hide_padding
 
 ACTIVATIONS = {"sigmoid": tf.math.sigmoid, "identity": tf.identity}
 # The weight of NDCG-Loss2 in NDCG-Loss2++ (sentence-transformers' default).

@@ -13,7 +13,7 @@ from bert_tf.data.columns import Columns, GroupColumn, TextColumn
 from bert_tf.encoder.encoder import Encoder
 from bert_tf.export.litert.form import DeviceForm, StringsForm, of_packed, output
 from bert_tf.export.service import Signature, Tensors
-from bert_tf.models.padding import hide_padding
+from bert_tf.models.logits import hide_padding
 from bert_tf.tasks.task_model import EncodedTexts, TaskModel
 from bert_tf.text import GroupPreprocessor, Tokenizer
 from bert_tf.text.parts import as_first, first_equal, map_rows

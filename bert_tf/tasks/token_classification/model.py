@@ -16,9 +16,8 @@ from bert_tf.asking import Answers, Outputs, Row, Text, characters, each_answer,
 from bert_tf.config.arguments import checked
 from bert_tf.data.columns import Columns, GroupColumn, TextColumn, as_list
 from bert_tf.distillation.losses import Matched
-from bert_tf.encoder.encoder import Encoder
+from bert_tf.encoder.encoder import Encoded, Encoder
 from bert_tf.encoder.linear import Linear
-from bert_tf.encoder.watching import Encoded
 from bert_tf.errors import UserError
 from bert_tf.export.litert.form import DeviceForm, output
 from bert_tf.export.service import Signature, Tensors, strings

@@ -1,10 +1,10 @@
-"""`cross_entropy` beside TensorFlow's own."""
+"""`cross_entropy` compared with TensorFlow's own."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.cross_entropy import cross_entropy
+from bert_tf.models.logits import cross_entropy
 
 ITS_OWN = tf.nn.sparse_softmax_cross_entropy_with_logits
 
@@ -42,7 +42,7 @@ def test_a_class_that_is_ruled_out_gets_no_gradient():
     np.testing.assert_array_equal(gradient[:, 1], 0.0)
 
 
-def test_logits_that_are_no_numbers_are_told():
-    """As training has to know of them."""
+def test_nan_logits_give_nan_losses():
+    """Training relies on them to notice that it has diverged."""
     losses, _ = losses_and_gradient(cross_entropy, [0], [[np.nan, 1.0]], [1.0])
     assert np.isnan(losses).all()

@@ -1,14 +1,23 @@
-"""Cross-entropy over a vocabulary, in half the time of TensorFlow's own on a CPU."""
+"""What heads and losses share: the logits of padding, and cross-entropy over a vocabulary."""
 
 import tensorflow as tf
+
+# The score of tokens and choices that are padding: far below any logit, yet finite, so that a row
+# of nothing else has a softmax.
+PADDING_SCORE = -1e9
+
+
+def hide_padding(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """float32 `logits` where the integer `mask` of their shape is not 0, else PADDING_SCORE."""
+    return tf.where(tf.not_equal(mask, 0), logits, PADDING_SCORE)
 
 
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     """-log softmax(logits)[label].
 
-    The same as `tf.nn.sparse_softmax_cross_entropy_with_logits`, which for 410 predictions among
-    30,522 pieces, and their gradient, takes 79 ms on one core, more than a tenth of an update of a
-    small model; this takes 42.
+    The same as `tf.nn.sparse_softmax_cross_entropy_with_logits`, in half the time: 410 predictions
+    among 30,522 pieces, and their gradient, take 42 ms on one core instead of 79, which is more
+    than a tenth of an update of a small model.
 
     Args:
         labels: int [...], each below `classes`.
@@ -31,7 +40,8 @@ def _of_rows(labels: tf.Tensor, logits: tf.Tensor) -> tuple:
     right = tf.gather_nd(logits, places) - tf.squeeze(highest, axis=1)
 
     def gradient(upstream: tf.Tensor) -> tuple[None, tf.Tensor]:
-        # Softmax less 1 at the label. The factors of a row come first: one pass over the classes.
+        # Softmax, minus 1 at the label. Combining the factors of a row first saves a pass over the
+        # classes.
         of_softmax = powers * (upstream[:, tf.newaxis] / sums)
         return None, tf.tensor_scatter_nd_sub(of_softmax, places, upstream)
 
