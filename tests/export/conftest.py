@@ -37,6 +37,7 @@ TASKS = {
     "pair": lambda e, t: TextClassifier(e, t, [0, 1], pair=True),
     "multi_label": lambda e, t: TextClassifier(e, t, ["no", "yes", "maybe"], multi_label=True),
     "regression": TextRegressor,
+    "multi_target_regression": lambda e, t: TextRegressor(e, t, targets=["price", "size"]),
     "multiple_choice": MultipleChoice,
     "reranking": Reranker,
     "question_answering": lambda e, t: QuestionAnswerer(e, t, **WINDOWS, n_best=5),

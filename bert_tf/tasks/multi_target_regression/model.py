@@ -167,8 +167,10 @@ class MultiTargetRegressor(TextRegressor):
             return {}
         pairs = zip(self.targets, predictions.T, self.target.numbers(rows).T, strict=True)
         found = {name: regression_metrics(*both) for name, *both in pairs}
-        names = next(iter(found.values()))
-        means = {name: float(np.mean([each[name] for each in found.values()])) for name in names}
+        means = {
+            name: float(np.mean([each[name] for each in found.values()]))
+            for name in ("spearman", "pearson", "loss")
+        }
         return means | {f"{m}_{name}": v for name, each in found.items() for m, v in each.items()}
 
     @staticmethod
