@@ -184,7 +184,7 @@ def predict(arguments: argparse.Namespace) -> None:
             "predict requires either texts or --input FILE, not both; see bert-tf predict --help"
         )
     prepare_to_serve()
-    from bert_tf.predict import run
+    from bert_tf.asking.predict import run
 
     options = arguments.input, arguments.output, arguments.signature
     run(arguments.model, arguments.texts, *options)
@@ -198,7 +198,7 @@ def embed(arguments: argparse.Namespace) -> None:
     bert-tf embed saved_models/vectors questions.txt --out questions.npy --prompt query
     """
     prepare_to_serve()
-    from bert_tf.predict.vectors import embed as write
+    from bert_tf.asking.embed import embed as write
 
     options = {name: getattr(arguments, name) for name in ("batch_size", "max_length", "dtype")}
     write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)

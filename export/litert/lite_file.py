@@ -2,11 +2,12 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import bert_tf
+from bert_tf.asking.record import Record
 from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
 from bert_tf.console import logger
 from bert_tf.errors import UserError
@@ -30,20 +31,16 @@ class LiteFile:
     """What a file holds.
 
     Attributes:
-        model: the file as an interpreter takes it.
-        description: the task model.
+        content: the file as an interpreter takes it.
+        record: what it says about its model.
+        description: the task model, as the record has it.
         vocabulary: the pieces of its tokenizer.
-        lengths: tokens of a row, of each signature.
-        inputs: "ids" or "strings".
-        precision: see `bert_tf.export.litert.saving.LiteForm`.
     """
 
-    model: bytes
+    content: bytes
+    record: Record
     description: Description
     vocabulary: tuple[str, ...]
-    lengths: tuple[int, ...]
-    inputs: str
-    precision: str
 
     @classmethod
     def of(
@@ -61,18 +58,13 @@ class LiteFile:
             model: the task model.
             network: as the converter returned it.
             form: what it answers.
-            lengths: as above.
-            inputs: as above.
-            precision: as above.
+            lengths: tokens of a row, of each signature.
+            inputs: "ids" or "strings".
+            precision: see `bert_tf.export.litert.saving.LiteForm`.
         """
         description = describe(model, model.tokenizer)
+        record = Record(description.to_dict(), tuple(lengths), inputs, precision)
         vocabulary = model.tokenizer.vocabulary
-        settings = {
-            "model": description.to_dict(),
-            "lengths": [*lengths],
-            "inputs": inputs,
-            "precision": precision,
-        }
         files = {VOCABULARY_FILE: file_text(vocabulary)}
         if model.labels:
             files[LABELS_FILE] = file_text(model.labels)
@@ -82,14 +74,14 @@ class LiteFile:
             about += "; its tokenizer requires the operations of TensorFlow Text"
         content = metadata.with_metadata(
             network,
-            settings,
+            record.to_dict(),
             files,
             ModelInfo(type(model).__name__, about),
             [_tensor(name) for name in names],
             [_tensor(name, bool(model.labels)) for name in form.outputs],
             for_mediapipe=_is_for_mediapipe(model, network, form),
         )
-        return cls(content, description, vocabulary, tuple(lengths), inputs, precision)
+        return cls(content, record, description, vocabulary)
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> Self:
@@ -99,21 +91,13 @@ class LiteFile:
             UserError: there is no such file, it is damaged, or bert_tf did not write it.
         """
         opened = metadata.read(path)
-        fields = _checked(opened.settings, path)
-        description = Description.from_dict(fields["model"], Path(path))
+        record = Record.from_dict(opened.settings, path)
+        description = Description.from_dict(record.model, Path(path))
         text = opened.files.get(VOCABULARY_FILE, "")
         vocabulary = tuple(text.removesuffix("\n").split("\n"))
         if vocabulary_hash(vocabulary) != description.vocabulary:
             raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
-        lengths = tuple(fields["lengths"])
-        return cls(
-            opened.content,
-            description,
-            vocabulary,
-            lengths,
-            fields["inputs"],
-            fields["precision"],
-        )
+        return cls(opened.content, record, description, vocabulary)
 
 
 def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm) -> bool:
@@ -135,16 +119,3 @@ def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm
 def _tensor(name: str, has_labels: bool = False) -> TensorInfo:
     description = _DESCRIPTIONS.get(name, "")
     return TensorInfo(name, name, description, has_labels and name == "probabilities")
-
-
-def _checked(settings: Mapping[str, Any], path: str | os.PathLike) -> Mapping[str, Any]:
-    """The settings of a file. Raises UserError if one is missing, unknown or of a wrong kind."""
-    kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
-    wrong = [name for name, kind in kinds.items() if not isinstance(settings.get(name), kind)]
-    wrong += settings.keys() - kinds.keys()
-    lengths = settings.get("lengths")
-    if not wrong and not (lengths and all(type(each) is int and each > 0 for each in lengths)):
-        wrong = ["lengths"]
-    if wrong:
-        raise UserError(f"{path} is damaged ({wrong[0]} is not as expected); export it again")
-    return settings

@@ -101,7 +101,7 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     answers = model.strings_form() if form.inputs == "strings" else model.device_form()
     file = LiteFile.of(model, network, answers, lengths, form.inputs, form.precision)
     with atomic_path(path, is_file=True) as new:
-        Path(new).write_bytes(file.model)
+        Path(new).write_bytes(file.content)
     return path
 
 

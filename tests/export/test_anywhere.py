@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import runs
+from bert_tf.asking.record import Record
 from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from tests import tiny
@@ -102,6 +103,8 @@ def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, 
     assert_same(again.serve(inputs), expected.serve(inputs), 1e-5)
     vocabulary = tmp_path / "third" / "assets" / "vocab.txt"
     assert vocabulary.read_text().splitlines() == tiny.VOCABULARY
+    found, expected = map(Record.of_saved_model, (tmp_path / "third", exported(family, **settings)))
+    assert found == expected and found is not None
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import asking, predict
+from bert_tf import asking
+from bert_tf.asking import predict
 from bert_tf.asking import row_files as reading
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
@@ -41,9 +42,9 @@ def asked(monkeypatch) -> list[list[int]]:
     seen = []
     answers = predict.answers
 
-    def noted(outputs, rows, ranks):
+    def noted(outputs, rows, *others):
         seen.append([len(row["text"]) for row in rows])
-        return answers(outputs, rows, ranks)
+        return answers(outputs, rows, *others)
 
     monkeypatch.setattr(predict, "answers", noted)
     monkeypatch.setattr(asking, "BATCH", 4)
@@ -115,6 +116,49 @@ def test_lists_are_answered_without_the_padding_of_others(exported, loaded, tmp_
     np.testing.assert_allclose(found[0]["probabilities"], answers["probabilities"][0], atol=1e-6)
 
 
+# A class of bert_tf is known; that of another program is not.
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("class_name", "row", "outputs", "expected"),
+    [
+        (
+            "MultiLabelClassifier",
+            {"text": "a"},
+            {"labels": [b"x", b""], "probabilities": [0.9, 0.0], "classes": [b"x", b"y"]},
+            {"labels": ["x"], "probabilities": [0.9, 0.0], "classes": ["x", "y"]},
+        ),
+        (
+            "QuestionAnswerer",
+            {"question": "a", "context": "é cat"},
+            {"end": 3, "nbest_answers": [b"cat", b"", b""], "nbest_scores": [0.5, 0.25, 0.0]},
+            {"end": 2, "nbest_answers": ["cat", ""], "nbest_scores": [0.5, 0.25]},
+        ),
+        (
+            "MaskedLM",
+            {"text": "a"},
+            {"tokens": [[b"x"], [b""]], "probabilities": [[0.5], [0.0]]},
+            {"tokens": [["x"]], "probabilities": [[0.5]]},
+        ),
+        (
+            "Reranker",
+            {"query": "a", "passages": ["b", ""]},
+            {"order": [0, -1], "scores": [1.5, 0.0]},
+            {"order": [0, -1], "scores": [1.5, 0.0]},
+        ),
+        ("TextEmbedder", {"text": "a"}, {"embedding": [0.5, 0.0]}, {"embedding": [0.5, 0.0]}),
+    ],
+)
+def test_lists_end_where_their_padding_begins(is_known, class_name, row, outputs, expected):
+    dtypes = {bytes: object, float: np.float32, int: np.int32}
+    batch = {
+        name: np.array([value], dtypes[type(np.ravel(np.array(value, object))[0])])
+        for name, value in outputs.items()
+    }
+    ranks = {name: 2 if isinstance(value, list) else 1 for name, value in row.items()}
+    (found,) = predict.answers(batch, [row], ranks, class_name if is_known else None)
+    assert found == expected
+
+
 @pytest.mark.slow
 def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
     source = tmp_path / "words.jsonl"
@@ -125,7 +169,7 @@ def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
     assert first["words"] == ["the", "cat", "sat"] and first["ends"] == [3, 7, 11]
     assert second["words"] == ["", "dog"] and len(second["labels"]) == 2
     assert main(["predict", folder, "--input", str(source), "--signature", "no"]) == 2
-    assert "has no signature 'no'; it has" in capsys.readouterr().err
+    assert "has no signature 'no'; the signatures are" in capsys.readouterr().err
 
 
 def test_half_of_a_pair_is_marked_as_in_training(exported, loads_once, tmp_path, capsys):

@@ -28,6 +28,7 @@ READERS = (
     "TF Hub",
     ".keras",
     ".tflite",
+    "record",
     "corpus, sentence_per_line",
     "corpus, document_per_file",
     "corpus, jsonl",

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
+from bert_tf.asking import record
 from bert_tf.errors import UserError
 from bert_tf.export.litert import metadata
 from bert_tf.export.litert.metadata import ModelInfo, TensorInfo, read, with_metadata
@@ -175,7 +176,7 @@ def test_what_is_no_tflite_file_is_refused(tmp_path):
 
 
 def test_a_later_format_is_refused(model, path, monkeypatch):
-    monkeypatch.setattr(metadata, "FORMAT", 2)
+    monkeypatch.setattr(record, "FORMAT", 2)
     path.write_bytes(networks.described(model))
     monkeypatch.undo()
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.asking.lite import _Signatures
 from bert_tf.errors import UserError
-from bert_tf.tasks.lite_network import _Signatures
 from tests.export.conftest import TASKS
 from tests.tasks import tiny_objects
 
