@@ -315,7 +315,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     if arguments.rows < 1:
         raise UserError(f"--rows must be at least 1, not {arguments.rows}")
     from bert_tf.interpret import inspect as write
-    from bert_tf.interpret.given import rows_of
+    from bert_tf.interpret import rows_of
 
     names = ("text", "text_a", "text_b", "question", "context", "choices", "query", "passages")
     rows = rows_of({name: getattr(arguments, name) for name in names})

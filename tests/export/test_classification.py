@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import predict
+from bert_tf.asking import predict
 from bert_tf.errors import UserError
 from bert_tf.text import Preprocessor
 from tests import tiny
