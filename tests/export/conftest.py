@@ -1,7 +1,7 @@
 """Small models of every family, and their exports, each written once for all test files."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,17 @@ TASKS = {
     "embedding": TextEmbedder,
 }
 FAMILIES = {**TASKS, "hub": lambda e, t: PreTrainer(e)}
+
+
+def tasks(*quick: str, without: Sequence[str] = ()) -> list:
+    """The families of tasks as parameters of a test; all that are not `quick` are slow."""
+    return [
+        pytest.param(family, marks=() if family in quick else pytest.mark.slow)
+        for family in TASKS
+        if family not in without
+    ]
+
+
 # The first layer, the last one, and what passes between them; one layer is both for the others.
 LAYERS = {"classification": 2, "hub": 2}
 FORM = [field.name for field in dataclasses.fields(Form)]
