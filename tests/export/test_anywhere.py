@@ -16,7 +16,7 @@ from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from tests import tiny
 from tests.export.conftest import FAMILIES
-from tests.export.requests import assert_same, request
+from tests.export.requests import assert_same, in_session, request
 
 # Loads all the exports it is told of, then asks each; what made them cannot be imported there.
 _ASK = """
@@ -129,26 +129,64 @@ def test_of_a_run_nothing_is_needed(tmp_path):
     np.testing.assert_allclose(-np.log(chosen).mean(), metrics["loss"], atol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SERVED)
-def test_hub_loads_it(exported, loaded, family):
+def by_hub(folder):
+    """What `hub.load` finds."""
     hub = pytest.importorskip("tensorflow_hub", reason="it comes with the extra model-garden")
-    found = hub.load(str(exported(family)))
-    inputs = request(found.signatures["serving_default"])
-    assert_same(found.serve(inputs), loaded(family).serve(inputs), 1e-5)
+    loaded = hub.load(str(folder))
+    return lambda name, inputs: loaded.signatures[name](**inputs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("freeze", [False, True])
-@pytest.mark.parametrize("family", SERVED)
-def test_keras_predicts_with_it(exported, loaded, family, freeze):
-    settings = {"freeze": True} if freeze else {}
-    answer = loaded(family, **settings).signatures["serving_default"]
+def by_keras(folder):
+    """A layer of Keras 3, which has one signature and returns strings."""
+    signature = tf.saved_model.load(folder).signatures["serving_default"]
     inputs = {
         name: keras.Input(spec.shape[1:], dtype="string", name=name)
-        for name, spec in answer.structured_input_signature[1].items()
+        for name, spec in signature.structured_input_signature[1].items()
     }
-    layer = keras.layers.TFSMLayer(exported(family, **settings), call_endpoint="serve")
-    model = keras.Model(inputs, layer(inputs))
-    asked = request(answer)
-    assert_same(model.predict(asked, batch_size=4, verbose=0), answer(**asked), 1e-5)
+    layer = keras.layers.TFSMLayer(folder, call_endpoint="serve")
+    # A layer of one text takes it without its name, too.
+    given = inputs if len(inputs) > 1 else next(iter(inputs.values()))
+    model = keras.Model(inputs, layer(given))
+    return lambda name, texts: model.predict(texts, batch_size=4, verbose=0)
+
+
+def by_session(folder):
+    """A session of TensorFlow 1, which TensorFlow Serving and its C library have."""
+    ask = in_session(folder)
+    return lambda name, inputs: ask(name, **inputs)
+
+
+@pytest.mark.parametrize(
+    ("way", "family", "freeze"),
+    [
+        pytest.param(
+            *(way, family, freeze),
+            marks=()
+            if way is by_keras and family in ("classification", "nsp") and not freeze
+            else pytest.mark.slow,
+        )
+        for way in (by_hub, by_keras, by_session)
+        for family in SERVED
+        for freeze in (False, True)
+    ],
+)
+def test_other_programs_get_the_same_answers(exported, loaded, loads_once, way, family, freeze):
+    settings = {"freeze": True} if freeze else {}
+    expected, ask = loaded(family, **settings), way(exported(family, **settings))
+    for name, signature in expected.signatures.items():
+        if name != "serving_default" and way is by_keras:
+            continue
+        # One batch is a single chunk, the other needs several.
+        for times in (1, 150) if way is by_session else (1,):
+            inputs = request(signature, times)
+            assert_same(ask(name, inputs), signature(**inputs), tolerance=1e-4)
+
+
+@pytest.mark.slow
+def test_a_session_takes_texts_in_groups(exported, loaded):
+    texts = tf.constant(["a cat [MASK] the mat" + " " * 3_000_000] * 3 + ["[MASK]"])
+    answers = in_session(exported("mlm", freeze=True))("serving_default", text=texts)
+    assert answers["tokens"].shape[0] == 4
+    expected = loaded("mlm", freeze=True).signatures["serving_default"](text=texts)
+    assert_same(answers, expected, tolerance=1e-4)
+    np.testing.assert_array_equal(answers["tokens"][0], answers["tokens"][1])

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
-from tensorflow.core.protobuf import saved_model_pb2
 
 from tests.export.conftest import FAMILIES
+from tests.export.requests import meta_graph
 
 # The official image of TensorFlow Serving has these, and none that trims.
 TEXT_OPS = {
@@ -48,12 +48,7 @@ OTHERS = [
 
 def graphs(folder: Path) -> list[tf.compat.v1.GraphDef]:
     """The graphs of all SavedModels in a folder."""
-    found = []
-    for file in folder.rglob("saved_model.pb"):
-        saved = saved_model_pb2.SavedModel()
-        saved.ParseFromString(file.read_bytes())
-        found += [each.graph_def for each in saved.meta_graphs]
-    return found
+    return [meta_graph(file.parent).graph_def for file in folder.rglob("saved_model.pb")]
 
 
 def nodes(graph: tf.compat.v1.GraphDef) -> Iterator[node_def_pb2.NodeDef]:

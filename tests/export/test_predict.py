@@ -25,6 +25,9 @@ def answered(out: str) -> list[dict]:
     return [json.loads(line) for line in out.splitlines()]
 
 
+TEXTS = ["the cat sat .", "", "a", "fish " * 40]
+
+
 def lines(rows) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
@@ -246,3 +249,30 @@ def test_a_saved_model_is_asked_without_keras(exported):
     answer, told = done.stdout.splitlines()
     assert json.loads(answer)["label"] in ("no", "yes", "maybe"), done.stderr
     assert told == "0 [] 1"
+
+
+def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, loads_once, tmp_path, capsys):
+    texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    texts.write_text("\n".join(TEXTS))
+    command = ["embed", str(exported("embedding")), str(texts), "--out", str(out)]
+    assert main(command) == 0
+    answer = loaded("embedding").signatures["serving_default"]
+    expected = answer(text=tf.constant(TEXTS))["embedding"]
+    np.testing.assert_allclose(np.load(out), expected, atol=2e-6)
+    capsys.readouterr()
+    assert main([*command, "--max-length", "8"]) == 2
+    assert "is a SavedModel, whose length is fixed; omit --max-length" in capsys.readouterr().err
+
+
+def test_mistakes_are_named(exported, models, loads_once, tmp_path):
+    saved = exported("classification")
+    with pytest.raises(UserError, match="exists already"):
+        models("classification").export(saved)
+    with pytest.raises(UserError, match="no checkpoint in .*: expected a run folder"):
+        predict.run(str(tmp_path), ["text"], None, None)
+    with pytest.raises(UserError, match="checkpoint not found: .*/nothing; give a folder"):
+        predict.run(str(tmp_path / "nothing"), ["text"], None, None)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "cat"}\n{"txt": "dog"}\n')
+    with pytest.raises(UserError, match="bad.jsonl, line 2: no text under 'text'"):
+        predict.run(str(saved), [], str(bad), None)

@@ -35,6 +35,7 @@ from bert_tf.runs.run_folder import BEST_FILE, RunFolder
 from bert_tf.tasks import registry
 from tests import tiny, tiny_questions
 from tests.checkpoints import tiny_embedders
+from tests.tasks import tiny_texts
 
 
 def start(path, model, *settings) -> RunFolder:
@@ -471,3 +472,19 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
         UserError, match="vocabulary in .* is not the one that the model was trained with"
     ):
         options(run.path, monkeypatch, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "pair"),
+    [
+        ("format: tsv", False),
+        ("format: tsv, text_columns: [a, b]", True),
+        ("format: cola", False),
+        ("format: rte", True),
+    ],
+)
+def test_the_format_decides_whether_an_input_is_a_pair(tmp_path, data, pair):
+    path = tiny_texts.write_config(tmp_path, "classification", f"path: ., {data}")
+    task = registry.family("classification").task_class()(load_config(path), ["a", "b"])
+    model = task.model(Encoder(tiny.encoder_config()), tiny.tokenizer())
+    assert model.settings == {"max_length": 24, "pair": pair}
