@@ -124,33 +124,35 @@ class FrozenTask(Answers):
             raise UserError(f"{self.path} does not answer as its description says; export it again")
         return family.model_class()
 
-    def predict(
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """Answers in Python values, as `predict` of the task model gives them.
+
+        Args:
+            *args: the inputs, as `predict` of the task model takes them: `x`; then contexts of
+                questions, choices of contexts, or passages of queries; `batch_size` and `verbose`.
+            **kwargs: the same by their names, and the options of the task model.
+
+        Raises:
+            UserError: the model does not take such inputs, or is of no task.
+        """
+        if self._saved is not None:
+            return self._predict_by_signatures(*args, **kwargs)
+        with self._explained():
+            return self.model.predict(*args, **kwargs)
+
+    def _predict_by_signatures(
         self,
         x: Any = None,
         other: Any = None,
         batch_size: int | None = None,
         verbose: int | str = "auto",
-        steps: int | None = None,
         **named: Any,
     ) -> Any:
-        """Answers in Python values, as `predict` of the task model gives them.
-
-        Args:
-            x: the inputs; see `predict` of the task model.
-            other: contexts of questions, choices of contexts, or passages of queries.
-            batch_size: rows of a batch (32).
-            verbose: 0 shows no progress.
-            steps: batches to take of a dataset.
-            **named: the inputs by their names, and options as `predict` of the task model has
-                them.
-
-        Raises:
-            UserError: the model does not take such inputs, or is of no task.
-        """
+        """`predict` of a SavedModel, of whose task model only the class is known."""
         cls = self.task_class()
         options = {name: named.pop(name) for name in cls.answer_options if name in named}
         if isinstance(x, tf.data.Dataset):
-            x, _ = inputs.from_dataset(x, steps, "x")
+            x, _ = inputs.from_dataset(x, None, "x")
         # The second column may also follow by its name: predict(questions, context=contexts).
         columns = [each for each in (x, other, *named.values()) if each is not None]
         if x is None:
@@ -160,18 +162,26 @@ class FrozenTask(Answers):
         return cls.answers(self, x, batch_size, verbose, **options)
 
     def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
-        """String tensors in, a dict of tensors out; see `TaskModel.serve`."""
-        ranks = self.ranks("serving_default")
-        given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(ranks)): inputs})
-        missing = [name for name in ranks if name not in given]
-        if missing:
-            raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(ranks)}")
-        tensors = {name: tf.convert_to_tensor(given[name], tf.string) for name in ranks}
+        """Tensors in, a dict of tensors out; see `TaskModel.serve`.
+
+        Raises:
+            UserError: an input is missing.
+        """
+        name = "serving_default"
         if self._saved is not None:
-            return self._saved.call("serving_default", tensors)
+            dtypes = {key: spec.dtype for key, spec in self._saved.specs(name).items()}
+        else:
+            dtypes = dict.fromkeys(self.ranks(name), tf.string)
+        given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(dtypes)): inputs})
+        missing = [key for key in dtypes if key not in given]
+        if missing:
+            raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(dtypes)}")
+        tensors = {key: tf.convert_to_tensor(given[key], dtype) for key, dtype in dtypes.items()}
+        if self._saved is not None:
+            return self._saved.call(name, tensors)
         columns = [each.numpy().tolist() for each in tensors.values()]
-        outputs = self.ask("serving_default", rows_of(columns, tuple(ranks)))
-        return {name: tf.constant(value) for name, value in outputs.items()}
+        outputs = self.ask(name, rows_of(columns, tuple(dtypes)))
+        return {key: tf.constant(value) for key, value in outputs.items()}
 
     def similarity(
         self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"

@@ -59,20 +59,29 @@ class SavedModel(Answers):
         except _DAMAGE as error:
             raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
 
-    def ranks(self, signature: str) -> dict[str, int]:
+    def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
+        """The inputs of a signature, sorted by their names.
+
+        Raises:
+            UserError: there is no such signature.
+        """
         if signature not in self.loaded.signatures:
             known = ", ".join(self.loaded.signatures)
             raise UserError(
                 f"{self.path} has no signature {signature!r}; the signatures are {known}"
             )
         specs = self.loaded.signatures[signature].structured_input_signature[1]
+        return {name: specs[name] for name in sorted(specs)}
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        specs = self.specs(signature)
         for name, spec in specs.items():
             if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
                 raise UserError(
                     f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
                     "predict requires a model that takes strings"
                 )
-        return {name: specs[name].shape.rank for name in sorted(specs)}
+        return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:
         return tuple(self.loaded.signatures)

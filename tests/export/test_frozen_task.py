@@ -104,14 +104,14 @@ def test_a_model_that_is_not_what_its_record_says(folder, class_name, said):
 
 def test_outputs_of_no_task_are_served_alone(tmp_path):
     answer = tf.function(
-        lambda text: {"length": tf.strings.length(text)},
-        [tf.TensorSpec([None], tf.string, "text")],
+        lambda text, times: {"length": times * tf.strings.length(text)},
+        [tf.TensorSpec([None], tf.string, "text"), tf.TensorSpec([], tf.int32, "times")],
     )
     tf.saved_model.save(tf.Module(), tmp_path, signatures={"serving_default": answer})
     served = bert_tf.load(tmp_path)
     with pytest.raises(UserError, match="returns length, which are not the outputs of a task"):
         served.predict("the cat")
-    assert served.serve(tf.constant(["cat"]))["length"].numpy().tolist() == [3]
+    assert served.serve(text=["cat"], times=2)["length"].numpy().tolist() == [6]
 
 
 @pytest.fixture(params=["SavedModel", "LiteRT file"])
