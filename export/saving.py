@@ -27,12 +27,12 @@ from bert_tf.io.atomic import atomic_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
 
-# Where TensorFlow Serving looks for requests that it sends before it takes those of others.
+# The requests that TensorFlow Serving sends to a model before it accepts those of others.
 _WARMUP_FILE = "tf_serving_warmup_requests"
 
 
 class TaskService(Service):
-    """What is served of a task model: its own signatures.
+    """A task model as it is served, with its own signatures.
 
     Args:
         model: a task model.

@@ -34,17 +34,17 @@ class Signature(NamedTuple):
 
 
 class Service(abc.ABC):
-    """What is served of one model.
+    """One model as a SavedModel serves it.
 
-    A subclass says in `signatures` how it is asked. It closes over its Keras model: what a
-    SavedModel keeps are the variables and the traced functions.
+    A subclass says in `signatures` how it is asked. Its functions close over the Keras model, so a
+    SavedModel keeps only the variables and the traced functions.
 
     Args:
         tokenizer: the tokenizer of the model.
         labels: names of the classes, where it has classes.
     """
 
-    # What it does; None where that is for the origin of the model to say.
+    # What the model does, for the model card; None takes the task of the model's origin.
     task: str | None = None
     # Whether a program that loads it may train it.
     trains: ClassVar[bool] = False

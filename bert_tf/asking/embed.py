@@ -90,7 +90,7 @@ def embed(
 
 
 def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
-    """The model, and what differs if it gives other vectors."""
+    """The model, and a digest that is another one where the vectors may be others."""
     digest = hashlib.sha256()
     if is_saved_model(path):
         if max_length is not None:

@@ -169,7 +169,7 @@ def option(name: str) -> str:
 
 
 def _readable(row: Row) -> Row:
-    """What the command line gives of bytes that are not UTF-8, replaced."""
+    """A row in which bytes of the command line that are not UTF-8 are replaced."""
 
     def mended(text: str) -> str:
         return text.encode("utf-8", "replace").decode("utf-8")
