@@ -61,6 +61,27 @@ def tasks(*quick: str, without: Sequence[str] = ()) -> list:
 LAYERS = {"classification": 2, "hub": 2}
 FORM = [field.name for field in dataclasses.fields(Form)]
 
+
+def cases(*quick: tuple[str, dict], bfloat16: bool = False, hub: bool = True) -> list:
+    """Each family plain, frozen, and perhaps frozen in bfloat16, as parameters; hub only plain."""
+    forms: list[dict] = [{}, {"freeze": True}]
+    if bfloat16:
+        forms.append({"freeze": True, "precision": "bfloat16"})
+    return [
+        pytest.param(
+            family,
+            form,
+            marks=[
+                *([] if (family, form) in quick else [pytest.mark.slow]),
+                *([pytest.mark.bfloat16] if "precision" in form else []),
+            ],
+        )
+        for family in FAMILIES
+        for form in forms
+        if family in TASKS or (hub and not form)
+    ]
+
+
 Exported = Callable[..., Path]
 
 

@@ -15,7 +15,7 @@ from bert_tf.asking.record import Record
 from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from tests import tiny
-from tests.export.conftest import FAMILIES
+from tests.export.conftest import TASKS, cases
 from tests.export.requests import assert_same, in_session, request
 
 # Loads all the exports it is told of, then asks each; what made them cannot be imported there.
@@ -42,14 +42,7 @@ answers = {
 with open(sys.argv[1], "wb") as file:
     pickle.dump(answers, file)
 """
-SERVED = [family for family in FAMILIES if family != "hub"]
-CHECKED = [
-    (family, freeze)
-    if (family, freeze) == ("classification", False)
-    else pytest.param(family, freeze, marks=pytest.mark.slow)
-    for family in SERVED
-    for freeze in (False, True)
-]
+SERVED = [*TASKS]
 
 
 def answers(loaded):
@@ -86,10 +79,8 @@ def test_all_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path)
         assert_all_same(found[family], answers(loaded(family)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("family", "freeze"), CHECKED)
-def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, freeze):
-    settings = {"freeze": True} if freeze else {}
+@pytest.mark.parametrize(("family", "settings"), cases(hub=False))
+def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, settings):
     shutil.copytree(exported(family, **settings), tmp_path / "first")
     first = tf.saved_model.load(tmp_path / "first")
     tf.saved_model.save(first, tmp_path / "second", signatures=dict(first.signatures))
@@ -157,21 +148,18 @@ def by_session(folder):
 
 
 @pytest.mark.parametrize(
-    ("way", "family", "freeze"),
+    ("way", "family", "settings"),
     [
-        pytest.param(
-            *(way, family, freeze),
-            marks=()
-            if way is by_keras and family in ("classification", "nsp") and not freeze
-            else pytest.mark.slow,
+        pytest.param(way, *case.values, marks=case.marks)
+        for way, quick in (
+            (by_hub, []),
+            (by_keras, [("classification", {}), ("nsp", {})]),
+            (by_session, []),
         )
-        for way in (by_hub, by_keras, by_session)
-        for family in SERVED
-        for freeze in (False, True)
+        for case in cases(*quick, hub=False)
     ],
 )
-def test_other_programs_get_the_same_answers(exported, loaded, loads_once, way, family, freeze):
-    settings = {"freeze": True} if freeze else {}
+def test_other_programs_get_the_same_answers(exported, loaded, loads_once, way, family, settings):
     expected, ask = loaded(family, **settings), way(exported(family, **settings))
     for name, signature in expected.signatures.items():
         if name != "serving_default" and way is by_keras:
