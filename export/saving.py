@@ -11,9 +11,8 @@ import keras
 import tensorflow as tf
 from google.protobuf.message import Message
 
-from bert_tf.asking.record import RECORD_FILE, Record, to_json
+from bert_tf.asking.record import RECORD_FILE, to_json
 from bert_tf.asking.saved_model import register_ops
-from bert_tf.checkpoints.description import describe
 from bert_tf.compat import NO_INLINE, SavedModel, renew_fingerprint
 from bert_tf.config.arguments import checked_argument
 from bert_tf.encoder.encoder import Encoder
@@ -22,7 +21,7 @@ from bert_tf.export import hub, model_card
 from bert_tf.export.model_card import Origin
 from bert_tf.export.precision import in_precision
 from bert_tf.export.served_model import Form, ServedModel
-from bert_tf.export.service import Service, Signature, Tensors, endpoint, traced
+from bert_tf.export.service import Service, Signature, Tensors, endpoint, record_of, traced
 from bert_tf.io.atomic import atomic_path
 from bert_tf.tasks import registry
 from bert_tf.text import Tokenizer
@@ -44,12 +43,7 @@ class TaskService(Service):
         self._network = network
         self._signatures = model.with_network(network).signatures()
         self._functions = model.exported_functions()
-        self._record = Record(
-            describe(model, model.tokenizer).to_dict(),
-            (model.max_length,),
-            "strings",
-            network.compute_dtype,
-        )
+        self._record = record_of(model, [model.max_length], "strings", network.compute_dtype)
         family = registry.family_of(self._record.class_name)
         self.task = family.name if family else None
 

@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import bert_tf
 from bert_tf.asking.record import Record
-from bert_tf.checkpoints.description import Description, describe, vocabulary_hash
+from bert_tf.checkpoints.description import Description, vocabulary_hash
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 from bert_tf.export.litert import mediapipe, metadata
@@ -28,7 +27,7 @@ _DESCRIPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class LiteFile:
-    """What a file holds.
+    """What a file holds that was read.
 
     Attributes:
         content: the file as an interpreter takes it.
@@ -41,47 +40,6 @@ class LiteFile:
     record: Record
     description: Description
     vocabulary: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        model: Any,
-        network: bytes,
-        form: DeviceForm | StringsForm,
-        lengths: Sequence[int],
-        inputs: str,
-        precision: str,
-    ) -> Self:
-        """The file of a task model.
-
-        Args:
-            model: the task model.
-            network: as the converter returned it.
-            form: what it answers.
-            lengths: tokens of a row, of each signature.
-            inputs: "ids" or "strings".
-            precision: see `bert_tf.export.litert.saving.LiteForm`.
-        """
-        description = describe(model, model.tokenizer)
-        record = Record(description.to_dict(), tuple(lengths), inputs, precision)
-        vocabulary = model.tokenizer.vocabulary
-        files = {VOCABULARY_FILE: file_text(vocabulary)}
-        if model.labels:
-            files[LABELS_FILE] = file_text(model.labels)
-        names = form.inputs if isinstance(form, StringsForm) else ("ids", "mask", "segment_ids")
-        about = f"exported by bert_tf {bert_tf.__version__}"
-        if isinstance(form, StringsForm):
-            about += "; its tokenizer requires the operations of TensorFlow Text"
-        content = metadata.with_metadata(
-            network,
-            record.to_dict(),
-            files,
-            ModelInfo(type(model).__name__, about),
-            [_tensor(name) for name in names],
-            [_tensor(name, bool(model.labels)) for name in form.outputs],
-            for_mediapipe=_is_for_mediapipe(model, network, form),
-        )
-        return cls(content, record, description, vocabulary)
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> Self:
@@ -98,6 +56,33 @@ class LiteFile:
         if vocabulary_hash(vocabulary) != description.vocabulary:
             raise UserError(f"{path} is damaged (its vocabulary does not match); export it again")
         return cls(opened.content, record, description, vocabulary)
+
+
+def described(model: Any, network: bytes, form: DeviceForm | StringsForm, record: Record) -> bytes:
+    """The content of the file of a task model.
+
+    Args:
+        model: the task model.
+        network: as the converter returned it.
+        form: what it answers.
+        record: what the file says about the model.
+    """
+    files = {VOCABULARY_FILE: file_text(model.tokenizer.vocabulary)}
+    if model.labels:
+        files[LABELS_FILE] = file_text(model.labels)
+    names = form.inputs if isinstance(form, StringsForm) else ("ids", "mask", "segment_ids")
+    about = f"exported by bert_tf {bert_tf.__version__}"
+    if isinstance(form, StringsForm):
+        about += "; its tokenizer requires the operations of TensorFlow Text"
+    return metadata.with_metadata(
+        network,
+        record.to_dict(),
+        files,
+        ModelInfo(record.class_name, about),
+        [_tensor(name) for name in names],
+        [_tensor(name, bool(model.labels)) for name in form.outputs],
+        for_mediapipe=_is_for_mediapipe(model, network, form),
+    )
 
 
 def _is_for_mediapipe(model: Any, network: bytes, form: DeviceForm | StringsForm) -> bool:

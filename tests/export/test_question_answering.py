@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import QuestionAnswerer, runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
@@ -68,7 +69,7 @@ def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
     export_run(tmp_path / "run", tmp_path / "saved")
     questions = read_squad(tmp_path / "dev-v2.0.json")
     answers = ask(
-        tf.saved_model.load(tmp_path / "saved").serve,
+        bert_tf.load(tmp_path / "saved").serve,
         [each.question for each in questions],
         [each.context for each in questions],
     )
@@ -123,7 +124,7 @@ def test_the_threshold_is_a_setting(models, tokenizer, tmp_path):
     model = QuestionAnswerer(encoder, tokenizer, unanswerable=True, null_threshold=-1e6, **WINDOWS)
     model.export(tmp_path / "saved")
     answers = ask(
-        tf.saved_model.load(tmp_path / "saved").serve,
+        bert_tf.load(tmp_path / "saved").serve,
         ["cat"] * 3,
         ["dog", "the cat sat", "on a mat"],
     )
