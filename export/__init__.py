@@ -5,10 +5,10 @@ What is written needs only TensorFlow and tensorflow-text to run: the tokenizer 
 in the graph, and nothing of bert_tf or Keras is in the file.
 """
 
-# What a checkpoint is written as.
+# The formats of an export.
 SAVED_MODEL, LITERT = FORMATS = ("tf_saved_model", "litert")
 # The precisions of a LiteRT file, and those of either format.
 LITE_PRECISIONS = ("float32", "float16", "int8")
 PRECISIONS = ("bfloat16", *LITE_PRECISIONS)
-# What a checkpoint is served as.
+# What an export does; see `bert_tf.export.run.export_run`.
 KINDS = ("task", "hub", "mlm", "nsp", "embedding")

@@ -164,7 +164,7 @@ class HubEncoder(Service):
     task = "encoding of texts"
 
     def __init__(self, model: Encoder | EncoderModel, tokenizer: Tokenizer):
-        # It gives away the model's own variables, so that they can be trained.
+        # The SavedModel holds the model's own variables, so that they can be trained.
         super().__init__(tokenizer)
         self._model = model
         self._has_head = hasattr(model, "masked_lm")

@@ -78,7 +78,7 @@ class ServedModel:
         self._form = form or Form()
         self._device = "/device:CPU:0" if self._form.device == "cpu" else None
         self._model = self._form.applied(model)
-        # Within it the model reads its weights.
+        # The scope in which the model reads its weights.
         self._weights = _Constants(self._model) if self._form.freeze else _Stored(self._model)
 
     @functools.cached_property
@@ -113,14 +113,15 @@ class ServedModel:
         if isinstance(self._weights, _Constants):
             self._weights.readers += 1
 
-        # TensorFlow would put it into each of its callers, and frozen weights along with it.
+        # Without these attributes TensorFlow would copy the function, with its frozen weights, into
+        # each of its callers.
         @tf.function(autograph=False, experimental_attributes=APART_ATTRIBUTES)
         def shared(inputs: Any) -> Any:
             with self._weights, tf.device(self._device):
                 return compute(inputs)
 
         def call(inputs: Any) -> Any:
-            # Other sizes are no reason to trace it again.
+            # No size is known to the function, so other sizes need no other trace.
             form = tf.nest.map_structure(
                 lambda each: tf.TensorSpec([None] * each.shape.rank, each.dtype), inputs
             )

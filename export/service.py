@@ -1,11 +1,13 @@
 """A model as it is served: functions of named tensors, with their weights and assets."""
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.asking.record import Record
+from bert_tf.checkpoints.description import describe
 from bert_tf.io.vocabulary import file_text
 from bert_tf.text import Tokenizer
 
@@ -34,17 +36,17 @@ class Signature(NamedTuple):
 
 
 class Service(abc.ABC):
-    """What is served of one model.
+    """One model as a SavedModel serves it.
 
-    A subclass says in `signatures` how it is asked. It closes over its Keras model: what a
-    SavedModel keeps are the variables and the traced functions.
+    A subclass says in `signatures` how it is asked. Its functions close over the Keras model, so a
+    SavedModel keeps only the variables and the traced functions.
 
     Args:
         tokenizer: the tokenizer of the model.
         labels: names of the classes, where it has classes.
     """
 
-    # What it does; None where that is for the origin of the model to say.
+    # What the model does, for the model card; None takes the task of the model's origin.
     task: str | None = None
     # Whether a program that loads it may train it.
     trains: ClassVar[bool] = False
@@ -75,6 +77,12 @@ class Service(abc.ABC):
         """
         lines = {"vocab.txt": self.tokenizer.vocabulary, "labels.txt": self.labels}
         return {name: file_text(each) for name, each in lines.items() if each}
+
+
+def record_of(model: Any, lengths: Sequence[int], inputs: str, precision: str) -> Record:
+    """What the export of a task model says about it; see `Record`."""
+    description = describe(model, model.tokenizer)
+    return Record(description.to_dict(), tuple(lengths), inputs, precision)
 
 
 def strings(*names: str) -> dict[str, tf.TensorSpec]:

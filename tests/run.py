@@ -40,7 +40,7 @@ GROUPS = {
     "training": ["distillation", "encoder", "optimization", "training"],
     "embedding": ["tasks/embedding", "tasks/reranking"],
     "strings": ["export/test_equal_rows.py", "export/litert/test_strings.py"],
-    "models": ["interpret", "models", "predict"],
+    "models": ["asking", "interpret", "models"],
     "docs": ["benchmarks", "docs", "experiments"],
     "notebooks": ["docs/test_notebook.py"],
 }

@@ -80,7 +80,9 @@ def test_keras_loads_a_compiled_model_once_a_class_is_imported(tmp_path):
 
 
 def test_a_process_that_answers_reads_no_configurations():
-    done = run("import sys, bert_tf.predict, bert_tf.asking; print('pydantic' in sys.modules)")
+    done = run(
+        "import sys, bert_tf.asking.embed, bert_tf.asking.predict; print('pydantic' in sys.modules)"
+    )
 
     assert done.stdout == "False\n", done.stderr
 

@@ -82,7 +82,7 @@ def batches(
     memory shows at once. Equal rows are computed once, so that they have the same answer.
     """
     if batch_size is not None:
-        # pydantic, which a process that answers does without otherwise.
+        # This imports pydantic, which a process that answers does not need otherwise.
         from bert_tf.config.arguments import checked_argument
 
         batch_size = checked_argument("batch_size", batch_size)

@@ -3,13 +3,14 @@
 import functools
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import tensorflow as tf
 
 from bert_tf.asking import Answers, Outputs, Row, tensors_of
+from bert_tf.asking.record import Record
 from bert_tf.console import logger
 from bert_tf.errors import UserError
 
@@ -32,48 +33,69 @@ class SavedModel(Answers):
     Args:
         path: its folder, for messages.
         loaded: what TensorFlow has loaded.
+        record: what it says about its model, if anything.
+
+    Attributes:
+        path, loaded, record: as above.
     """
 
-    def __init__(self, path: str, loaded: Any):
-        self.path = path
+    def __init__(self, path: str, loaded: Any, record: Record | None = None):
+        self.path, self.record = path, record
         # The signatures keep their variables alive only through the loaded object.
-        self._loaded = loaded
+        self.loaded = loaded
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """The SavedModel at `path`, or the newest of the versions that are there.
 
         Raises:
-            UserError: it is damaged.
+            UserError: it is damaged, or a later version of bert_tf exported it.
         """
         register_ops()
         found = _find(os.fspath(path))
+        record = Record.of_saved_model(found)
         try:
-            return cls(found, tf.saved_model.load(found))
+            return cls(found, tf.saved_model.load(found), record)
         except _DAMAGE as error:
             raise UserError(f"SavedModel is damaged: {found} ({error}); export it again") from None
 
-    def ranks(self, signature: str) -> dict[str, int]:
-        if signature not in self._loaded.signatures:
-            known = ", ".join(self._loaded.signatures)
+    def specs(self, signature: str) -> dict[str, tf.TensorSpec]:
+        """The inputs of a signature, sorted by their names.
+
+        Raises:
+            UserError: there is no such signature.
+        """
+        if signature not in self.loaded.signatures:
+            known = ", ".join(self.loaded.signatures)
             raise UserError(
                 f"{self.path} has no signature {signature!r}; the signatures are {known}"
             )
-        specs = self._loaded.signatures[signature].structured_input_signature[1]
+        specs = self.loaded.signatures[signature].structured_input_signature[1]
+        return {name: specs[name] for name in sorted(specs)}
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        specs = self.specs(signature)
         for name, spec in specs.items():
             if spec.dtype != tf.string or spec.shape.rank not in (1, 2):
                 raise UserError(
                     f"{self.path}: signature {signature} takes {name} as {spec.dtype.name}; "
                     "predict requires a model that takes strings"
                 )
-        return {name: specs[name].shape.rank for name in sorted(specs)}
+        return {name: spec.shape.rank for name, spec in specs.items()}
 
     def signature_names(self) -> tuple[str, ...]:
-        return tuple(self._loaded.signatures)
+        return tuple(self.loaded.signatures)
+
+    def output_names(self) -> set[str]:
+        """The names of what `serving_default` returns."""
+        return set(self.loaded.signatures["serving_default"].structured_outputs)
+
+    def call(self, signature: str, tensors: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What a signature returns for tensors, by their names."""
+        return self.loaded.signatures[signature](**tensors)
 
     def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
-        tensors = tensors_of(rows, self.ranks(signature))
-        outputs = self._loaded.signatures[signature](**tensors)
+        outputs = self.call(signature, tensors_of(rows, self.ranks(signature)))
         return {name: value.numpy() for name, value in outputs.items()}
 
 

@@ -182,7 +182,7 @@ def predict(arguments: argparse.Namespace) -> None:
             "predict requires either texts or --input FILE, not both; see bert-tf predict --help"
         )
     prepare_to_serve()
-    from bert_tf.predict import run
+    from bert_tf.asking.predict import run
 
     options = arguments.input, arguments.output, arguments.signature
     run(arguments.model, arguments.texts, *options)
@@ -196,7 +196,7 @@ def embed(arguments: argparse.Namespace) -> None:
     bert-tf embed saved_models/vectors questions.txt --out questions.npy --prompt query
     """
     prepare_to_serve()
-    from bert_tf.predict.vectors import embed as write
+    from bert_tf.asking.embed import embed as write
 
     options = {name: getattr(arguments, name) for name in ("batch_size", "max_length", "dtype")}
     write(arguments.model, arguments.file, arguments.out, arguments.prompt, **options)
@@ -313,7 +313,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     if arguments.rows < 1:
         raise UserError(f"--rows must be at least 1, not {arguments.rows}")
     from bert_tf.interpret import inspect as write
-    from bert_tf.interpret.given import rows_of
+    from bert_tf.interpret import rows_of
 
     names = ("text", "text_a", "text_b", "question", "context", "choices", "query", "passages")
     rows = rows_of({name: getattr(arguments, name) for name in names})

@@ -1,4 +1,4 @@
-"""What is shown of a text, and of the dev data: numbers and pictures, before they are a page."""
+"""What a page shows of a text and of the dev data, as numbers and pictures."""
 
 import base64
 import dataclasses
@@ -40,7 +40,7 @@ class SeenInput(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something of the text among the points of the projection.
+    """A point of the projection that belongs to a text.
 
     Attributes:
         name: the text next to it.
@@ -59,7 +59,7 @@ class Look:
         heading: the text, or both of a pair.
         answer: what the model says.
         inputs: what it was given.
-        marks: where it stands among others.
+        marks: its points in the projection.
     """
 
     heading: tuple[str, ...]

@@ -30,7 +30,8 @@ from bert_tf.text import Tokenizer
 class Subject:
     """A model with all that belongs to it.
 
-    It computes in float32, whatever it was trained in, since small numbers are looked at.
+    It computes in float32, in whatever precision it was trained, because pages show small
+    differences.
 
     Attributes:
         path: as the user named it.

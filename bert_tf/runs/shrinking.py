@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.asking.frozen import FrozenTask
 from bert_tf.asking.saved_model import SavedModel
 from bert_tf.config import yaml_files
 from bert_tf.config.reading import load_config_for
@@ -28,7 +29,6 @@ from bert_tf.runs.finetuning import finetune
 from bert_tf.runs.measuring import Call, asked_of, ids_of, megabytes, milliseconds
 from bert_tf.runs.run_folder import RunFolder
 from bert_tf.runs.scoring import trained
-from bert_tf.tasks.loading import lite_task
 
 # In the folder of the student's run.
 FILE, REPORT, PICTURE, RESULTS = "model.tflite", "shrink.md", "shrink.png", "shrink.json"
@@ -153,7 +153,7 @@ def _measured(
         forms[precision] = LiteForm(precision, lengths, calibration=texts)
         for kind, form in forms.items():
             file = save_lite(model, Path(scratch) / f"{kind}.tflite", form)
-            lite = lite_task(file)
+            lite = FrozenTask.load(file)
             add(f"student, LiteRT {kind}", file, lite.model, _running(lite.network, ids))
         with atomic_path(student.path / FILE, is_file=True) as new:
             Path(new).write_bytes(file.read_bytes())

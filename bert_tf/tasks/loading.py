@@ -3,15 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import keras
 
-from bert_tf.asking.saved_model import is_saved_model
-from bert_tf.checkpoints import native, tensors
-from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.asking.frozen import FrozenTask, frozen_kind
 from bert_tf.errors import UserError
-from bert_tf.export.litert.lite_file import LiteFile
 from bert_tf.export.model_card import Origin
 from bert_tf.tasks import keras_files
 from bert_tf.tasks.from_checkpoint import (
@@ -22,11 +19,11 @@ from bert_tf.tasks.from_checkpoint import (
     is_keras_file,
     origin_of,
 )
-from bert_tf.tasks.lite import LiteTask, is_lite_file
-from bert_tf.tasks.lite_network import LiteNetwork, LiteStrings
-from bert_tf.tasks.served import ServedTask, check_no_pair
 from bert_tf.tasks.task_model import TaskModel
 from bert_tf.text import Tokenizer
+
+# The folders of an export of kind hub.
+_PAIR = ("preprocessor", "encoder")
 
 
 def load(
@@ -36,7 +33,7 @@ def load(
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
     **settings: Any,
-) -> TaskModel | ServedTask | LiteTask:
+) -> TaskModel | FrozenTask:
     """Opens a trained model as the object of its task.
 
     >>> from bert_tf import Encoder, EncoderConfig, NextSentence
@@ -60,40 +57,17 @@ def load(
             `unanswerable`, `max_length`.
 
     Returns:
-        A task model. Of a SavedModel or a LiteRT file, an object that answers and cannot be
-        trained.
+        A task model; for a SavedModel or a LiteRT file a `bert_tf.asking.frozen.FrozenTask`, which
+        answers and cannot be trained.
 
     Raises:
         UserError: there is nothing at `path`, it is damaged, or it has no head of a task.
     """
-    if is_saved_model(path) or is_lite_file(path):
-        kind = "LiteRT file" if is_lite_file(path) else "SavedModel"
+    if kind := frozen_kind(path):
         if settings or labels is not None or dtype is not None:
             raise UserError(f"{path} is a {kind}, whose settings are fixed; give the path alone")
-        return lite_task(path) if is_lite_file(path) else ServedTask.load(path)
+        return FrozenTask.load(path)
     return load_model(path, labels, settings, dtype=dtype, layout=layout)
-
-
-def lite_task(path: str | os.PathLike) -> LiteTask:
-    """The object of the LiteRT file at `path`; see `load`."""
-    file = LiteFile.read(path)
-    tokenizer = Tokenizer(file.vocabulary, bool(file.description.lower_case))
-    checkpoint = Checkpoint(
-        Path(path), file.description, tensors.of_arrays({}), native.TABLE, lambda: file.vocabulary
-    )
-    family = family_at(checkpoint)
-    if family is None:
-        raise UserError(f"{path} holds an unknown model {file.description.model!r}; update bert_tf")
-    # A model without weights makes inputs of strings, and answers of what the file computes.
-    with keras.StatelessScope(initialize_variables=False):
-        model = built(family.model_class(), checkpoint, path, None, {}, tokenizer)
-    name, computing = os.fspath(path), cast(Any, model)
-    if file.inputs == "strings":
-        asked = LiteStrings(name, file.model, file.lengths[0], model.strings_form())
-        computing.ask = asked.ask
-        return LiteTask(name, model, asked)
-    network = LiteNetwork(name, file.model, file.lengths, model.device_form())
-    return LiteTask(name, model.with_network(network), network)
 
 
 def load_model(
@@ -104,8 +78,12 @@ def load_model(
     dtype: str | keras.DTypePolicy | None = None,
     layout: str = "unpadded",
 ) -> TaskModel:
-    """Like `load`, but without SavedModels."""
-    check_no_pair(path)
+    """Like `load`, but without SavedModels and LiteRT files."""
+    if all(os.path.isdir(Path(path) / name) for name in _PAIR):
+        raise UserError(
+            f"{path} holds a preprocessor and an encoder for TF Hub, which cannot predict; load "
+            "each with hub.load, or export another kind"
+        )
     is_whole = labels is None and dtype is None and layout == "unpadded" and not settings
     if is_keras_file(path) and is_whole:
         model = keras_files.read(Path(path))

@@ -1,13 +1,12 @@
 """The rows of ids that a user's texts become, by which ranges of numbers are found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import asking
-from bert_tf.asking import Answers, Outputs, batches, tensors_of
+from bert_tf.asking import batches
 from bert_tf.asking.row_files import read_blocks
 from bert_tf.encoder.encoder import INPUTS
 from bert_tf.errors import UserError
@@ -31,46 +30,23 @@ def rows_of_texts(model: Any, x: Any) -> list[Row]:
     Raises:
         UserError: there are none, or they are not what `predict` takes.
     """
-    asked = _Asked(model)
     if isinstance(x, list) and not x:
         raise UserError(_NOTHING)
-    type(model).answers(asked, x, verbose=0)
-    return asked.rows
+    recorder = _Recorder(model)
+    type(model).answers(model.with_network(recorder), x, verbose=0)
+    return recorder.rows
 
 
 def rows_of_file(model: Any, path: str) -> list[Row]:
     """As `rows_of_texts`, for a file of texts; see `bert_tf.asking.row_files.read_blocks`."""
-    asked = _Asked(model)
     blocks = read_blocks(path, model.ranks("serving_default"))
     lines = [line for block in blocks for line in block.rows]
     if not lines:
         raise UserError(_NOTHING)
-    for _ in batches(asked, "serving_default", lines, verbose=0):
+    recorder = _Recorder(model)
+    for _ in batches(model.with_network(recorder), "serving_default", lines, verbose=0):
         pass
-    return asked.rows
-
-
-class _Asked(Answers):
-    """The model as `Answers`, whose network records what it is given."""
-
-    def __init__(self, model: Any):
-        self._model = model
-        self.rows: list[Row] = []
-        self._signatures = model.with_network(_Recorder(model, self._record)).signatures()
-
-    def ranks(self, signature: str) -> dict[str, int]:
-        return self._model.ranks(signature)
-
-    def signature_names(self) -> tuple[str, ...]:
-        return self._model.signature_names()
-
-    def ask(self, signature: str, rows: Sequence[asking.Row]) -> Outputs:
-        outputs = self._signatures[signature].answer(tensors_of(rows, self.ranks(signature)))
-        return {name: value.numpy() for name, value in outputs.items()}
-
-    def _record(self, *features: np.ndarray) -> np.ndarray:
-        self.rows += without_padding(dict(zip(INPUTS, features, strict=True)))
-        return np.zeros([], np.int32)
+    return recorder.rows
 
 
 class _Recorder:
@@ -78,11 +54,14 @@ class _Recorder:
 
     Args:
         model: a task model.
-        record: takes ids, mask and types, each int32 [rows, seq_len].
+
+    Attributes:
+        rows: what the model was given.
     """
 
-    def __init__(self, model: Any, record: Callable):
-        self._model, self._record_rows = model, record
+    def __init__(self, model: Any):
+        self._model = model
+        self.rows: list[Row] = []
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool = False) -> Any:
         self._record(inputs)
@@ -102,5 +81,11 @@ class _Recorder:
         return getattr(self._model, name)
 
     def _record(self, inputs: Mapping[str, tf.Tensor]) -> None:
+        """Makes the graph keep the rows of the encoder's inputs, each int32 [..., seq_len]."""
+
+        def kept(*features: np.ndarray) -> np.ndarray:
+            self.rows += without_padding(dict(zip(INPUTS, features, strict=True)))
+            return np.zeros([], np.int32)
+
         rows = [tf.reshape(inputs[name], [-1, tf.shape(inputs[name])[-1]]) for name in INPUTS]
-        tf.numpy_function(self._record_rows, [tf.cast(each, tf.int32) for each in rows], tf.int32)
+        tf.numpy_function(kept, [tf.cast(each, tf.int32) for each in rows], tf.int32)

@@ -4,7 +4,8 @@ A `.tflite` file is a flatbuffer; `schema.fbs` in TensorFlow's `compiler/mlir/li
 its fields. The model has named entries of metadata. Files may follow the flatbuffer as a ZIP
 archive, whose offsets count from the start of the whole file. bert_tf adds:
 
-- the entry BERT_TF: JSON with all that is needed to open the model again;
+- the entry BERT_TF: the record (`bert_tf.asking.record`), with all that is needed to open the model
+  again;
 - the entry TFLITE_METADATA: the names of the tensors, the tokenizer and the labels, as a flatbuffer
   with the fields of MediaPipe's `tasks/metadata/metadata_schema.fbs`;
 - the archive, uncompressed: `vocab.txt`, `labels.txt` and other texts, and last a SHA-256 of all
@@ -16,7 +17,6 @@ damage first. It gives no protection against an attacker, who can compute it aga
 
 import hashlib
 import io
-import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -24,20 +24,19 @@ from typing import Any, NamedTuple
 
 from flatbuffers import Builder
 
+from bert_tf.asking import record
 from bert_tf.errors import UserError
 from bert_tf.export.litert.tables import Byte, Fields, Placed, Table, Word, add_bytes, add_table
 from bert_tf.io.files import read_bytes
 
-# The version of what is written here. A reader refuses a later one.
-FORMAT = 1
 # Names in the archive.
 VOCABULARY_FILE, LABELS_FILE = "vocab.txt", "labels.txt"
 _DIGEST_FILE = "sha256"
 
 # Names of the entries.
 _OURS, _MEDIAPIPE = "BERT_TF", "TFLITE_METADATA"
-# Limits for files of others. TensorFlow's converter writes two entries.
-_MOST_ENTRIES, _LONGEST = 64, 2**24
+# A limit for files of others. TensorFlow's converter writes two entries.
+_MOST_ENTRIES = 64
 
 # The numbers of fields in schema.fbs: of a Model,
 _VERSION, _SUBGRAPHS, _BUFFERS, _METADATA, _SIGNATURES = 0, 2, 4, 6, 7
@@ -138,8 +137,8 @@ def with_metadata(
         _in_order(graph, outputs, _OUTPUTS, _GRAPH_OUTPUTS),
         for_mediapipe and VOCABULARY_FILE in files,
     )
-    ours = json.dumps({**settings, "format": FORMAT}, ensure_ascii=False, allow_nan=False)
-    return _with_files(_with_entries(model, {_OURS: ours.encode(), _MEDIAPIPE: mediapipe}), files)
+    ours = record.to_json(settings).encode()
+    return _with_files(_with_entries(model, {_OURS: ours, _MEDIAPIPE: mediapipe}), files)
 
 
 def read(path: str | os.PathLike) -> Opened:
@@ -171,21 +170,13 @@ def read(path: str | os.PathLike) -> Opened:
         raise UserError(f"{path} is not a .tflite file, or it is damaged; export or copy it again")
     # zipfile, json and flatbuffers have no common class of errors for damaged files.
     try:
-        settings = _settings(content)
-        if settings is None:
+        text = _settings(content)
+        if text is None:
             raise UserError(
                 f"{path} does not hold a bert_tf model; write one with bert-tf export SRC --out "
                 "MODEL.tflite --format litert"
             )
-        written = settings.pop("format", None)
-        if type(written) is not int:
-            raise ValueError("it has no format version")
-        if written > FORMAT:
-            raise UserError(
-                f"{path} was exported by a later bert_tf (format {written}); "
-                "update bert_tf to load it"
-            )
-        return Opened(content, settings, _files(content))
+        return Opened(content, record.from_json(text, path), _files(content))
     except UserError:
         raise
     except Exception as error:
@@ -274,7 +265,7 @@ def _with_files(model: bytes, files: Mapping[str, str]) -> bytes:
     return stream.getvalue()
 
 
-def _settings(content: bytes) -> dict[str, Any] | None:
+def _settings(content: bytes) -> bytes | None:
     """The JSON in a file; None if it has none.
 
     Raises:
@@ -286,13 +277,7 @@ def _settings(content: bytes) -> dict[str, Any] | None:
         raise ValueError("it has too many metadata entries")
     for entry in entries:
         if entry.content(_NAME) == _OURS.encode():
-            text = model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA)
-            if len(text) > _LONGEST:
-                raise ValueError("its settings are too long")
-            settings = json.loads(text)
-            if not isinstance(settings, dict):
-                raise ValueError("its settings are not a JSON object")
-            return settings
+            return model.tables(_BUFFERS)[entry.word(_BUFFER)].content(_DATA)
     return None
 
 

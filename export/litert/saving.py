@@ -10,7 +10,8 @@ from bert_tf.compat import lite_interpreter, unresolved_operation
 from bert_tf.errors import UserError
 from bert_tf.export import LITE_PRECISIONS
 from bert_tf.export.litert.conversion import Inputs, Rows, convert
-from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
+from bert_tf.export.litert.lite_file import SUFFIX, described
+from bert_tf.export.service import record_of
 from bert_tf.io.atomic import atomic_path
 
 # The fewest tokens of a row: [CLS] a [SEP] b [SEP].
@@ -99,9 +100,9 @@ def save_lite(model: Any, out: str | os.PathLike, form: LiteForm) -> Path:
     network = convert(model, lengths, form.inputs, form.precision, form.calibration or ())
     _check_operations(network, model, form)
     answers = model.strings_form() if form.inputs == "strings" else model.device_form()
-    file = LiteFile.of(model, network, answers, lengths, form.inputs, form.precision)
+    record = record_of(model, lengths, form.inputs, form.precision)
     with atomic_path(path, is_file=True) as new:
-        Path(new).write_bytes(file.model)
+        Path(new).write_bytes(described(model, network, answers, record))
     return path
 
 

@@ -11,7 +11,7 @@ from flatbuffers import Builder, encode, number_types, table
 
 # Bytes that the content of a TFLite file's buffers is aligned to.
 _ALIGNMENT = 16
-# Elements of a vector of tables. Another file's length may be any number.
+# The most elements of a vector of tables; a damaged file may claim any number.
 _MOST_TABLES = 100_000
 
 

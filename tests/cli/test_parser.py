@@ -187,7 +187,7 @@ def test_a_mistake_is_told_in_one_line(capsys, arguments, told):
 )
 def test_texts_to_ask_about_may_stand_anywhere(monkeypatch, arguments):
     asked = []
-    monkeypatch.setattr("bert_tf.predict.run", lambda *given: asked.append(given))
+    monkeypatch.setattr("bert_tf.asking.predict.run", lambda *given: asked.append(given))
     assert main(["predict", *arguments]) == 0
     assert asked == [("model", ["a", "b"], None, None, "words")]
 

@@ -16,7 +16,6 @@ _BEAM = "needs Apache Beam"
 _LOADING = "a step of `load` and `TaskModel.from_checkpoint`"
 _FITTING = "a method of every task model, whose class has an example"
 _BASE = "an abstract base; its subclasses have examples"
-_FILE = "runs a LiteRT file for `LiteTask`, which has an example"
 _FILLING = "a step of `MaskedLM`, which has an example"
 # Public functions and classes that need no example, and why.
 EXCEPTIONS = {
@@ -40,9 +39,6 @@ EXCEPTIONS = {
     "tasks.fitting.evaluate": _FITTING,
     "tasks.fitting.fit": _FITTING,
     "tasks.task_model.Network": _BASE,
-    "tasks.lite_network.LiteNetwork": _FILE,
-    "tasks.lite_network.LiteStrings": _FILE,
-    "tasks.loading.lite_task": _LOADING,
     "tasks.masked_lm.filling.best_pieces": _FILLING,
     "tasks.masked_lm.filling.device_form": _FILLING,
     "tasks.from_checkpoint.built": _LOADING,
@@ -56,8 +52,6 @@ EXCEPTIONS = {
     "tasks.question_answering.squad.read_tfds": _TFDS,
     "tasks.registry.register": "changes the registry for all that follows; `TaskFamily` shows it",
     "tasks.reranking.losses.RankingLoss": _BASE,
-    "tasks.served.ServedTask": "needs an exported SavedModel; docs/how_to/serving.md shows it",
-    "tasks.served.check_no_pair": "needs an export for TF Hub",
     "tasks.task.Task": _BASE,
     "tasks.texts.group_pictures.GroupPictures": _BASE,
     "tasks.texts.groups.GroupModel": _BASE,

@@ -1,7 +1,7 @@
 """Small models of every family, and their exports, each written once for all test files."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,41 @@ TASKS = {
     "embedding": TextEmbedder,
 }
 FAMILIES = {**TASKS, "hub": lambda e, t: PreTrainer(e)}
+
+
+def tasks(*quick: str, without: Sequence[str] = ()) -> list:
+    """The families of tasks as parameters of a test; all that are not `quick` are slow."""
+    return [
+        pytest.param(family, marks=() if family in quick else pytest.mark.slow)
+        for family in TASKS
+        if family not in without
+    ]
+
+
 # The first layer, the last one, and what passes between them; one layer is both for the others.
 LAYERS = {"classification": 2, "hub": 2}
 FORM = [field.name for field in dataclasses.fields(Form)]
+
+
+def cases(*quick: tuple[str, dict], bfloat16: bool = False, hub: bool = True) -> list:
+    """Each family plain, frozen, and perhaps frozen in bfloat16, as parameters; hub only plain."""
+    forms: list[dict] = [{}, {"freeze": True}]
+    if bfloat16:
+        forms.append({"freeze": True, "precision": "bfloat16"})
+    return [
+        pytest.param(
+            family,
+            form,
+            marks=[
+                *([] if (family, form) in quick else [pytest.mark.slow]),
+                *([pytest.mark.bfloat16] if "precision" in form else []),
+            ],
+        )
+        for family in FAMILIES
+        for form in forms
+        if family in TASKS or (hub and not form)
+    ]
+
 
 Exported = Callable[..., Path]
 

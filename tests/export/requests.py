@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 TEXTS = ["the cat [MASK] on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x [MASK]", "a fish, " * 40]
 
@@ -29,6 +30,13 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any], tolerance
             np.testing.assert_allclose(same, value, atol=tolerance, err_msg=name)
         else:
             np.testing.assert_array_equal(same, value, err_msg=name)
+
+
+def meta_graph(folder: Path) -> meta_graph_pb2.MetaGraphDef:
+    """The graph and the objects of a SavedModel."""
+    file = folder / "saved_model.pb"
+    (found,) = saved_model_pb2.SavedModel.FromString(file.read_bytes()).meta_graphs
+    return found
 
 
 def in_session(folder: Path) -> Callable[..., dict[str, np.ndarray]]:

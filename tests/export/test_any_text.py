@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from tests.export import odd_texts
-from tests.export.conftest import FAMILIES
+from tests.export.conftest import tasks
 from tests.export.requests import assert_same
-
-SERVED = [family for family in FAMILIES if family != "hub"]
-# The others' texts go the same ways.
-QUICK = ("classification",)
-CHECKED = [
-    pytest.param(family, marks=() if family in QUICK else pytest.mark.slow) for family in SERVED
-]
 
 
 @pytest.fixture
@@ -31,7 +24,7 @@ def signatures(loaded, models):
     return of
 
 
-@pytest.mark.parametrize("family", CHECKED)
+@pytest.mark.parametrize("family", tasks("classification"))
 def test_hard_texts_are_answered(signatures, family):
     for signature, specs, labels in signatures(family).values():
         rows = odd_texts.hard_rows(specs)
@@ -48,7 +41,7 @@ def test_hard_texts_are_answered(signatures, family):
                 assert_same({name: value}, {name: expected[here]}, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("family", CHECKED)
+@pytest.mark.parametrize("family", tasks("classification"))
 def test_a_batch_may_be_empty(signatures, family):
     for signature, specs, labels in signatures(family).values():
         for width in (0, 3):
@@ -60,8 +53,7 @@ def test_a_batch_may_be_empty(signatures, family):
             odd_texts.check(rows, answers, labels)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SERVED)
+@pytest.mark.parametrize("family", tasks())
 def test_a_megabyte_is_answered(signatures, family):
     parts = [b"a cat [MASK] ", b"!", "中".encode(), b"x", b"\xff"]
     long = [part * (2**20 // len(part)) for part in parts]
@@ -78,20 +70,10 @@ def test_a_megabyte_is_answered(signatures, family):
                 odd_texts.check(rows, odd_texts.ask(signature, rows), labels)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SERVED)
-def test_a_thousand_rows_are_answered_at_once(signatures, family):
-    source = random.Random(1)
-    for signature, specs, labels in signatures(family).values():
-        rows = odd_texts.random_rows(source, specs, 1000)
-        odd_texts.check(rows, odd_texts.ask(signature, rows), labels)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SERVED)
-def test_ten_thousand_random_texts_are_answered(signatures, family):
+@pytest.mark.parametrize("family", tasks())
+def test_many_random_texts_are_answered(signatures, family):
     source = random.Random(0)
     for signature, specs, labels in signatures(family).values():
-        for _ in range(100):
-            rows = odd_texts.random_rows(source, specs, 100)
+        for count in (1000, *[100] * 100):
+            rows = odd_texts.random_rows(source, specs, count)
             odd_texts.check(rows, odd_texts.ask(signature, rows), labels)

@@ -11,11 +11,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import runs
+from bert_tf.asking.record import Record
 from bert_tf.config.reading import load_config
 from bert_tf.export.run import export_run
 from tests import tiny
-from tests.export.conftest import FAMILIES
-from tests.export.requests import assert_same, request
+from tests.export.conftest import TASKS, cases
+from tests.export.requests import assert_same, in_session, request
 
 # Loads all the exports it is told of, then asks each; what made them cannot be imported there.
 _ASK = """
@@ -41,14 +42,7 @@ answers = {
 with open(sys.argv[1], "wb") as file:
     pickle.dump(answers, file)
 """
-SERVED = [family for family in FAMILIES if family != "hub"]
-CHECKED = [
-    (family, freeze)
-    if (family, freeze) == ("classification", False)
-    else pytest.param(family, freeze, marks=pytest.mark.slow)
-    for family in SERVED
-    for freeze in (False, True)
-]
+SERVED = [*TASKS]
 
 
 def answers(loaded):
@@ -85,10 +79,8 @@ def test_all_load_in_one_process_of_tensorflow_alone(exported, loaded, tmp_path)
         assert_all_same(found[family], answers(loaded(family)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("family", "freeze"), CHECKED)
-def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, freeze):
-    settings = {"freeze": True} if freeze else {}
+@pytest.mark.parametrize(("family", "settings"), cases(hub=False))
+def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, settings):
     shutil.copytree(exported(family, **settings), tmp_path / "first")
     first = tf.saved_model.load(tmp_path / "first")
     tf.saved_model.save(first, tmp_path / "second", signatures=dict(first.signatures))
@@ -102,6 +94,8 @@ def test_what_was_loaded_can_be_saved_again(exported, loaded, tmp_path, family, 
     assert_same(again.serve(inputs), expected.serve(inputs), 1e-5)
     vocabulary = tmp_path / "third" / "assets" / "vocab.txt"
     assert vocabulary.read_text().splitlines() == tiny.VOCABULARY
+    found, expected = map(Record.of_saved_model, (tmp_path / "third", exported(family, **settings)))
+    assert found == expected and found is not None
 
 
 @pytest.mark.slow
@@ -126,26 +120,61 @@ def test_of_a_run_nothing_is_needed(tmp_path):
     np.testing.assert_allclose(-np.log(chosen).mean(), metrics["loss"], atol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SERVED)
-def test_hub_loads_it(exported, loaded, family):
+def by_hub(folder):
+    """What `hub.load` finds."""
     hub = pytest.importorskip("tensorflow_hub", reason="it comes with the extra model-garden")
-    found = hub.load(str(exported(family)))
-    inputs = request(found.signatures["serving_default"])
-    assert_same(found.serve(inputs), loaded(family).serve(inputs), 1e-5)
+    loaded = hub.load(str(folder))
+    return lambda name, inputs: loaded.signatures[name](**inputs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("freeze", [False, True])
-@pytest.mark.parametrize("family", SERVED)
-def test_keras_predicts_with_it(exported, loaded, family, freeze):
-    settings = {"freeze": True} if freeze else {}
-    answer = loaded(family, **settings).signatures["serving_default"]
+def by_keras(folder):
+    """A layer of Keras 3, which has one signature and returns strings."""
+    signature = tf.saved_model.load(folder).signatures["serving_default"]
     inputs = {
         name: keras.Input(spec.shape[1:], dtype="string", name=name)
-        for name, spec in answer.structured_input_signature[1].items()
+        for name, spec in signature.structured_input_signature[1].items()
     }
-    layer = keras.layers.TFSMLayer(exported(family, **settings), call_endpoint="serve")
-    model = keras.Model(inputs, layer(inputs))
-    asked = request(answer)
-    assert_same(model.predict(asked, batch_size=4, verbose=0), answer(**asked), 1e-5)
+    layer = keras.layers.TFSMLayer(folder, call_endpoint="serve")
+    # A layer of one text takes it without its name, too.
+    given = inputs if len(inputs) > 1 else next(iter(inputs.values()))
+    model = keras.Model(inputs, layer(given))
+    return lambda name, texts: model.predict(texts, batch_size=4, verbose=0)
+
+
+def by_session(folder):
+    """A session of TensorFlow 1, which TensorFlow Serving and its C library have."""
+    ask = in_session(folder)
+    return lambda name, inputs: ask(name, **inputs)
+
+
+@pytest.mark.parametrize(
+    ("way", "family", "settings"),
+    [
+        pytest.param(way, *case.values, marks=case.marks)
+        for way, quick in (
+            (by_hub, []),
+            (by_keras, [("classification", {}), ("nsp", {})]),
+            (by_session, []),
+        )
+        for case in cases(*quick, hub=False)
+    ],
+)
+def test_other_programs_get_the_same_answers(exported, loaded, loads_once, way, family, settings):
+    expected, ask = loaded(family, **settings), way(exported(family, **settings))
+    for name, signature in expected.signatures.items():
+        if name != "serving_default" and way is by_keras:
+            continue
+        # One batch is a single chunk, the other needs several.
+        for times in (1, 150) if way is by_session else (1,):
+            inputs = request(signature, times)
+            assert_same(ask(name, inputs), signature(**inputs), tolerance=1e-4)
+
+
+@pytest.mark.slow
+def test_a_session_takes_texts_in_groups(exported, loaded):
+    texts = tf.constant(["a cat [MASK] the mat" + " " * 3_000_000] * 3 + ["[MASK]"])
+    answers = in_session(exported("mlm", freeze=True))("serving_default", text=texts)
+    assert answers["tokens"].shape[0] == 4
+    expected = loaded("mlm", freeze=True).signatures["serving_default"](text=texts)
+    assert_same(answers, expected, tolerance=1e-4)
+    np.testing.assert_array_equal(answers["tokens"][0], answers["tokens"][1])

@@ -12,19 +12,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from bert_tf.errors import UserError
 from bert_tf.export.saving import save_hub, save_task
 from bert_tf.io.json_files import as_json
-from tests.export.conftest import FAMILIES
-
-CASES = [
-    ("classification", {}),
-    ("nsp", {}),
-    *(
-        pytest.param(family, settings, marks=pytest.mark.slow)
-        for family in FAMILIES
-        for settings in ({}, {"freeze": True})
-        if not (family == "hub" and settings)
-        and (family, settings) not in [("classification", {}), ("nsp", {})]
-    ),
-]
+from tests.export.conftest import cases
 
 
 def folders(exported, family, settings):
@@ -47,7 +35,7 @@ def warmed_up(folder) -> dict[str, dict[str, tf.Tensor]]:
     return found
 
 
-@pytest.mark.parametrize(("family", "settings"), CASES)
+@pytest.mark.parametrize(("family", "settings"), cases(("classification", {}), ("nsp", {})))
 def test_every_signature_is_warmed_up_and_answers_what_the_card_says(
     exported, opened, family, settings
 ):

@@ -12,16 +12,11 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.cli.parser import main
 from tests.export import odd_texts
-from tests.export.conftest import TASKS
+from tests.export.conftest import tasks
 
 Row = Mapping[str, Any]
 
 COUNT = 40
-# The others go the same ways.
-QUICK = ("classification",)
-CHECKED = [
-    pytest.param(family, marks=() if family in QUICK else pytest.mark.slow) for family in TASKS
-]
 
 
 def texts_of(specs: Mapping[str, tf.TensorSpec]) -> dict[str, list]:
@@ -278,7 +273,7 @@ def printed(capsys: pytest.CaptureFixture, *arguments: object) -> list[dict]:
     return [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
 
 
-@pytest.mark.parametrize("family", CHECKED)
+@pytest.mark.parametrize("family", tasks("classification"))
 def test_four_ways_give_one_answer(models, exported, loaded, loads_once, tmp_path, capsys, family):
     model, folder = models(family), exported(family)
     signatures, served = loaded(family).signatures, bert_tf.load(folder)

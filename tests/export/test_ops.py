@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
-from tensorflow.core.protobuf import saved_model_pb2
 
-from tests.export.conftest import FAMILIES
+from tests.export.conftest import cases
+from tests.export.requests import meta_graph
 
 # The official image of TensorFlow Serving has these, and none that trims.
 TEXT_OPS = {
@@ -30,30 +30,12 @@ TEXT_OPS = {
 # Of the core, what needs the process that made it, a compiler, or a table to be filled first.
 BANNED = ("PyFunc", "Xla", "Table", "Lookup")
 
-FAST = [
-    ("classification", {}),
-    ("classification", {"freeze": True}),
-]
-OTHERS = [
-    pytest.param(
-        family,
-        settings,
-        marks=[pytest.mark.slow, *([pytest.mark.bfloat16] if "precision" in settings else [])],
-    )
-    for family in FAMILIES
-    for settings in ({}, {"freeze": True}, {"freeze": True, "precision": "bfloat16"})
-    if (family, settings) not in FAST and not (family == "hub" and settings)
-]
+CASES = cases(("classification", {}), ("classification", {"freeze": True}), bfloat16=True)
 
 
 def graphs(folder: Path) -> list[tf.compat.v1.GraphDef]:
     """The graphs of all SavedModels in a folder."""
-    found = []
-    for file in folder.rglob("saved_model.pb"):
-        saved = saved_model_pb2.SavedModel()
-        saved.ParseFromString(file.read_bytes())
-        found += [each.graph_def for each in saved.meta_graphs]
-    return found
+    return [meta_graph(file.parent).graph_def for file in folder.rglob("saved_model.pb")]
 
 
 def nodes(graph: tf.compat.v1.GraphDef) -> Iterator[node_def_pb2.NodeDef]:
@@ -63,7 +45,7 @@ def nodes(graph: tf.compat.v1.GraphDef) -> Iterator[node_def_pb2.NodeDef]:
         yield from function.node_def
 
 
-@pytest.mark.parametrize(("family", "settings"), [*FAST, *OTHERS])
+@pytest.mark.parametrize(("family", "settings"), CASES)
 def test_a_server_knows_every_op(exported, family, settings):
     found = graphs(exported(family, **settings))
     assert len(found) == (2 if family == "hub" else 1)
@@ -77,7 +59,7 @@ def test_a_server_knows_every_op(exported, family, settings):
         assert len(ops) > 50
 
 
-@pytest.mark.parametrize(("family", "settings"), [*FAST, *OTHERS])
+@pytest.mark.parametrize(("family", "settings"), CASES)
 def test_nothing_must_be_compiled(exported, family, settings):
     for graph in graphs(exported(family, **settings)):
         for each in (*nodes(graph), *graph.library.function):

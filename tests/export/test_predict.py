@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import asking, predict
+from bert_tf import asking
+from bert_tf.asking import predict
 from bert_tf.asking import row_files as reading
 from bert_tf.cli.parser import main
 from bert_tf.errors import UserError
 from tests import tiny
-from tests.export.conftest import FAMILIES
 
 
 def answered(out: str) -> list[dict]:
     return [json.loads(line) for line in out.splitlines()]
+
+
+TEXTS = ["the cat sat .", "", "a", "fish " * 40]
 
 
 def lines(rows) -> bytes:
@@ -41,9 +44,9 @@ def asked(monkeypatch) -> list[list[int]]:
     seen = []
     answers = predict.answers
 
-    def noted(outputs, rows, ranks):
+    def noted(outputs, rows, *others):
         seen.append([len(row["text"]) for row in rows])
-        return answers(outputs, rows, ranks)
+        return answers(outputs, rows, *others)
 
     monkeypatch.setattr(predict, "answers", noted)
     monkeypatch.setattr(asking, "BATCH", 4)
@@ -96,36 +99,62 @@ def test_a_pipe_is_answered_as_it_comes(exported, loads_once, texts, asked, monk
     assert pipe.batches_before[:23] == [0] * 8 + [2] * 8 + [4] * 7
 
 
-@pytest.mark.slow
-def test_lists_are_answered_without_the_padding_of_others(exported, loaded, tmp_path, capsys):
-    rows = [
-        {"context": "the cat", "choices": ["sat", "ran", "a fish flew over the sea"]},
-        {"context": "a dog", "choices": ["ran"], "other": 1},
-        {"context": "", "choices": []},
-    ]
-    source = tmp_path / "choices.jsonl"
-    source.write_bytes(lines(rows))
-    assert main(["predict", str(exported("multiple_choice")), "--input", str(source)]) == 0
-    found = answered(capsys.readouterr().out)
-    assert [len(row["probabilities"]) for row in found] == [3, 1, 0]
-    assert found[1] == {"choice": 0, "probabilities": [1.0]} and found[2]["choice"] == -1
-    answers = loaded("multiple_choice").serve(
-        {"context": tf.constant(["the cat"]), "choices": tf.constant([rows[0]["choices"]])}
-    )
-    np.testing.assert_allclose(found[0]["probabilities"], answers["probabilities"][0], atol=1e-6)
-
-
-@pytest.mark.slow
-def test_other_signatures_can_be_asked(exported, tmp_path, capsys):
-    source = tmp_path / "words.jsonl"
-    source.write_bytes(lines([{"words": ["the", "cat", "sat"]}, {"words": ["", "dog"]}]))
-    folder = str(exported("token_classification"))
-    assert main(["predict", folder, "--input", str(source), "--signature", "words"]) == 0
-    first, second = answered(capsys.readouterr().out)
-    assert first["words"] == ["the", "cat", "sat"] and first["ends"] == [3, 7, 11]
-    assert second["words"] == ["", "dog"] and len(second["labels"]) == 2
-    assert main(["predict", folder, "--input", str(source), "--signature", "no"]) == 2
-    assert "has no signature 'no'; it has" in capsys.readouterr().err
+# A class of bert_tf is known; that of another program is not.
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("class_name", "row", "outputs", "expected"),
+    [
+        (
+            "MultiLabelClassifier",
+            {"text": "a"},
+            {"labels": [b"x", b""], "probabilities": [0.9, 0.0], "classes": [b"x", b"y"]},
+            {"labels": ["x"], "probabilities": [0.9, 0.0], "classes": ["x", "y"]},
+        ),
+        (
+            "QuestionAnswerer",
+            {"question": "a", "context": "é cat"},
+            {"end": 3, "nbest_answers": [b"cat", b"", b""], "nbest_scores": [0.5, 0.25, 0.0]},
+            {"end": 2, "nbest_answers": ["cat", ""], "nbest_scores": [0.5, 0.25]},
+        ),
+        (
+            "MaskedLM",
+            {"text": "a"},
+            {"tokens": [[b"x"], [b""]], "probabilities": [[0.5], [0.0]]},
+            {"tokens": [["x"]], "probabilities": [[0.5]]},
+        ),
+        (
+            "Reranker",
+            {"query": "a", "passages": ["b", ""]},
+            {"order": [0, -1, -1], "scores": [1.5, 0.0, 0.0]},
+            {"order": [0, -1], "scores": [1.5, 0.0]},
+        ),
+        (
+            "MultipleChoice",
+            {"context": "", "choices": []},
+            {"choice": -1, "probabilities": [0.0]},
+            {"choice": -1, "probabilities": []},
+        ),
+        (
+            "TokenClassifier",
+            {"words": ["", "é"]},
+            {"words": [b"", "é".encode(), b""], "labels": [b"O", b"O", b""]}
+            | {"starts": [0, 1, -1], "ends": [0, 3, -1], "scores": [0.5, 0.25, 0.0]},
+            {"words": ["", "é"], "labels": ["O", "O"]}
+            | {"starts": [0, 1], "ends": [0, 2], "scores": [0.5, 0.25]},
+        ),
+        ("TextEmbedder", {"text": "a"}, {"embedding": [0.5, 0.0]}, {"embedding": [0.5, 0.0]}),
+    ],
+)
+def test_lists_end_where_their_padding_begins(is_known, class_name, row, outputs, expected):
+    dtypes = {bytes: object, float: np.float32, int: np.int32}
+    batch = {
+        name: np.array([value, value], dtypes[type(np.ravel(np.array(value, object))[0])])
+        for name, value in outputs.items()
+    }
+    ranks = {name: 2 if isinstance(value, list) else 1 for name, value in row.items()}
+    wider = {name: [*value, "x"] if ranks[name] == 2 else value for name, value in row.items()}
+    found, _ = predict.answers(batch, [row, wider], ranks, class_name if is_known else None)
+    assert found == expected
 
 
 def test_half_of_a_pair_is_marked_as_in_training(exported, loads_once, tmp_path, capsys):
@@ -190,27 +219,6 @@ def test_a_text_in_the_place_of_the_model_is_told_in_one_line(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "hub"])
-def test_every_family_is_asked(exported, loaded, tmp_path, family, capsys):
-    specs = loaded(family).signatures["serving_default"].structured_input_signature[1]
-    text = {1: "the cat [MASK] on a mat.", 2: ["sat", "the dog ran"]}
-    row = {name: text[spec.shape.rank] for name, spec in specs.items()}
-    source = tmp_path / "rows.jsonl"
-    source.write_bytes(lines([row] * 70))
-    assert main(["predict", str(exported(family)), "--input", str(source)]) == 0
-    found = answered(capsys.readouterr().out)
-    outputs = loaded(family).signatures["serving_default"].structured_outputs
-    assert len(found) == 70 and found[0].keys() == outputs.keys()
-    for name, first in found[0].items():
-        same = [each[name] for each in found]
-        if isinstance(np.ravel(first)[0], np.floating):
-            # The rows of a batch go different ways through the kernels.
-            np.testing.assert_allclose(same, [first] * 70, atol=1e-6)
-        else:
-            assert same == [first] * 70
-
-
-@pytest.mark.slow
 def test_it_ends_quietly_where_nobody_reads_on(exported, tmp_path):
     source = tmp_path / "texts.txt"
     source.write_text("the cat sat\n" * 40_000)
@@ -241,3 +249,30 @@ def test_a_saved_model_is_asked_without_keras(exported):
     answer, told = done.stdout.splitlines()
     assert json.loads(answer)["label"] in ("no", "yes", "maybe"), done.stderr
     assert told == "0 [] 1"
+
+
+def test_a_file_of_texts_is_embedded_with_an_export(exported, loaded, loads_once, tmp_path, capsys):
+    texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    texts.write_text("\n".join(TEXTS))
+    command = ["embed", str(exported("embedding")), str(texts), "--out", str(out)]
+    assert main(command) == 0
+    answer = loaded("embedding").signatures["serving_default"]
+    expected = answer(text=tf.constant(TEXTS))["embedding"]
+    np.testing.assert_allclose(np.load(out), expected, atol=2e-6)
+    capsys.readouterr()
+    assert main([*command, "--max-length", "8"]) == 2
+    assert "is a SavedModel, whose length is fixed; omit --max-length" in capsys.readouterr().err
+
+
+def test_mistakes_are_named(exported, models, loads_once, tmp_path):
+    saved = exported("classification")
+    with pytest.raises(UserError, match="exists already"):
+        models("classification").export(saved)
+    with pytest.raises(UserError, match="no checkpoint in .*: expected a run folder"):
+        predict.run(str(tmp_path), ["text"], None, None)
+    with pytest.raises(UserError, match="checkpoint not found: .*/nothing; give a folder"):
+        predict.run(str(tmp_path / "nothing"), ["text"], None, None)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "cat"}\n{"txt": "dog"}\n')
+    with pytest.raises(UserError, match="bad.jsonl, line 2: no text under 'text'"):
+        predict.run(str(saved), [], str(bad), None)

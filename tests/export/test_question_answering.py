@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import QuestionAnswerer, runs
 from bert_tf.config.reading import load_config
 from bert_tf.errors import UserError
@@ -15,6 +16,7 @@ from bert_tf.export.served_model import ServedModel
 from bert_tf.export.service import traced
 from bert_tf.tasks.question_answering.squad import read_squad
 from tests import tiny_questions
+from tests.export import odd_texts
 from tests.export.conftest import WINDOWS
 
 OUTPUTS = {"answer", "start", "end", "score", "null_score", "nbest_answers", "nbest_scores"}
@@ -67,7 +69,7 @@ def test_the_export_of_a_run_answers_as_its_evaluation(tmp_path):
     export_run(tmp_path / "run", tmp_path / "saved")
     questions = read_squad(tmp_path / "dev-v2.0.json")
     answers = ask(
-        tf.saved_model.load(tmp_path / "saved").serve,
+        bert_tf.load(tmp_path / "saved").serve,
         [each.question for each in questions],
         [each.context for each in questions],
     )
@@ -95,32 +97,11 @@ def test_answers_do_not_depend_on_the_rest_of_the_batch(served):
         )
 
 
-@pytest.mark.parametrize(
-    ("question", "context"),
-    [
-        ("", "the cat sat"),
-        ("cat", ""),
-        ("", ""),
-        ("cat", " \n\t"),
-        ("cat", "\0\0"),
-        ("cat", "\N{ZERO WIDTH JOINER}"),
-        ("cat " * 5000, "the cat sat on the mat"),
-        ("c\0at", "the\0 cat sat\0"),
-        ("😂", "👩\u200d🔬 😂 \U0001f3fd cat"),
-        ("אב", "\u202eאבג cat דה"),
-        ("مرحبا", "مرحبا cat بك"),
-        (b"\xff\xfe", b"cat \xc3 \x80 \xf0\x9f dog \xff"),
-        ("cat", "x" * 100_000),
-        ("cat", "中" * 20_000),
-        ("cat", "cat sat " * 20_000),
-        ("cat", "." * 50_000),
-    ],
-    ids=range(16),
-)
-def test_no_input_is_too_odd(served, question, context):
-    answers = ask(served, [question, "cat"], [context, "the cat sat"])
-    assert answers["answer"].shape == (2,)
-    assert np.isfinite(answers["null_score"]).all()
+def test_no_input_is_too_odd(served):
+    longest = ["x" * 100_000, "中" * 20_000, "cat sat " * 20_000, "." * 50_000, "cat"]
+    contexts = [*odd_texts.HARD, *longest]
+    questions = [*odd_texts.HARD[::-1], *["cat"] * 4, "cat " * 5000]
+    assert np.isfinite(ask(served, questions, contexts)["null_score"]).all()
 
 
 def test_an_empty_batch_has_empty_answers(served, unanswerable):
@@ -143,7 +124,7 @@ def test_the_threshold_is_a_setting(models, tokenizer, tmp_path):
     model = QuestionAnswerer(encoder, tokenizer, unanswerable=True, null_threshold=-1e6, **WINDOWS)
     model.export(tmp_path / "saved")
     answers = ask(
-        tf.saved_model.load(tmp_path / "saved").serve,
+        bert_tf.load(tmp_path / "saved").serve,
         ["cat"] * 3,
         ["dog", "the cat sat", "on a mat"],
     )

@@ -35,6 +35,7 @@ from bert_tf.runs.run_folder import BEST_FILE, RunFolder
 from bert_tf.tasks import registry
 from tests import tiny, tiny_questions
 from tests.checkpoints import tiny_embedders
+from tests.tasks import tiny_texts
 
 
 def start(path, model, *settings) -> RunFolder:
@@ -241,16 +242,12 @@ def test_labels_are_given_to_a_checkpoint_that_has_none(tmp_path, encoder, monke
     assert options(folder, monkeypatch)["labels"] == ("0", "1")
     found = options(folder, monkeypatch, labels=["bad", "good"])
     assert found["labels"] == ("bad", "good")
-    with pytest.raises(
-        UserError, match="has 2 classes, but 3 labels were given; give one for each"
-    ):
-        options(folder, monkeypatch, labels=["bad", "good", "so-so"])
     (tmp_path / "tags").mkdir()
-    folder = alone(tmp_path / "tags", tagger(encoder))
-    with pytest.raises(
-        UserError, match="has 3 classes, but 2 labels were given; give one for each"
-    ):
-        options(folder, monkeypatch, labels=["O", "B-A"])
+    tags = alone(tmp_path / "tags", tagger(encoder))
+    for path, classes, labels in ((folder, 2, "abc"), (tags, 3, "ab")):
+        said = f"has {classes} classes, but {len(labels)} labels were given; give one for each"
+        with pytest.raises(UserError, match=said):
+            options(path, monkeypatch, labels=[*labels])
 
 
 @pytest.mark.parametrize("kind", ["mlm", "nsp", "embedding", "hub"])
@@ -274,22 +271,15 @@ def test_labels_are_for_classes(tmp_path, encoder, monkeypatch, make):
         options(alone(tmp_path, model), monkeypatch, labels=["a"])
 
 
-def test_a_checkpoint_that_says_all_is_served_without_assumptions(
-    tmp_path, encoder, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("settings", "kinds"), [(None, ["task", "embedding"]), ({}, ["embedding"])]
+)
+def test_what_is_said_or_not_needed_is_not_assumed(
+    tmp_path, encoder, monkeypatch, capsys, settings, kinds
 ):
-    folder = alone(tmp_path, MultipleChoice(encoder, None, max_length=16))
-    for kind in ("task", "embedding"):
+    folder = alone(tmp_path, MultipleChoice(encoder, None, max_length=16), settings)
+    for kind in kinds:
         options(folder, monkeypatch, kind=kind)
-    assert "assumed" not in capsys.readouterr().err
-
-
-def test_of_vectors_nothing_is_assumed(tmp_path, encoder, monkeypatch, capsys):
-    folder = alone(tmp_path, MultipleChoice(encoder, None), settings={})
-    options(folder, monkeypatch, kind="embedding")
-    assert "assumed" not in capsys.readouterr().err
-
-
-def test_a_keras_file_is_served_as_it_says(tmp_path, encoder, monkeypatch, capsys):
     model = TextClassifier(encoder, tiny.tokenizer(), ["a", "b"], pair=True)
     model.save(tmp_path / "model.keras")
     found = options(tmp_path / "model.keras", monkeypatch)
@@ -392,33 +382,26 @@ def test_a_pooler_that_was_not_trained_is_warned_of_where_it_is_served(
 
 
 @pytest.mark.parametrize(
-    ("make", "kind"),
+    ("make", "kind", "reader"),
     [
-        (classifier, "task"),
-        (lambda e: MultipleChoice(e, None), "task"),
-        (PreTrainer, "nsp"),
+        (classifier, "task", "TextClassifier"),
+        (lambda e: MultipleChoice(e, None), "task", "MultipleChoice"),
+        (PreTrainer, "nsp", "NextSentence"),
+        (tagger, "task", None),
+        (answerer, "task", None),
+        (PreTrainer, "mlm", None),
     ],
 )
-def test_a_head_is_not_served_on_a_pooler_that_is_not_there(
-    tmp_path, encoder, monkeypatch, make, kind
+def test_a_head_is_not_served_without_the_pooler_that_it_reads(
+    tmp_path, encoder, monkeypatch, make, kind, reader
 ):
-    model = make(encoder)
-    folder = without_pooler(tmp_path, model)
-    reader = "NextSentence" if kind == "nsp" else type(model).__name__
+    folder = without_pooler(tmp_path, make(encoder))
+    if reader is None:
+        assert not options(folder, monkeypatch, kind=kind)["model"].uses_pooler
+        return
     told = f"has no pooler, but the head of a {reader} reads its output; give a complete"
     with pytest.raises(UserError, match=told):
         options(folder, monkeypatch, kind=kind)
-
-
-@pytest.mark.parametrize(
-    ("make", "kind"),
-    [(tagger, "task"), (answerer, "task"), (PreTrainer, "mlm")],
-)
-def test_a_head_that_reads_no_pooler_is_served_without_one(
-    tmp_path, encoder, monkeypatch, make, kind
-):
-    served = options(without_pooler(tmp_path, make(encoder)), monkeypatch, kind=kind)["model"]
-    assert not served.uses_pooler
 
 
 @pytest.mark.parametrize("kind", ["task", "embedding"])
@@ -471,3 +454,19 @@ def test_a_vocabulary_that_was_put_in_the_place_of_its_own_is_not_served(
         UserError, match="vocabulary in .* is not the one that the model was trained with"
     ):
         options(run.path, monkeypatch, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "pair"),
+    [
+        ("format: tsv", False),
+        ("format: tsv, text_columns: [a, b]", True),
+        ("format: cola", False),
+        ("format: rte", True),
+    ],
+)
+def test_the_format_decides_whether_an_input_is_a_pair(tmp_path, data, pair):
+    path = tiny_texts.write_config(tmp_path, "classification", f"path: ., {data}")
+    task = registry.family("classification").task_class()(load_config(path), ["a", "b"])
+    model = task.model(Encoder(tiny.encoder_config()), tiny.tokenizer())
+    assert model.settings == {"max_length": 24, "pair": pair}

@@ -13,6 +13,7 @@ from bert_tf.encoder.encoder import Encoder
 from bert_tf.tasks.token_classification.metrics import entity_metrics
 from bert_tf.tasks.token_classification.run import TokenClassification
 from tests import tiny, tiny_tags
+from tests.export import odd_texts
 from tests.export.requests import assert_same
 
 TEXTS = ["the cat sat on the mat's log.", "", "dogs ran\N{SNOWMAN} é\0x U.S.", "a fish, " * 40]
@@ -37,17 +38,10 @@ def loaded(opened, saved):
 
 def check(texts, answers) -> None:
     """What was found is what its offsets cut out, in order, and padding is what it should be."""
-    of = "words" if "words" in answers else "entities"
-    found, starts, ends, scores = (
-        answers[name].numpy().tolist() for name in (of, "starts", "ends", "scores")
-    )
-    assert len(found) == len(texts)
-    for text, *columns in zip(texts, found, starts, ends, scores, strict=True):
-        here = [row for row in zip(*columns, strict=True) if row[1:] != (-1, -1, 0.0)]
-        assert [word for word, *_ in here] == [text[i:j] for _, i, j, _ in here]
-        assert all(word and 0 < score <= 1.0001 for word, _, _, score in here)
-        assert [i for _, i, _, _ in here] == sorted(i for _, i, _, _ in here)
-        assert columns[0][len(here) :] == [b""] * (len(columns[0]) - len(here))
+    rows = {"text": [text.encode() for text in texts]}
+    found = {name: value.numpy() for name, value in answers.items()}
+    assert {len(value) for value in found.values()} == {len(texts)}
+    odd_texts.check(rows, found, [label.encode() for label in tiny_tags.LABELS])
 
 
 def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
@@ -84,7 +78,7 @@ def test_words_and_labels_are_those_of_evaluation(loaded, model, tmp_path):
 
 def test_texts_are_cut_into_words_and_entities(loaded):
     answers = loaded.signatures["serving_default"](text=tf.constant(TEXTS))
-    check([text.encode() for text in TEXTS], answers)
+    check(TEXTS, answers)
     words = answers["words"].numpy().tolist()
     assert words[0][:9] == b"the cat sat on the mat 's log .".split()
     assert words[2][:5] == [
@@ -102,7 +96,7 @@ def test_texts_are_cut_into_words_and_entities(loaded):
 def test_entities_go_from_their_first_word_to_their_last(loaded):
     found = loaded.signatures["entities"](text=tf.constant(TEXTS))
     assert set(found) == ENTITY_OUTPUTS
-    check([text.encode() for text in TEXTS], found)
+    check(TEXTS, found)
     answers = loaded.signatures["serving_default"](text=tf.constant(TEXTS))
     for row, text in enumerate(TEXTS):
         expected, before = [], b"O"
@@ -128,7 +122,7 @@ def test_there_may_be_no_words(loaded, texts):
     for name, outputs in (("serving_default", OUTPUTS), ("entities", ENTITY_OUTPUTS)):
         answers = loaded.signatures[name](text=tf.constant(texts, tf.string))
         assert set(answers) == outputs
-        check([text.encode() for text in texts], answers)
+        check(texts, answers)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 2), (2, 0), (1, 1), (2, 3)])
@@ -164,4 +158,4 @@ def test_a_tagger_on_features_is_served_too(tokenizer, tmp_path):
     loaded = tf.saved_model.load(tmp_path / "features")
     for texts in (TEXTS, [], [""]):
         answers = loaded.signatures["serving_default"](text=tf.constant(texts, tf.string))
-        check([text.encode() for text in texts], answers)
+        check(texts, answers)

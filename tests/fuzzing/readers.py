@@ -20,6 +20,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from bert_tf import TextClassifier
+from bert_tf.asking.record import RECORD_FILE, Record, to_json
 from bert_tf.asking.row_files import read_blocks
 from bert_tf.checkpoints import conversion, reading, tensors, tf_files
 from bert_tf.config.reading import load_config
@@ -95,6 +96,12 @@ def readers(scratch: Path) -> dict[str, Reader]:
         "TF Hub": _folder("tf_hub_tiny"),
         ".keras": _keras(scratch),
         ".tflite": _tflite(),
+        "record": of_file(
+            f"assets/{RECORD_FILE}",
+            to_json(Record({"model": "x"}, (8,), "strings", "float32").to_dict()).encode(),
+            '{ } [ ] : , "format" 2 true null',
+            lambda path: Record.of_saved_model(path.parents[1]),
+        ),
         **{f"corpus, {name}": _corpus(name, content) for name, content in _CORPORA.items()},
         "predict": of_file("rows.jsonl", _ROWS, "{ } [ ] : , null true", _read_rows),
         "squad": of_file("dev.json", _SQUAD, '{ } [ ] : , "id" null true 1', _read_squad),

@@ -14,7 +14,15 @@ ROOT = Path(__file__).parents[2]
 READERS = (
     *("yaml", "vocabulary", "tfrecord", "token shards", "safetensors", "Hugging Face"),
     *("Hugging Face, sharded", "Hugging Face, HDF5", "cross-encoder", "bert_tf", "TF1"),
-    *("TF1, whole", "Model Garden", "TF Hub", ".keras", ".tflite", "corpus, sentence_per_line"),
+    *(
+        "TF1, whole",
+        "Model Garden",
+        "TF Hub",
+        ".keras",
+        ".tflite",
+        "record",
+        "corpus, sentence_per_line",
+    ),
     *("corpus, document_per_file", "corpus, jsonl", "corpus, wikitext", "predict", "squad"),
     *("conll", "tsv", "csv", "jsonl", "GLUE", "codah", "swag", "ranking, jsonl", "ranking, tsv"),
     *("ranking, triples"),

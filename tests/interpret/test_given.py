@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.errors import UserError
-from bert_tf.interpret.given import check_rows, rows_of
+from bert_tf.interpret import check_rows, rows_of
 
 PAIR = (("text_a", "text_b"),)
 

@@ -8,11 +8,13 @@ from tensorflow.lite.python.interpreter import OpResolverType
 from bert_tf.asking import rows_of
 from bert_tf.compat import lite_interpreter, without_interpreter_notice
 from bert_tf.export.litert.conversion import signature_name
-from tests.export.conftest import TASKS
+from tests.export.conftest import TASKS, tasks
 from tests.export.test_four_ways import assert_same_tensors, texts_of
 
 LENGTHS = (8, 16, 32)
 SETTINGS = {"classification": {"lengths": LENGTHS}}
+# Files of pairs compute what those of texts compute.
+FAMILIES = tasks(*(family for family in TASKS if family != "pair"))
 
 
 @pytest.fixture
@@ -27,13 +29,7 @@ def opened(lite):
     return lambda family: lite(family, **SETTINGS.get(family, {}))
 
 
-# Files of pairs and of choices compute what those of texts and of passages compute.
-ANSWERED = [
-    pytest.param(family, marks=pytest.mark.slow if family == "pair" else ()) for family in TASKS
-]
-
-
-@pytest.mark.parametrize("family", ANSWERED)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_file_answers_any_text_as_the_model_does(models, opened, path, monkeypatch, family):
     model, file = models(family), opened(family)
     other_kernels = _runners_without_delegate(path(family), file)
@@ -67,7 +63,7 @@ def _runners_without_delegate(path, file):
     }
 
 
-@pytest.mark.parametrize("family", ANSWERED)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_operations_are_built_in_and_inputs_have_the_names_that_apps_know(path, family):
     interpreter = lite_interpreter(path(family).read_bytes(), 1, with_text=False)
     names = {each["op_name"] for each in interpreter._get_ops_details()}

@@ -174,32 +174,20 @@ def test_what_is_no_tflite_file_is_refused(tmp_path):
         read(tmp_path)
 
 
-def test_a_later_format_is_refused(model, path, monkeypatch):
-    monkeypatch.setattr(metadata, "FORMAT", 2)
-    path.write_bytes(networks.described(model))
-    monkeypatch.undo()
-
-    with pytest.raises(UserError, match=r"by a later bert_tf \(format 2\); update bert_tf"):
-        read(path)
-
-
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (b"[1, 2]", "its settings are not a JSON object"),
-        (b'{"class": "TextClassifier"}', "it has no format version"),
-        (b'{"format": true}', "it has no format version"),
-        (b'{"format": 1', "Expecting"),
-        (b"[" * 100_000, "recursion"),
-        (b'{"format": 1, "a": "\xff"}', "codec can't decode"),
-        (b" " * 2**25, "its settings are too long"),
+        (b"[1, 2]", r"is damaged \(its settings are not a JSON object"),
+        (b'{"format": 1, "a": "\xff"}', r"is damaged \(.*codec can't decode"),
+        (b"[" * 100_000, r"is damaged \(.*recursion"),
+        (b'{"format": 2}', r"by a later bert_tf \(format 2\); update bert_tf"),
     ],
 )
 def test_settings_that_bert_tf_did_not_write_are_refused(model, path, settings, why):
     changed = metadata._with_entries(model, {"BERT_TF": settings})
     path.write_bytes(metadata._with_files(changed, {}))
 
-    with pytest.raises(UserError, match=rf"reviews.tflite is damaged \(.*{why}"):
+    with pytest.raises(UserError, match=rf"reviews.tflite .*{why}"):
         read(path)
 
 

@@ -97,22 +97,6 @@ def test_more_masks_than_a_file_fills(lite):
         file.predict("[MASK] " * 25, verbose=0)
 
 
-@pytest.mark.parametrize("method", ["fit", "compile", "save", "save_checkpoint", "export"])
-def test_a_file_only_answers(file, method):
-    with pytest.raises(UserError, match="is a LiteRT file, which can only predict"):
-        getattr(bert_tf.load(file), method)("x")
-
-
-def test_a_file_of_another_task_has_no_vectors(file):
-    with pytest.raises(UserError, match="returns no vectors"):
-        bert_tf.load(file).similarity("cat", "dog")
-
-
-def test_settings_of_a_file_are_fixed(file):
-    with pytest.raises(UserError, match="is a LiteRT file, whose settings are fixed"):
-        bert_tf.load(file, max_length=8)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -9,9 +9,8 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.asking import row_files
+from bert_tf.asking import embed, row_files
 from bert_tf.cli.parser import main
-from bert_tf.predict import vectors
 from tests import tiny
 from tests.tasks import tiny_objects
 
@@ -32,13 +31,13 @@ def model(embedder, tmp_path_factory):
 
 
 # A model is opened and traced once for all tests.
-OPEN = functools.cache(vectors._open)
+OPEN = functools.cache(embed._open)
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(row_files, "_BLOCK_LINES", 10)
-    monkeypatch.setattr(vectors, "_open", OPEN)
+    monkeypatch.setattr(embed, "_open", OPEN)
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def texts(tmp_path):
 
 def embedded_blocks(monkeypatch, stop_in=None):
     """The number of texts of each block, as it is embedded; one of them may be interrupted."""
-    sizes, real = [], vectors.batches
+    sizes, real = [], embed.batches
 
     def batches(model, signature, block, *options, **named):
         sizes.append(len(block))
@@ -58,7 +57,7 @@ def embedded_blocks(monkeypatch, stop_in=None):
             raise KeyboardInterrupt
         return real(model, signature, block, *options, **named)
 
-    monkeypatch.setattr(vectors, "batches", batches)
+    monkeypatch.setattr(embed, "batches", batches)
     return sizes
 
 

@@ -90,7 +90,7 @@ def embed(
 
 
 def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
-    """The model, and what differs if it gives other vectors."""
+    """The model, and a digest that is another one where the vectors may be others."""
     digest = hashlib.sha256()
     if is_saved_model(path):
         if max_length is not None:
@@ -100,15 +100,14 @@ def _open(path: str, max_length: int | None) -> tuple[Answers, str]:
             digest.update(f"{file.relative_to(served.path)} {checksum(file)}\n".encode())
         return served, digest.hexdigest()
     # These import Keras.
+    from bert_tf.asking.frozen import FrozenTask, frozen_kind
     from bert_tf.checkpoints.description import describe
     from bert_tf.tasks.embedding.model import TextEmbedder
-    from bert_tf.tasks.lite import is_lite_file
-    from bert_tf.tasks.loading import lite_task
 
-    if is_lite_file(path):
+    if kind := frozen_kind(path):
         if max_length is not None:
-            raise UserError(f"{path} is a LiteRT file, whose length is fixed; omit --max-length")
-        return lite_task(path), checksum(path)
+            raise UserError(f"{path} is a {kind}, whose length is fixed; omit --max-length")
+        return FrozenTask.load(path), checksum(path)
     settings: dict[str, Any] = {} if max_length is None else {"max_length": max_length}
     model = TextEmbedder.from_checkpoint(path, **settings)
     digest.update(json.dumps(describe(model, model.tokenizer).to_dict()).encode())

@@ -1,4 +1,4 @@
-"""LiteRT files run: as the network of a task model, or from strings to answers."""
+"""Runs LiteRT files: as the network of a task model, or from strings to answers."""
 
 import os
 import threading

@@ -1,0 +1,257 @@
+"""Exports as objects: a SavedModel or a LiteRT file that answers as its task model does."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.asking import Answers, Outputs, Row, rows_of
+from bert_tf.asking.lite import LiteNetwork, LiteStrings
+from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.checkpoints import native, tensors
+from bert_tf.checkpoints.checkpoint import Checkpoint
+from bert_tf.errors import UserError
+from bert_tf.export.litert.lite_file import SUFFIX, LiteFile
+from bert_tf.tasks import inputs, registry
+from bert_tf.tasks.from_checkpoint import built, family_at
+from bert_tf.text import Tokenizer
+
+_SAVED_MODEL, _LITE_FILE = "SavedModel", "LiteRT file"
+_ASSERTION = re.compile(r"assertion failed: \[(.*?)\]")
+
+
+def frozen_kind(path: str | os.PathLike) -> str | None:
+    """What kind of export `path` names; None if it is none.
+
+    >>> frozen_kind("model.tflite"), frozen_kind("runs/reviews")
+    ('LiteRT file', None)
+    """
+    if Path(path).suffix == SUFFIX:
+        return _LITE_FILE
+    return _SAVED_MODEL if is_saved_model(path) else None
+
+
+class FrozenTask(Answers):
+    """A SavedModel or a LiteRT file of a task.
+
+    It answers as the task model that it was exported from does, and cannot be trained.
+
+    >>> from bert_tf import Encoder, EncoderConfig, NextSentence, Tokenizer, load
+    >>> tokenizer = Tokenizer("[PAD] [UNK] [CLS] [SEP] [MASK] cat".split())
+    >>> config = EncoderConfig(6, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    >>> model = NextSentence(Encoder(config), tokenizer, max_length=8)
+    >>> model.export("model.tflite", format="litert")
+    >>> file = load("model.tflite")
+    >>> type(file).__name__
+    'FrozenTask'
+    >>> bool(abs(file.predict(("cat", "cat")) - model.predict(("cat", "cat"))) < 1e-5)
+    True
+
+    Args:
+        path: the folder or the file, for messages.
+        saved: the SavedModel; None for a LiteRT file.
+        model: for a LiteRT file, a model of the task, without weights, that makes inputs of strings
+            and answers of what the file computes; None for a SavedModel.
+        network: runs the LiteRT file.
+
+    Attributes:
+        path, model, network: as above.
+        kind: what the export is, in words.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        saved: SavedModel | None = None,
+        model: Any = None,
+        network: LiteNetwork | LiteStrings | None = None,
+    ):
+        self.path, self.model, self.network = path, model, network
+        self.kind = _LITE_FILE if saved is None else _SAVED_MODEL
+        self._saved = saved
+        self._asked: Answers = model if saved is None else saved
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """The export at `path`.
+
+        Raises:
+            UserError: it is damaged, of a later version of bert_tf, or a LiteRT file of another
+                program.
+        """
+        if frozen_kind(path) == _SAVED_MODEL:
+            saved = SavedModel.load(path)
+            return cls(saved.path, saved)
+        file, name = LiteFile.read(path), os.fspath(path)
+        model, lengths = _without_weights(file, path), file.record.lengths
+        if file.record.inputs == "strings":
+            strings = LiteStrings(name, file.content, lengths[0], model.strings_form())
+            model.ask = strings.ask
+            return cls(name, None, model, strings)
+        network = LiteNetwork(name, file.content, lengths, model.device_form())
+        return cls(name, None, model.with_network(network), network)
+
+    def task_class(self) -> Any:
+        """The class of the task model that was exported.
+
+        Raises:
+            UserError: bert_tf has no such class, or the SavedModel returns other outputs.
+        """
+        if self._saved is None:
+            return type(self.model)
+        outputs, record = self._saved.output_names(), self._saved.record
+        if record is None:  # an export of bert_tf 0.2.0, or of another program
+            classes = (family.model_class() for family in registry.families())
+            found = next((cls for cls in classes if outputs == {*cls.answer_names}), None)
+            if found is None:
+                raise UserError(
+                    f"{self.path} returns {', '.join(sorted(outputs))}, which are not the outputs "
+                    "of a task; use serve"
+                )
+            return found
+        family = registry.family_of(record.class_name)
+        if family is None:
+            raise UserError(
+                f"{self.path} holds an unknown model {record.class_name!r}; update bert_tf"
+            )
+        if outputs != {*family.model_class().answer_names}:
+            raise UserError(f"{self.path} does not answer as its description says; export it again")
+        return family.model_class()
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """Answers in Python values, as `predict` of the task model gives them.
+
+        Args:
+            *args: the inputs, as `predict` of the task model takes them: `x`; then contexts of
+                questions, choices of contexts, or passages of queries; `batch_size` and `verbose`.
+            **kwargs: the same by their names, and the options of the task model.
+
+        Raises:
+            UserError: the model does not take such inputs, or is of no task.
+        """
+        if self._saved is not None:
+            return self._predict_by_signatures(*args, **kwargs)
+        with self._explained():
+            return self.model.predict(*args, **kwargs)
+
+    def _predict_by_signatures(
+        self,
+        x: Any = None,
+        other: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        **named: Any,
+    ) -> Any:
+        """`predict` of a SavedModel, of whose task model only the class is known."""
+        cls = self.task_class()
+        options = {name: named.pop(name) for name in cls.answer_options if name in named}
+        if isinstance(x, tf.data.Dataset):
+            x, _ = inputs.from_dataset(x, None, "x")
+        # The second column may also follow by its name: predict(questions, context=contexts).
+        columns = [each for each in (x, other, *named.values()) if each is not None]
+        if x is None:
+            x = named
+        elif len(columns) > 1:
+            x = tuple(columns)
+        return cls.answers(self, x, batch_size, verbose, **options)
+
+    def serve(self, inputs: Any = None, **named: Any) -> dict[str, tf.Tensor]:
+        """Tensors in, a dict of tensors out; see `TaskModel.serve`.
+
+        Raises:
+            UserError: an input is missing.
+        """
+        name = "serving_default"
+        if self._saved is not None:
+            dtypes = {key: spec.dtype for key, spec in self._saved.specs(name).items()}
+        else:
+            dtypes = dict.fromkeys(self.ranks(name), tf.string)
+        given = named or (inputs if isinstance(inputs, Mapping) else {next(iter(dtypes)): inputs})
+        missing = [key for key in dtypes if key not in given]
+        if missing:
+            raise UserError(f"no input {missing[0]!r}; the model takes {' and '.join(dtypes)}")
+        tensors = {key: tf.convert_to_tensor(given[key], dtype) for key, dtype in dtypes.items()}
+        if self._saved is not None:
+            return self._saved.call(name, tensors)
+        columns = [each.numpy().tolist() for each in tensors.values()]
+        outputs = self.ask(name, rows_of(columns, tuple(dtypes)))
+        return {key: tf.constant(value) for key, value in outputs.items()}
+
+    def similarity(
+        self, a: Any, b: Any, batch_size: int | None = None, verbose: int | str = "auto"
+    ) -> np.ndarray:
+        """How alike texts or vectors are; see `TextEmbedder.similarity`.
+
+        Raises:
+            UserError: as there, or the model gives no vectors.
+        """
+        owner = self.model if self._saved is None else self._saved.loaded
+        compare = getattr(owner, "similarity", None)
+        if compare is None:
+            raise UserError(
+                f"{self.path} returns no vectors; similarity requires the export of a TextEmbedder"
+            )
+        if self._saved is None:
+            return compare(a, b, batch_size, verbose)
+        return self.task_class().compared(self, compare, a, b, batch_size, verbose)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """The official metrics on strings; see `evaluate` of the task model.
+
+        Raises:
+            UserError: as there, or the export takes strings, so that it gives no logits.
+        """
+        if self._saved is not None:
+            self._only_predicts()
+        with self._explained():
+            return self.model.evaluate(*args, **kwargs)
+
+    def ranks(self, signature: str) -> dict[str, int]:
+        return self._asked.ranks(signature)
+
+    def signature_names(self) -> tuple[str, ...]:
+        return self._asked.signature_names()
+
+    def ask(self, signature: str, rows: Sequence[Row]) -> Outputs:
+        with self._explained():
+            return self._asked.ask(signature, rows)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raises UserError for inputs that a LiteRT file cannot take."""
+        try:
+            yield
+        except tf.errors.InvalidArgumentError as error:
+            found = _ASSERTION.search(str(error))
+            if found is None or self._saved is not None:
+                raise
+            raise UserError(f"{self.path}: {found[1]}") from None
+
+    def _only_predicts(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises UserError: an export cannot do this."""
+        raise UserError(
+            f"{self.path} is a {self.kind}, which can only predict; load the run or the checkpoint "
+            "that it was exported from"
+        )
+
+    fit = compile = save = save_checkpoint = export = _only_predicts
+
+
+def _without_weights(file: LiteFile, path: str | os.PathLike) -> Any:
+    """The task model that a LiteRT file describes, whose network is the file."""
+    vocabulary = file.vocabulary
+    tokenizer = Tokenizer(vocabulary, bool(file.description.lower_case))
+    checkpoint = Checkpoint(
+        Path(path), file.description, tensors.of_arrays({}), native.TABLE, lambda: vocabulary
+    )
+    family = family_at(checkpoint)
+    if family is None:
+        raise UserError(f"{path} holds an unknown model {file.description.model!r}; update bert_tf")
+    with keras.StatelessScope(initialize_variables=False):
+        return built(family.model_class(), checkpoint, path, None, {}, tokenizer)

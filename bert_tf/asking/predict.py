@@ -1,0 +1,275 @@
+"""`bert-tf predict`: answers many texts with a SavedModel, a LiteRT file, a run or a checkpoint.
+
+The signature says what goes in, and whatever comes out becomes one JSON object for each input, in
+the order of the inputs. The input is read and answered in blocks, so that it may be larger than
+memory and may come from a pipe.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+from bert_tf.asking import Answers, Outputs, batches, characters
+from bert_tf.asking.row_files import (
+    Block,
+    Row,
+    checked_lines,
+    list_of,
+    read_blocks,
+    text_of,
+)
+from bert_tf.asking.saved_model import SavedModel, is_saved_model
+from bert_tf.console import Progress
+from bert_tf.errors import UserError
+from bert_tf.io.atomic import atomic_path, is_stream
+from bert_tf.io.json_files import as_json
+from bert_tf.io.refusals import explained
+
+# The outputs that are lists of another length in each row, by the class of the model. Those in a
+# tuple belong together, and end at the same place. The other outputs of these classes have no
+# padding.
+_LISTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "TextClassifier": (),
+    "MultiLabelClassifier": (("labels",),),
+    "TextRegressor": (),
+    "QuestionAnswerer": (("nbest_answers", "nbest_scores"),),
+    "TokenClassifier": (
+        ("words", "labels", "starts", "ends", "scores"),
+        ("entities", "types", "starts", "ends", "scores"),
+    ),
+    "MultipleChoice": (("probabilities",),),
+    "Reranker": (("order", "scores"),),
+    "MaskedLM": (("tokens", "probabilities"),),
+    "NextSentence": (),
+    "TextEmbedder": (),
+}
+# Outputs that are offsets into a text.
+_OFFSETS = ("start", "end", "starts", "ends")
+
+
+def run(
+    path: str,
+    texts: Sequence[str],
+    input_file: str | None,
+    output_file: str | None,
+    signature: str = "serving_default",
+) -> None:
+    """Writes an answer for each of `texts`, or for each line of `input_file`, as JSON lines.
+
+    Args:
+        path: what `bert_tf.load` opens.
+        texts: texts, for a signature of one text.
+        input_file: JSON lines keyed by the inputs' names, or plain lines for a signature of one
+            text; "-" is standard input.
+        output_file: where to write, a file, a device or a pipe; None is standard output.
+        signature: how the model is asked.
+
+    Raises:
+        UserError: no model or signature there, or a line that does not fit its inputs.
+    """
+    model, class_name = _load(path)
+    ranks = model.ranks(signature)
+    if input_file:
+        lines = checked_lines(input_file, ranks)
+        blocks = read_blocks(input_file, ranks)
+    else:
+        if list(ranks.values()) != [1]:
+            raise UserError(
+                f"{path}: signature {signature} takes {' and '.join(ranks)}; give them as JSON "
+                "lines with --input"
+            )
+        lines = len(texts)
+        (name,) = ranks
+        blocks = iter([Block([{name: text} for text in texts], lines)])
+    answered = _answer(model, class_name, signature, blocks, lines)
+    with _output(output_file) as handle:
+        for written in answered:
+            handle.writelines(written)
+            # Whoever reads from the pipe need not wait for the next block.
+            handle.flush()
+
+
+def _load(path: str) -> tuple[Answers, str | None]:
+    """The model, and the name of its class where that is known."""
+    if is_saved_model(path):
+        saved = SavedModel.load(path)
+        return saved, saved.record.class_name if saved.record else None
+    # This imports Keras.
+    from bert_tf.asking.frozen import FrozenTask
+    from bert_tf.tasks.loading import load
+
+    model = load(path)
+    cls = model.task_class() if isinstance(model, FrozenTask) else type(model)
+    return model, cls.__name__
+
+
+def _answer(
+    model: Answers,
+    class_name: str | None,
+    signature: str,
+    blocks: Iterator[Block],
+    lines: int | None,
+) -> Iterator[list[str]]:
+    """The JSON lines of each block; batches hold rows of similar length.
+
+    Where the number of lines is not known, progress is shown of the lines read so far.
+    """
+    done = 0
+
+    def answered(block: Block, progress: Progress) -> list[str]:
+        return _answer_block(model, class_name, signature, block, done, progress)
+
+    if lines is not None:
+        with Progress("answering", lines, unit="rows") as progress:
+            for block in blocks:
+                yield answered(block, progress)
+                done = block.last_line
+        return
+    for block in blocks:
+        with Progress("answering", block.last_line, start=done, unit="rows") as progress:
+            written = answered(block, progress)
+        done = block.last_line
+        yield written
+
+
+def _answer_block(
+    model: Answers,
+    class_name: str | None,
+    signature: str,
+    block: Block,
+    done: int,
+    progress: Progress,
+) -> list[str]:
+    """The JSON lines of one block, before which so many lines are done."""
+    rows, ranks = block.rows, model.ranks(signature)
+    written = [""] * len(rows)
+    for chosen, outputs in batches(model, signature, rows, verbose=0):
+        answered = answers(outputs, [rows[i] for i in chosen], ranks, class_name)
+        for i, answer in zip(chosen, answered, strict=True):
+            written[i] = json.dumps(answer, ensure_ascii=False) + "\n"
+        done += len(chosen)
+        progress.update(done, line=True)
+    if done < block.last_line:  # blank lines
+        progress.update(block.last_line, line=True)
+    return written
+
+
+def answers(
+    outputs: Outputs, rows: Sequence[Row], ranks: Mapping[str, int], class_name: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """The answer to each row of a batch as JSON data, its outputs sorted by name.
+
+    A batch is as wide as the longest list in it. Here a list ends where the row's own does, so that
+    an answer does not depend on the rows that happened to be asked with it. Offsets are turned into
+    characters.
+
+    Args:
+        outputs: what the model answers, each [batch, ...].
+        rows: what was asked.
+        ranks: name of each input -> 1 where it is a text, 2 where it is a list of texts.
+        class_name: the class of the model; None where it is not known.
+    """
+    lists = [name for name, rank in ranks.items() if rank == 2]
+    widths = {name: max(len(row[name]) for row in rows) for name in lists}
+    for i, row in enumerate(rows):
+        answer = {name: outputs[name][i] for name in sorted(outputs)}
+        least = max((len(row[name]) for name in lists), default=0)
+        if class_name in _LISTS:
+            groups = [group for group in _LISTS[class_name] if answer.keys() >= {*group}]
+            found = _cut(answer, groups, least)
+        else:
+            # Outputs as wide as an input have an entry for each of its entries.
+            found = _cut_by_values(answer, {widths[name]: len(row[name]) for name in lists})
+        yield _in_characters({name: as_json(value) for name, value in found.items()}, row)
+
+
+def _cut(
+    answer: Mapping[str, Any], groups: Sequence[Sequence[str]], least: int = 0
+) -> dict[str, Any]:
+    """An answer without the padding at the ends of its lists.
+
+    Padding is "" in texts, -1 in integers and 0 in other numbers.
+
+    Args:
+        answer: the row's outputs.
+        groups: names of lists that end at the same place.
+        least: the number of entries that are no padding in any case.
+    """
+    cut: dict[str, Any] = {}
+    for group in groups:
+        values = [answer[name] for name in group]
+        end = min(map(len, values))
+        while end > least and all(_is_padding(value[end - 1]) for value in values):
+            end -= 1
+        cut |= {name: answer[name][:end] for name in group}
+    return {**answer, **cut}
+
+
+def _cut_by_values(answer: Mapping[str, Any], own: Mapping[int, int]) -> dict[str, Any]:
+    """As `_cut`, for a model of another program or of bert_tf 0.2.0, whose lists are not known.
+
+    Lists of the same length are taken to belong together. Numbers alone do not show padding: a
+    vector may end in zeros.
+
+    Args:
+        answer: the row's outputs.
+        own: width of a padded input -> the number of entries that this row has in it.
+    """
+    lists = {name: value for name, value in answer.items() if np.ndim(value)}
+    # The labels are some of the classes, and have padding of their own.
+    if {"labels", "classes"} <= lists.keys():
+        del lists["labels"]
+        answer = _cut(answer, [["labels"]])
+    for width in {len(value) for value in lists.values()}:
+        group = [name for name, value in lists.items() if len(value) == width]
+        if width in own or any(lists[name].dtype == object for name in group):
+            answer = _cut(answer, [group], own.get(width, 0))
+    return dict(answer)
+
+
+def _is_padding(entry: Any) -> bool:
+    values = np.asarray(entry)
+    if values.dtype.kind in "OSU":
+        return all(value in (b"", "") for value in values.flat)
+    return bool(np.all(values == (-1 if values.dtype.kind == "i" else 0)))
+
+
+def _in_characters(answer: dict[str, Any], row: Row) -> dict[str, Any]:
+    """An answer whose byte offsets are turned into offsets in characters of the row's text."""
+    if not any(name in answer for name in _OFFSETS):
+        return answer
+    source = next((name for name in ("context", "text") if name in row), None)
+    text = " ".join(list_of(row, "words")) if source is None else text_of(row, source)
+    character = characters(text)
+    converted = {
+        name: [character(each) for each in value] if isinstance(value, list) else character(value)
+        for name, value in answer.items()
+        if name in _OFFSETS
+    }
+    return answer | converted
+
+
+@contextlib.contextmanager
+def _output(path: str | None) -> Iterator[TextIO]:
+    """What is written to. A file appears when all is written; devices and pipes cannot wait."""
+    if path is None:
+        # JSON is UTF-8, whatever the locale is.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        yield sys.stdout
+    elif is_stream(path):
+        with explained(path), _written(path) as handle:
+            yield handle
+    else:
+        with atomic_path(path, is_file=True) as new, _written(new) as handle:
+            yield handle
+
+
+def _written(path: str | os.PathLike) -> TextIO:
+    return open(path, "w", encoding="utf-8", newline="\n")

@@ -1,0 +1,120 @@
+"""The record of an export: the class of its model, with its settings, as JSON.
+
+A SavedModel has it in `assets/task.json`, which stays with it where it is loaded and saved again. A
+LiteRT file has it in its metadata. Exports of others may hold anything there, so everything that is
+read is checked.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from bert_tf.errors import UserError
+
+# The version of what is written here. A reader refuses a later one.
+FORMAT = 1
+# The name of the record among the assets of a SavedModel.
+RECORD_FILE = "task.json"
+
+_LONGEST = 2**24
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What an export says about its model.
+
+    Attributes:
+        model: the task model, as `bert_tf.checkpoints.description.Description.to_dict` has it.
+        lengths: tokens of a row, of each signature of a LiteRT file; of a SavedModel the most.
+        inputs: "ids" or "strings".
+        precision: the precision in which it computes, or in which a LiteRT file stores weights.
+    """
+
+    model: Mapping[str, Any]
+    lengths: tuple[int, ...]
+    inputs: str
+    precision: str
+
+    @property
+    def class_name(self) -> str:
+        """The name of the model's class."""
+        return self.model["model"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON."""
+        return dataclasses.asdict(self) | {"lengths": [*self.lengths]}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any], path: str | os.PathLike) -> Self:
+        """What `to_dict` made; `path` names the export in messages.
+
+        Raises:
+            UserError: a field is missing, unknown or of the wrong kind.
+        """
+        kinds = {"model": dict, "lengths": list, "inputs": str, "precision": str}
+        wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
+        wrong += fields.keys() - kinds.keys()
+        if not wrong and not isinstance(fields["model"].get("model"), str):
+            wrong = ["model"]
+        lengths = fields.get("lengths")
+        if not wrong and not (lengths and all(type(each) is int and each > 0 for each in lengths)):
+            wrong = ["lengths"]
+        if wrong:
+            raise UserError(f"{path} is damaged ({wrong[0]} is not as expected); export it again")
+        return cls(**{**fields, "lengths": tuple(fields["lengths"])})
+
+    @classmethod
+    def of_saved_model(cls, folder: str | os.PathLike) -> Self | None:
+        """The record of a SavedModel; None if it has none, as one that bert_tf 0.2.0 exported.
+
+        Raises:
+            UserError: it is damaged, or was written by a later version of bert_tf.
+        """
+        path = Path(folder) / "assets" / RECORD_FILE
+        if not path.is_file():
+            return None
+        try:
+            with open(path, "rb") as file:
+                fields = from_json(file.read(_LONGEST + 1), folder)
+        except UserError:
+            raise
+        except (OSError, ValueError, RecursionError) as error:
+            raise UserError(f"{path} is damaged ({error}); export it again") from None
+        return cls.from_dict(fields, path)
+
+
+def to_json(fields: Mapping[str, Any]) -> str:
+    """The fields of a record with the version of their format.
+
+    >>> to_json({"inputs": "ids"})
+    '{"inputs": "ids", "format": 1}'
+    """
+    return json.dumps({**fields, "format": FORMAT}, ensure_ascii=False, allow_nan=False)
+
+
+def from_json(text: bytes, path: str | os.PathLike) -> dict[str, Any]:
+    """The fields that `to_json` was given; `path` names the export in messages.
+
+    >>> from_json(b'{"inputs": "ids", "format": 1}', "model.tflite")
+    {'inputs': 'ids'}
+
+    Raises:
+        UserError: a later version of bert_tf wrote them.
+        ValueError, RecursionError: they are damaged.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError("its settings are too long")
+    fields = json.loads(text)
+    if not isinstance(fields, dict):
+        raise ValueError("its settings are not a JSON object")
+    written = fields.pop("format", None)
+    if type(written) is not int:
+        raise ValueError("it has no format version")
+    if written > FORMAT:
+        raise UserError(
+            f"{path} was exported by a later bert_tf (format {written}); update bert_tf to load it"
+        )
+    return fields

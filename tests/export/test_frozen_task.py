@@ -1,0 +1,143 @@
+"""SavedModels and LiteRT files as objects; the record by which they are known."""
+
+import json
+import shutil
+
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.asking.record import RECORD_FILE, Record
+from bert_tf.cli.parser import main
+from bert_tf.errors import UserError
+from bert_tf.export.litert.lite_file import LiteFile
+
+
+@pytest.fixture
+def folder(exported, tmp_path):
+    """A copy of an export, whose record may be changed."""
+    return shutil.copytree(exported("classification"), tmp_path / "model")
+
+
+def changed(folder, **fields):
+    """Writes other fields into the record of an export."""
+    path = folder / "assets" / RECORD_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return path
+
+
+def test_both_formats_have_the_same_record(models, exported, lite_file):
+    saved = Record.of_saved_model(exported("classification"))
+    lite = LiteFile.read(lite_file("classification")).record
+    assert saved is not None and (saved.class_name, saved.inputs) == ("TextClassifier", "strings")
+    assert (saved.model, saved.lengths) == (lite.model, lite.lengths)
+    assert saved.model["settings"] == models("classification").settings
+    card = exported("classification") / "assets.extra" / "model_card.json"
+    said = json.loads(card.read_text())
+    assert said["labels"] == saved.model["labels"]
+    assert said["model"].items() >= saved.model["settings"].items()
+
+
+def test_an_export_without_a_record_is_known_by_its_outputs(folder, models):
+    (folder / "assets" / RECORD_FILE).unlink()
+    served = bert_tf.load(folder)
+    assert served.task_class() is bert_tf.TextClassifier
+    expected = models("classification").predict("the cat", verbose=0)["label"]
+    assert served.predict("the cat", verbose=0)["label"] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "task.json is damaged"),
+        (b"[1]", "its settings are not a JSON object"),
+        (b"[" * 100_000, "task.json is damaged"),
+        (b"\xff{}", "task.json is damaged"),
+        (b" " * (2**24 + 1), "its settings are too long"),
+        (b"{}", "it has no format version"),
+        (b'{"format": true}', "it has no format version"),
+        (b'{"format": 2}', r"by a later bert_tf \(format 2\); update bert_tf to load it"),
+        (b'{"format": 1}', r"is damaged \(model is not as expected\); export it again"),
+    ],
+)
+def test_a_damaged_record_and_one_of_a_later_version(folder, capsys, content, said):
+    (folder / "assets" / RECORD_FILE).write_bytes(content)
+    with pytest.raises(UserError, match=said):
+        bert_tf.load(folder)
+    assert main(["predict", str(folder), "the cat"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model", "TextClassifier"),
+        ("model", {"model": ["TextClassifier"]}),
+        ("lengths", []),
+        ("lengths", [True]),
+        ("lengths", [0]),
+        ("inputs", None),
+        ("precision", 16),
+        ("other", "x"),
+    ],
+)
+def test_fields_of_a_wrong_kind(folder, name, value):
+    changed(folder, **{name: value})
+    with pytest.raises(UserError, match=rf"is damaged \({name} is not as expected\)"):
+        bert_tf.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "said"),
+    [
+        ("Unheard", "holds an unknown model 'Unheard'; update bert_tf"),
+        ("TextEmbedder", "does not answer as its description says; export it again"),
+    ],
+)
+def test_a_model_that_is_not_what_its_record_says(folder, class_name, said):
+    changed(folder, model={"model": class_name})
+    served = bert_tf.load(folder)
+    with pytest.raises(UserError, match=said):
+        served.predict("the cat")
+    assert "label" in served.serve(text=tf.constant(["the cat"]))
+
+
+def test_outputs_of_no_task_are_served_alone(tmp_path):
+    answer = tf.function(
+        lambda text, times: {"length": times * tf.strings.length(text)},
+        [tf.TensorSpec([None], tf.string, "text"), tf.TensorSpec([], tf.int32, "times")],
+    )
+    tf.saved_model.save(tf.Module(), tmp_path, signatures={"serving_default": answer})
+    served = bert_tf.load(tmp_path)
+    with pytest.raises(UserError, match="returns length, which are not the outputs of a task"):
+        served.predict("the cat")
+    assert served.serve(text=["cat"], times=2)["length"].numpy().tolist() == [6]
+
+
+@pytest.fixture(params=["SavedModel", "LiteRT file"])
+def frozen(request, exported, lite_file, loads_once):
+    """A frozen task of each kind, and what it is called."""
+    of = exported if request.param == "SavedModel" else lite_file
+    return bert_tf.load(of("classification")), request.param
+
+
+@pytest.mark.parametrize("method", ["fit", "compile", "save", "save_checkpoint", "export"])
+def test_it_only_answers(frozen, method):
+    task, kind = frozen
+    with pytest.raises(UserError, match=f"is a {kind}, which can only predict; load the run"):
+        getattr(task, method)("x")
+
+
+def test_it_compares_no_texts_and_takes_no_settings(frozen):
+    task, kind = frozen
+    with pytest.raises(UserError, match="returns no vectors"):
+        task.similarity("cat", "dog")
+    with pytest.raises(UserError, match="no input 'text'; the model takes text"):
+        task.serve({"texts": ["cat"]})
+    with pytest.raises(UserError, match=f"is a {kind}, whose settings are fixed"):
+        bert_tf.load(task.path, max_length=8)
+
+
+def test_a_saved_model_gives_no_logits_to_evaluate(exported, loads_once):
+    with pytest.raises(UserError, match="is a SavedModel, which can only predict"):
+        bert_tf.load(exported("classification")).evaluate(["the cat"], ["no"])
