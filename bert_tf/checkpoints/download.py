@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf.checkpoints.weight_files import SAFETENSORS, TENSORFLOW, TORCH
+from bert_tf.checkpoints.huggingface_weights import SAFETENSORS, TENSORFLOW, TORCH
 from bert_tf.errors import UserError
 from bert_tf.extras import optional
 

@@ -117,4 +117,4 @@ def write(folder: Path, pieces: Sequence[str], lower_case: bool | None, max_leng
     fields |= {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     if lower_case is not None:
         fields["do_lower_case"] = lower_case
-    plain_json.write_object(folder / CONFIG_FILE, fields)
+    plain_json.write(folder / CONFIG_FILE, fields)

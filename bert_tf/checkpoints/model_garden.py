@@ -1,9 +1,8 @@
 """Model Garden's object-based checkpoints of `BertEncoder` and `BertEncoderV2`, and their heads.
 
-Such a checkpoint is a graph of objects. Depending on what held the encoder, its variables stand at
-different places of that graph, but each keeps the name it was made with: these names, of
-`official/nlp/modeling` in tf-models-official, are what is read here. Attention kernels have an axis
-for the heads.
+Such a checkpoint is a graph of objects. The place of a variable in the graph depends on the model
+around the encoder, but its name does not. So variables are found by their names, which are those of
+`official/nlp/modeling` in tf-models-official. Attention kernels have an axis for the heads.
 """
 
 import re
@@ -23,11 +22,9 @@ from bert_tf.checkpoints.correspondence import (
     Row,
     Table,
     rows_of,
-    text_heads,
 )
-from bert_tf.checkpoints.description import ENCODER, Description, classifier_or_regressor
+from bert_tf.checkpoints.description import Description, encoder_config
 from bert_tf.checkpoints.model_garden_objects import objects
-from bert_tf.checkpoints.sizes import encoder_config
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import read_beside
@@ -40,16 +37,8 @@ _LAYER = "transformer/layer_{n}/"
 _ATTENTION = f"{_LAYER}self_attention/"
 _QUERY_KEY_VALUE = "encoder/layer_{n}/attention/query_key_value"
 
-_MASKED_LM = (
-    *rows_of(
-        {
-            "masked_lm/transform": "cls/predictions/transform/dense/",
-            "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
-        }
-    ),
-    Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
-)
 TABLE = Table(
+    "model_garden",
     encoder=(
         Row("encoder/embeddings/word_embeddings", ("word_embeddings/embeddings",)),
         Row("encoder/embeddings/position_embeddings", ("position_embedding/embeddings",)),
@@ -76,25 +65,28 @@ TABLE = Table(
             }
         ),
     ),
-    heads={
-        "PreTrainer": (*_MASKED_LM, *rows_of({"next_sentence": "next_sentence/logits/"})),
-        "MaskedLM": _MASKED_LM,
-        **text_heads(rows_of({"classifier": "sentence_prediction/logits/"})),
-        "QuestionAnswerer": rows_of({"span": "span_labeling/logits/"}),
-        "TokenClassifier": rows_of({"classifier": "token_classifier/logits/"}),
-    },
+    pretraining=(
+        *rows_of(
+            {
+                "masked_lm/transform": "cls/predictions/transform/dense/",
+                "masked_lm/layer_norm": "cls/predictions/transform/LayerNorm/",
+            }
+        ),
+        Row("masked_lm/output_bias", ("cls/predictions/output_bias/bias",)),
+        *rows_of({"next_sentence": "next_sentence/logits/"}),
+    ),
 )
 
-# A variable's own name ends in one of these; the names of its owners stand before it.
+# The end of a variable's full name, which begins with the names of the objects that hold it.
 _NAME = re.compile(
     rf"(?:.*/)?({UNMAPPED}.*|(?:word_embeddings|position_embedding|type_embeddings|pooler_transform"
     r"|embeddings/layer_norm|transformer/layer_\d+|cls/predictions)/.*"
     r"|[^/]+/(?:pooler_dense|logits)/(?:kernel|bias))"
 )
-# The dense layer of three heads has this name; the objects around it show which head it is.
+# The dense layers of three heads have the same name. The objects around one show whose it is.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
-# Variables that are not weights: counters, and the tokenizer setting of a TF Hub encoder.
+# Variables that are not weights: a counter, and the tokenizer's setting in a TF Hub encoder.
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 
@@ -102,8 +94,8 @@ _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
     """The object-based checkpoint whose files start with `prefix`, opened as `tensors`.
 
-    The sizes come from the tensors. What the tensors do not show comes from bert_config.json if
-    there is one; otherwise it is as in Model Garden's BERT.
+    The tensors give the sizes. bert_config.json, if it is there, gives the other settings;
+    otherwise they are those of Model Garden's BERT.
 
     Raises:
         UserError: a file is damaged, or the tensors are not of one BERT encoder.
@@ -118,7 +110,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     """The variables of an object-based checkpoint by their names in the table, and notes.
 
     Raises:
-        UserError: its graph of objects is damaged, or two encoders are in it.
+        UserError: its graph of objects is damaged, or it contains two encoders.
     """
     graph = tf_files.read_object_graph(prefix, tensors)
     children = {child.local_name for node in graph.nodes for child in node.children}
@@ -138,8 +130,8 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
                 "with a single encoder"
             )
     notes = [f"{slots} variables of the optimizer skipped"] if slots else []
-    # A head on the sequence output brings a pooler of its own. It is the one that was trained with
-    # the head, and takes the place of the encoder's, which was not.
+    # A head on the sequence output has its own pooler, which was trained with the head. It replaces
+    # the encoder's pooler, which was not trained.
     own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
     found = tensors.renamed(names)
     if not all(
@@ -164,7 +156,7 @@ def described(
         UserError: the tensors are not of a BERT encoder, or not what `fields` say.
     """
     path = folder / CONFIG_FILE
-    model, head = _model(tensors)
+    model, head = TABLE.model_in(tensors)
     sizes = _sizes(folder, tensors)
     encoder = encoder_config(google.sizes(fields) | sizes, path)
     for name, value in sizes.items():
@@ -232,17 +224,3 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
             f"{folder} contains no BERT encoder with the names of Model Garden; give a checkpoint "
             "that has one"
         ) from None
-
-
-def _model(tensors: Tensors) -> tuple[str, dict[str, Any]]:
-    """The class of the model that such tensors are of, and its head's arguments."""
-    shapes = tensors.shapes
-    if "cls/predictions/output_bias/bias" in shapes:
-        return "PreTrainer", {"next_sentence": "next_sentence/logits/bias" in shapes}
-    if "span_labeling/logits/bias" in shapes:
-        return "QuestionAnswerer", {}
-    if outputs := sum(shapes.get("sentence_prediction/logits/bias", ())[:1]):
-        return classifier_or_regressor(outputs)
-    if classes := sum(shapes.get("token_classifier/logits/bias", ())[:1]):
-        return "TokenClassifier", {"num_classes": classes, "dropout": None}
-    return ENCODER, {}

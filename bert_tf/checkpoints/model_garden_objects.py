@@ -1,7 +1,7 @@
 """The objects that Model Garden's models look for when they restore a checkpoint.
 
-Restoring walks from the reader's objects to the checkpoint's by the names of their attributes, so
-that a checkpoint fits every model whose attributes it has: those of `BertEncoder`, `BertEncoderV2`,
+TensorFlow matches the model's objects with the checkpoint's by the names of their attributes. A
+checkpoint therefore fits every model whose attributes it has: `BertEncoder`, `BertEncoderV2`,
 `BertPretrainerV2`, `BertClassifier`, `BertSpanLabeler` and `BertTokenClassifier` in
 `official/nlp/modeling` of tf-models-official.
 """
@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.correspondence import TEXT_HEADS, UNMAPPED
+from bert_tf.checkpoints import heads
+from bert_tf.checkpoints.correspondence import UNMAPPED
 from bert_tf.checkpoints.description import Description
 
 _POOLER = "pooler_transform/"
 
 Layers = Callable[[str], tf.train.Checkpoint | None]
-"""A prefix of names -> the object with the variables directly below it; None if there are none."""
+"""Gives the object with the variables directly below a prefix of names; None without variables."""
 
 
 def node(**children: Any) -> tf.train.Checkpoint:
-    """An object with such attributes; those that are None it does not have."""
+    """An object with such attributes, without those that are None."""
     return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
 
 
@@ -44,36 +45,33 @@ def objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Mod
     # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
     root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
     root.encoder = encoder
-    match description.model:
-        case "PreTrainer" | "MaskedLM":
-            root.masked_lm = node(
-                dense=layer("cls/predictions/transform/dense/"),
-                layer_norm=layer("cls/predictions/transform/LayerNorm/"),
-                embedding_table=variables["word_embeddings/embeddings"],
-                **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
-            )
-            root.model = node(encoder_network=encoder, masked_lm=root.masked_lm)
-            logits = layer("next_sentence/logits/")
-            if logits is not None:
-                # Their next-sentence head has a pooler of its own.
-                for name in [name for name in variables if name.startswith(_POOLER)]:
-                    copied = name.replace(_POOLER, "next_sentence/pooler_dense/")
-                    variables[copied] = tf.Variable(named[name], name=copied)
-                pooler = layer("next_sentence/pooler_dense/")
-                setattr(root, "next_sentence.pooler_dense", pooler)
-                head = node(dense=pooler, out_proj=logits)
-                root.model.classification_heads = node(**{"0": head})
-        case model if model in TEXT_HEADS:
-            head = node(out_proj=layer("sentence_prediction/logits/"))
-            root.model = node(_network=encoder, classifier=head)
-        case "QuestionAnswerer":
-            head = node(**{"layer_with_weights-0": layer("span_labeling/logits/")})
-            root.model = node(_network=encoder, span_labeling=head)
-        case "TokenClassifier":
-            head = layer("token_classifier/logits/")
-            root.model = node(_network=encoder, classifier=head)
-        case _:
-            root.model = encoder
+    head = heads.of(description.model)
+    if heads.MASKED_LM in head.pretraining:
+        root.masked_lm = node(
+            dense=layer("cls/predictions/transform/dense/"),
+            layer_norm=layer("cls/predictions/transform/LayerNorm/"),
+            embedding_table=variables["word_embeddings/embeddings"],
+            **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
+        )
+        root.model = node(encoder_network=encoder, masked_lm=root.masked_lm)
+        logits = layer("next_sentence/logits/")
+        if logits is not None:
+            # Their next-sentence head has its own pooler.
+            for name in [name for name in variables if name.startswith(_POOLER)]:
+                copied = name.replace(_POOLER, "next_sentence/pooler_dense/")
+                variables[copied] = tf.Variable(named[name], name=copied)
+            pooler = layer("next_sentence/pooler_dense/")
+            setattr(root, "next_sentence.pooler_dense", pooler)
+            root.model.classification_heads = node(**{"0": node(dense=pooler, out_proj=logits)})
+    elif "model_garden" in head.places:
+        place = head.places["model_garden"]
+        attribute, *inner = place.attributes.split("/")
+        held = layer(place.prefix)
+        for each in reversed(inner):
+            held = node(**{each: held})
+        root.model = node(_network=encoder, **{attribute: held})
+    else:
+        root.model = encoder
     own = {n[len(UNMAPPED) :]: v for n, v in variables.items() if n.startswith(UNMAPPED)}
     if own:
         root.bert_tf = node(**own)

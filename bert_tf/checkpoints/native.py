@@ -23,8 +23,8 @@ DESCRIPTION_FILE = "bert_tf.json"
 WEIGHTS_FILE = "model.safetensors"
 # Where a run folder has its checkpoints.
 CHECKPOINTS = "checkpoints"
-# Every weight is under our own name.
-TABLE = Table(encoder=(), heads={}, homeless="")
+# All weights have our own names.
+TABLE = Table("bert_tf", prefix="")
 
 _FORMAT = 2
 
@@ -41,8 +41,8 @@ def write_weights(
     description: Description,
     vocabulary: tuple[str, ...] | None = None,
 ) -> None:
-    """`write` for weights that are in no model."""
-    plain_json.write_object(folder / DESCRIPTION_FILE, description_fields(description))
+    """As `write`, for weights without a model."""
+    plain_json.write(folder / DESCRIPTION_FILE, description_fields(description))
     tensors.save(folder / WEIGHTS_FILE, weights)
     if vocabulary is not None:
         write_beside(folder, vocabulary)

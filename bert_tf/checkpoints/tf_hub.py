@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from bert_tf.checkpoints import model_garden, native, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
-from bert_tf.checkpoints.plain_json import EXTRA_KEY
+from bert_tf.checkpoints.description import EXTRA_KEY
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.compat import SavedModel
 from bert_tf.errors import UserError

@@ -19,9 +19,11 @@ from typing import Any
 import h5py
 import keras
 
-from bert_tf.checkpoints import hdf5
+from bert_tf.checkpoints.description import encoder_config
 from bert_tf.checkpoints.embedder import dense_shapes
-from bert_tf.checkpoints.sizes import encoder_config, encoder_shapes
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.plain_json import shown
+from bert_tf.checkpoints.tensors import datasets
 from bert_tf.encoder.config import EncoderConfig
 from bert_tf.encoder.encoder import FACTORIES, Encoder
 from bert_tf.errors import UserError
@@ -42,21 +44,20 @@ _MOST_DEPTH = 100
 # Least weights of a layer of an encoder.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# Modules of the optimizers, losses and metrics of a compiled model, and our own of these.
+# What a model may be compiled with: the classes of these modules, and registered classes and
+# functions that extend one of these kinds or are of another package.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
-_OURS = (
-    *("AdamW", "LAMB", "WarmupLinearDecay"),
-    *("WeightedCrossEntropy", "BinaryCrossEntropyLoss", "MeanSquaredErrorLoss"),
-    *("ListNetLoss", "LambdaLoss"),
-    *("MultipleNegativesRanking", "CoSENT", "CosineRegression", "OnlineContrastive"),
-    *("BatchAllTriplet", "Distillation", "Matryoshka"),
+_KINDS = (
+    keras.optimizers.Optimizer,
+    keras.optimizers.schedules.LearningRateSchedule,
+    keras.losses.Loss,
+    keras.metrics.Metric,
 )
 # Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
 _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
 # Regular expressions that take exponential time have a repeated group, others many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
-_SHOWN = 60
 # Nested arguments, which their class takes as data and checks itself.
 _CHECKED_LATER = ("prompts", "dense")
 _PLAIN = {bool, int, float, str, type(None)}
@@ -120,7 +121,7 @@ def wrong_argument(cls: type[object], fields: Mapping[str, Any], **hints: Any) -
         kinds = typing.get_args(known.get(name)) or (known.get(name),)
         is_one = type(value) in kinds or type(value) is int and float in kinds
         if {*kinds} <= _PLAIN and not is_one:
-            return f"{name} has the unexpected value {repr(value)[:_SHOWN]}"
+            return f"{name} has the unexpected value {shown(value)}"
     return None
 
 
@@ -170,7 +171,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         )
     for name in names:
         if name not in (_CONFIG, _WEIGHTS, _METADATA) and not _ASSET.fullmatch(name):
-            raise _Damage(f"{name[:_SHOWN]!r} does not belong to a model")
+            raise _Damage(f"{shown(name)} does not belong to a model")
     if len({*names}) < len(names):
         raise _Damage("it contains a file twice")
     if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > _LONGEST:
@@ -218,7 +219,7 @@ def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
             or isinstance(value, list)
             and not all(isinstance(each, str | int | float) for each in value)
         ):
-            raise _Damage(f"{key[:_SHOWN]!r} has an unexpected value")
+            raise _Damage(f"{shown(key)} has an unexpected value")
     if issubclass(cls, Encoder) and not isinstance(node["config"].get("config"), dict):
         raise _Damage("it has no encoder sizes")
     own: dict[str, Any] = {"trainable": bool, "name": str}
@@ -250,7 +251,7 @@ def _check_policy(path: Path, value: Any) -> None:
         inner = value.get("config")
         name = inner.get("name") if isinstance(inner, dict) and len(inner) == 1 else None
     if name not in _POLICIES:
-        raise _Damage(f"{repr(name)[:_SHOWN]} is not a dtype")
+        raise _Damage(f"{shown(name)} is not a dtype")
 
 
 def _check_compiled(path: Path, config: Any) -> None:
@@ -270,8 +271,8 @@ def _check_compiled(path: Path, config: Any) -> None:
         name = node.get("registered_name")
         is_function = class_name == "function" and isinstance(node.get("config"), str)
         if isinstance(name, str) and name in registered:
-            # What a program has registered itself it also trusts.
-            is_known = not name.startswith(_PACKAGE) or name.removeprefix(_PACKAGE) in _OURS
+            # A program trusts what it has registered itself.
+            is_known = not name.startswith(_PACKAGE) or _is_kind(registered[name])
             if not is_known or name.rpartition(">")[2] != class_name and not is_function:
                 raise _refusal(path, node)
         elif is_function and module in ("builtins", *_COMPILED):
@@ -288,10 +289,14 @@ def _check_compiled(path: Path, config: Any) -> None:
             raise _refusal(path, node)
 
 
+def _is_kind(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, _KINDS)
+
+
 def _check_plain(node: Mapping[str, Any]) -> None:
     """Raises an error if Keras is to build or compile a part of its own accord."""
     if node.get("build_config") or node.get("compile_config"):
-        raise _Damage(f"{repr(node.get('class_name'))[:_SHOWN]} is an unexpected class")
+        raise _Damage(f"{shown(node.get('class_name'))} is an unexpected class")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
@@ -300,7 +305,7 @@ def _check_patterns(node: Mapping[str, Any]) -> None:
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
                 raise _Damage(
-                    f"{key} has the pattern {pattern[:_SHOWN]!r}, which may take very long to match"
+                    f"{key} has the pattern {shown(pattern)}, which may take very long to match"
                 )
 
 
@@ -315,13 +320,11 @@ def _largest(value: Any) -> int:
 
 def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
     """The error message for a part that does not belong to a model."""
-    shown = repr(node.get("class_name"))[:_SHOWN]
+    name = shown(node.get("class_name"))
     if node.get("class_name") in ("__lambda__", "Lambda"):
-        return UserError(
-            f"{path} contains code ({shown}), which bert_tf never runs; do not load it"
-        )
+        return UserError(f"{path} contains code ({name}), which bert_tf never runs; do not load it")
     return UserError(
-        f"{path} names {shown} of {repr(node.get('module'))[:_SHOWN]}, which is not part of a "
+        f"{path} names {name} of {shown(node.get('module'))}, which is not part of a "
         "bert_tf model; do not load the file, unless it is your own and you register the class "
         "with keras.saving.register_keras_serializable"
     )
@@ -330,7 +333,7 @@ def _refusal(path: Path, node: Mapping[str, Any]) -> UserError:
 def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: bytes) -> None:
     """Raises an error if the sizes of a model need more weights than the file holds."""
     with h5py.File(io.BytesIO(weights), "r") as file:
-        sizes = [each.size for each in hdf5.datasets(file, len(weights))]
+        sizes = [each.size for each in datasets(file, len(weights))]
     layers, held = config.num_hidden_layers, sum(sizes)
     # The pooler may be missing.
     width, labels = config.output_size, len(fields.get("labels", ()))
@@ -343,7 +346,7 @@ def _check_sizes(config: EncoderConfig, fields: Mapping[str, Any], weights: byte
     else:
         units = fields.get("lstm_units", 0)
         if type(units) is not int or units < 1:
-            raise _Damage(f"lstm_units has the unexpected value {repr(units)[:_SHOWN]}")
+            raise _Damage(f"lstm_units has the unexpected value {shown(units)}")
         least += 8 * units * (width + units) + 8 * units * 3 * units + labels * 2 * units
     dense = dense_shapes(width, fields.get("pooling", "mean"), fields.get("dense", ()))
     least += sum(map(math.prod, dense.values()))

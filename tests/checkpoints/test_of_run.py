@@ -5,7 +5,7 @@ import pytest
 from bert_tf import UserError
 from bert_tf.checkpoints import native, of_run, reading
 from bert_tf.checkpoints.description import describe
-from bert_tf.checkpoints.state import KEPT, damage, write_state
+from bert_tf.checkpoints.of_run import KEPT, damage, write_state
 from tests.checkpoints import tiny_models as tiny
 
 

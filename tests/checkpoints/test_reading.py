@@ -10,8 +10,7 @@ import pytest
 from bert_tf import Encoder, TextClassifier, TokenClassifier, UserError, load
 from bert_tf.checkpoints import conversion, download, reading
 from bert_tf.checkpoints.checkpoint import LoadReport
-from bert_tf.checkpoints.names import weight_names
-from bert_tf.checkpoints.sizes import encoder_shapes
+from bert_tf.checkpoints.names import encoder_shapes, weight_names
 from bert_tf.text import Tokenizer
 from tests.checkpoints import tiny_models as tiny
 

@@ -236,9 +236,9 @@ LIBRARY = "sentence_transformers.models."
     [
         (
             retyped(2, LIBRARY + "LSTM"),
-            "lists the module sentence_transformers.models.LSTM; bert_tf",
+            "lists the module .sentence_transformers.models.LSTM.; bert_tf",
         ),
-        (retyped(2, "modeling.Dense"), r"lists the module modeling.Dense; bert_tf supports only"),
+        (retyped(2, "modeling.Dense"), r"lists the module .modeling.Dense.; bert_tf supports only"),
         (retyped(1, LIBRARY + "Dense"), r"lists Transformer, Dense, Dense, Dense, Normalize; bert"),
         (
             lambda found: [found[0]],
