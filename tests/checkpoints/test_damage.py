@@ -224,10 +224,7 @@ def test_a_configuration_of_other_weights_is_noticed_before_anything_is_built(
         ({"format": 3}, "was written by a later version of bert_tf"),
         ({"format": None}, "description is damaged: .* .format is not a positive number."),
         ({"labels": [1]}, "a label is not a string"),
-        (
-            {"labels": ["no", "yes"]},
-            "number of labels is 2, but num_classes is 3; copy the ch",
-        ),
+        ({"labels": ["no", "yes"]}, "number of labels is 2, but num_classes is 3; copy the ch"),
         (
             {"head": {"num_classes": 3, "lstm_units": 10**9}},
             "lstm_units is 1000000000, which does not match",
