@@ -1,18 +1,15 @@
 """HDF5 files of weights, among them some that are made with ill will."""
 
 import re
-import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from bert_tf import UserError
 from bert_tf.checkpoints import huggingface_weights, tensors
 from tests.checkpoints import hostile_hdf5
 from tests.checkpoints import tiny_models as tiny
 
-FOLDER = tiny.FIXTURES / "huggingface_tf" / "BertForSequenceClassification"
 KERNEL = "classifier/tf_bert_for_sequence_classification/classifier/kernel:0"
 
 
@@ -30,24 +27,20 @@ def test_arrays_are_read_by_their_paths(tmp_path):
 
 
 def test_a_file_that_is_missing_or_something_else_is_named(tmp_path):
-    with pytest.raises(UserError, match="checkpoint not found: .*weights.h5"):
-        tensors.open_hdf5(tmp_path / "weights.h5")
+    tiny.refused("checkpoint not found: .*weights.h5", tensors.open_hdf5, tmp_path / "weights.h5")
     (tmp_path / "weights.h5").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(UserError, match="checkpoint is damaged: .*weights.h5 .*; copy it again"):
-        tensors.open_hdf5(tmp_path / "weights.h5")
+    told = "checkpoint is damaged: .*weights.h5 .*; copy it again"
+    tiny.refused(told, tensors.open_hdf5, tmp_path / "weights.h5")
 
 
 @pytest.mark.parametrize("change", hostile_hdf5.CHANGES, ids=lambda change: change.__name__)
 def test_weights_are_not_trusted(tmp_path, change):
-    folder = tmp_path / "copy"
-    shutil.copytree(FOLDER, folder)
+    folder = tiny.copied("huggingface_tf/BertForSequenceClassification", tmp_path / "copy")
     with h5py.File(folder / "tf_model.h5", "r+") as file:
         del file[KERNEL]
         change(file, KERNEL)
 
-    with pytest.raises(UserError, match=hostile_hdf5.CHANGES[change]) as error:
-        tiny.load(folder)
-    (line,) = str(error.value).splitlines()
+    line = tiny.refused(hostile_hdf5.CHANGES[change], tiny.load, folder)
     assert re.search("tf_model.h5|of the checkpoint|copy", line)
 
 
