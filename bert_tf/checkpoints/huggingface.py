@@ -30,7 +30,7 @@ from bert_tf.encoder.config import EncoderConfig
 from bert_tf.errors import UserError
 
 CONFIG_FILE = "config.json"
-# Our weights that transformers has no place for.
+# The file of the weights that transformers has no place for.
 OWN_WEIGHTS_FILE = "bert_tf.safetensors"
 READER = "transformers"
 
@@ -80,7 +80,7 @@ TABLE = Table(
     names=_NAMES,
 )
 
-# The classes of transformers without a head, with both heads of pre-training, and with one.
+# The classes of transformers without a head, with both heads of pre-training, and with the first.
 _BARE, _PRETRAINING = "BertModel", "BertForPreTraining"
 _MASKED, _CAUSAL = "BertForMaskedLM", "BertLMHeadModel"
 _POOLER_BIAS = "pooler.dense.bias"
@@ -127,16 +127,18 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             f"{path}: position_embedding_type is {other}; bert_tf supports only absolute"
         )
     weights, encoder = _weights(folder), _encoder(fields, path)
-    found, dropout = _heads(fields, weights), fields.get("classifier_dropout")
-    is_single = 1 in found.values()
-    settings = _cross_encoder(folder, fields, encoder) if is_single else {}
-    model, head = heads.chosen(
-        found,
-        problem=str(fields.get("problem_type") or ""),
-        library=heads.CROSS_ENCODER if settings else "",
-        dropout=float(dropout) if isinstance(dropout, int | float) else None,
-    )
-    if not found and _architecture_in(fields) != _BARE:
+    found, settings = _heads(fields, weights), {}
+    if 1 in found.values():  # a cross-encoder has one output
+        settings = _cross_encoder(folder, fields, encoder)
+    if found or _architecture_in(fields) == _BARE:
+        dropout = fields.get("classifier_dropout")
+        model, head = heads.chosen(
+            found,
+            problem=str(fields.get("problem_type") or ""),
+            library=heads.CROSS_ENCODER if settings else "",
+            dropout=float(dropout) if isinstance(dropout, int | float) else None,
+        )
+    else:
         model, head = TABLE.model_in(weights)
     notes = huggingface_tokenizer.differences(folder)
     if fields.get("tie_word_embeddings") is False and model == heads.PRETRAINER:
@@ -171,7 +173,9 @@ def write_weights(
     architecture = _architecture(description)
     named = TABLE.write(weights, description)
     own = {n.removeprefix(UNMAPPED): named.pop(n) for n in list(named) if n.startswith(UNMAPPED)}
-    if not _has_pooler(architecture, description):
+    head = heads.of(description.model)
+    if not (head.pools or architecture in (_BARE, _PRETRAINING)):
+        # The class has no pooler.
         for part in ("kernel", "bias"):
             row = TABLE.rows(description.model, 0)[f"encoder/pooler/{part}"]
             if row.theirs[0] in named:
@@ -186,7 +190,7 @@ def write_weights(
     plain_json.write(folder / CONFIG_FILE, _config(description, architecture, vocabulary))
     if vocabulary is not None:
         longest = description.encoder.max_position_embeddings
-        if _is_cross_encoder(description):
+        if head.sentence_transformers == heads.CROSS_ENCODER:
             longest = description.settings.get("max_length", longest)
         huggingface_tokenizer.write(folder, vocabulary, description.lower_case, longest)
 
@@ -263,7 +267,7 @@ def _labels(fields: Mapping[str, Any], classes: int, path: Path) -> tuple[str, .
 
 
 def _numbered(classes: int) -> tuple[str, ...]:
-    """What transformers calls classes that have no names."""
+    """The labels that transformers gives to classes without names."""
     return tuple(f"LABEL_{number}" for number in range(classes))
 
 
@@ -275,11 +279,6 @@ def _architecture(description: Description) -> str:
             return _PRETRAINING
         return _CAUSAL if description.encoder.attention == "left_to_right" else _MASKED
     return head.places[TABLE.format].reader if TABLE.format in head.places else _BARE
-
-
-def _has_pooler(architecture: str, description: Description) -> bool:
-    """Whether a class of transformers has a pooler."""
-    return architecture in (_BARE, _PRETRAINING) or heads.of(description.model).pools
 
 
 def _config(
@@ -302,14 +301,10 @@ def _config(
         fields["label2id"] = {label: number for number, label in enumerate(labels)}
     if head.problem:
         fields["problem_type"] = head.problem
-    if _is_cross_encoder(description):
+    if head.sentence_transformers == heads.CROSS_ENCODER:
         activation = description.settings.get("activation", "sigmoid")
         fields[_KEY] = {"activation_fn": _SCORES[activation]}
     return dict(sorted(fields.items()))
-
-
-def _is_cross_encoder(description: Description) -> bool:
-    return heads.of(description.model).sentence_transformers == heads.CROSS_ENCODER
 
 
 def _cross_encoder(
@@ -317,7 +312,7 @@ def _cross_encoder(
 ) -> dict[str, Any]:
     """The settings of a cross-encoder; {} if the folder is not that of one.
 
-    An activation that is not one of ours has torch's name.
+    An activation that bert_tf does not have keeps torch's name.
     """
     found = _activation(folder, config)
     if found is None:

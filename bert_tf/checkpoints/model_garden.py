@@ -3,6 +3,10 @@
 Such a checkpoint is a graph of objects. The place of a variable in the graph depends on the model
 around the encoder, but its name does not. So variables are found by their names, which are those of
 `official/nlp/modeling` in tf-models-official. Attention kernels have an axis for the heads.
+
+When a model of Model Garden restores a checkpoint, TensorFlow matches the model's objects with the
+checkpoint's by the names of their attributes. A checkpoint of bert_tf therefore fits every model
+whose attributes it has: `BertEncoder`, `BertEncoderV2`, `BertPretrainerV2` and those of the heads.
 """
 
 import re
@@ -13,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import google, plain_json, tf_files
+from bert_tf.checkpoints import google, heads, plain_json, tf_files
 from bert_tf.checkpoints.checkpoint import Checkpoint
 from bert_tf.checkpoints.correspondence import (
     HEADS_FIRST,
@@ -24,7 +28,6 @@ from bert_tf.checkpoints.correspondence import (
     rows_of,
 )
 from bert_tf.checkpoints.description import Description, encoder_config
-from bert_tf.checkpoints.model_garden_objects import objects
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.errors import UserError
 from bert_tf.io.vocabulary import read_beside
@@ -86,9 +89,13 @@ _NAME = re.compile(
 # The dense layers of three heads have the same name. The objects around one show whose it is.
 _UNNAMED_HEAD = "transform/logits/"
 _POOLER = re.compile(r"[^/]+/pooler_dense/(kernel|bias)")
+_ENCODER_POOLER = "pooler_transform/"
 # Variables that are not weights: a counter, and the tokenizer's setting in a TF Hub encoder.
 _NO_WEIGHTS = re.compile(r"(save_counter|do_lower_case)/")
 _OPTIMIZER = re.compile(r"(^|/)(\.OPTIMIZER_SLOT|_?optimizer)/")
+
+Layers = Callable[[str], tf.train.Checkpoint | None]
+"""Gives the object with the variables directly below a prefix of names; None without variables."""
 
 
 def open_checkpoint(prefix: Path, tensors: Tensors) -> Checkpoint:
@@ -132,7 +139,7 @@ def named_tensors(prefix: Path, tensors: Tensors) -> tuple[Tensors, tuple[str, .
     notes = [f"{slots} variables of the optimizer skipped"] if slots else []
     # A head on the sequence output has its own pooler, which was trained with the head. It replaces
     # the encoder's pooler, which was not trained.
-    own = {f"pooler_transform/{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
+    own = {f"{_ENCODER_POOLER}{match[1]}": n for n in names if (match := _POOLER.fullmatch(n))}
     found = tensors.renamed(names)
     if not all(
         encoders in names and np.array_equal(found.read(encoders), found.read(heads))
@@ -180,7 +187,7 @@ def write_weights(
     It is read by `tf.train.Checkpoint(encoder=…)` for an encoder, `(**checkpoint_items)` for a
     pre-trainer, and `(model=…)` for an encoder or one of Model Garden's task models.
     """
-    root = objects(TABLE.write(weights, description), description)
+    root = _objects(TABLE.write(weights, description), description)
     tf.train.Checkpoint(root=root).write(str(folder / PREFIX))
     google.write_config(folder, description, vocabulary)
 
@@ -224,3 +231,87 @@ def _sizes(folder: Path, tensors: Tensors) -> dict[str, int]:
             f"{folder} contains no BERT encoder with the names of Model Garden; give a checkpoint "
             "that has one"
         ) from None
+
+
+def _node(**children: Any) -> tf.train.Checkpoint:
+    """An object with such attributes, without those that are None."""
+    return tf.train.Checkpoint(**{k: v for k, v in children.items() if v is not None})
+
+
+def _objects(named: Mapping[str, np.ndarray], description: Description) -> tf.Module:
+    """The root of the objects for `tf.train.Checkpoint(root=…)`.
+
+    Args:
+        named: the arrays by their names in Model Garden.
+        description: what they are.
+    """
+    variables = {name: tf.Variable(array, name=name) for name, array in named.items()}
+
+    def layer(prefix: str) -> tf.train.Checkpoint | None:
+        names = [n for n in variables if n.startswith(prefix) and "/" not in n[len(prefix) :]]
+        return _node(**{n[len(prefix) :]: variables[n] for n in names}) if names else None
+
+    encoder = _encoder_object(layer, description.encoder.num_hidden_layers)
+    root = tf.Module()
+    # What `tf.train.Checkpoint.save` counts, and `restore` expects to find.
+    root.save_counter = tf.Variable(1, dtype=tf.int64, name="save_counter")
+    root.encoder = encoder
+    head = heads.of(description.model)
+    if heads.MASKED_LM in head.pretraining:
+        root.masked_lm = _node(
+            dense=layer("cls/predictions/transform/dense/"),
+            layer_norm=layer("cls/predictions/transform/LayerNorm/"),
+            embedding_table=variables["word_embeddings/embeddings"],
+            **{"output_bias/bias": variables["cls/predictions/output_bias/bias"]},
+        )
+        root.model = _node(encoder_network=encoder, masked_lm=root.masked_lm)
+        logits = layer("next_sentence/logits/")
+        if logits is not None:
+            # Their next-sentence head has its own pooler.
+            for name in [name for name in variables if name.startswith(_ENCODER_POOLER)]:
+                copied = name.replace(_ENCODER_POOLER, "next_sentence/pooler_dense/")
+                variables[copied] = tf.Variable(named[name], name=copied)
+            pooler = layer("next_sentence/pooler_dense/")
+            setattr(root, "next_sentence.pooler_dense", pooler)
+            root.model.classification_heads = _node(**{"0": _node(dense=pooler, out_proj=logits)})
+    elif "model_garden" in head.places:
+        place = head.places["model_garden"]
+        attribute, *inner = place.attributes.split("/")
+        held = layer(place.prefix)
+        for each in reversed(inner):
+            held = _node(**{each: held})
+        root.model = _node(_network=encoder, **{attribute: held})
+    else:
+        root.model = encoder
+    own = {n[len(UNMAPPED) :]: v for n, v in variables.items() if n.startswith(UNMAPPED)}
+    if own:
+        root.bert_tf = _node(**own)
+    return root
+
+
+def _encoder_object(layer: Layers, layers: int) -> tf.train.Checkpoint:
+    blocks = {str(n): _layer_object(layer, f"transformer/layer_{n}/") for n in range(layers)}
+    return _node(
+        _embedding_layer=layer("word_embeddings/"),
+        _position_embedding_layer=layer("position_embedding/"),
+        _type_embedding_layer=layer("type_embeddings/"),
+        _embedding_norm_layer=layer("embeddings/layer_norm/"),
+        _transformer_layers=_node(**blocks),
+        _pooler_layer=layer(_ENCODER_POOLER),
+    )
+
+
+def _layer_object(layer: Layers, prefix: str) -> tf.train.Checkpoint:
+    attention = f"{prefix}self_attention/"
+    return _node(
+        _attention_layer=_node(
+            _query_dense=layer(f"{attention}query/"),
+            _key_dense=layer(f"{attention}key/"),
+            _value_dense=layer(f"{attention}value/"),
+            _output_dense=layer(f"{attention}attention_output/"),
+        ),
+        _attention_layer_norm=layer(f"{prefix}self_attention_layer_norm/"),
+        _intermediate_dense=layer(f"{prefix}intermediate/"),
+        _output_dense=layer(f"{prefix}output/"),
+        _output_layer_norm=layer(f"{prefix}output_layer_norm/"),
+    )

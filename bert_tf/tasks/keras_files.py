@@ -1,9 +1,9 @@
 """Reading `.keras` files of task models as data of unknown origin.
 
 A `.keras` file is a zip archive of a JSON configuration, the weights in HDF5, and assets. Keras
-creates any object that the configuration names, of any size. So everything is checked here before
-Keras opens the file: the archive; that the configuration describes one model of bert_tf and nothing
-else; and that its sizes are those of the weights in the file.
+creates any object that the configuration names, of any size. So this module checks the file before
+Keras opens it: the archive is sound, the configuration describes one model of a known family and
+nothing else, and its sizes match the weights in the file.
 """
 
 import io
@@ -38,10 +38,10 @@ _ASSET = re.compile(r"assets/[\w-]+(\.[\w-]+)*")
 _PACKAGE = "bert_tf>"
 # Most bytes of everything but the weights.
 _LONGEST = 2**24
-# Most times that an entry is larger than its compressed form; Keras does not compress.
+# The largest factor by which an entry may grow when it is unpacked; Keras does not compress.
 _MOST_EXPANSION = 20
 _MOST_DEPTH = 100
-# Least weights of a layer of an encoder.
+# The least number of weights of an encoder's layer.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
 # What a model may be compiled with: the classes of these modules, and registered classes and
@@ -53,12 +53,12 @@ _KINDS = (
     keras.losses.Loss,
     keras.metrics.Metric,
 )
-# Some metrics have so many thresholds or classes, or a matrix of them; this is of all together.
+# The most numbers of all metrics: some have a matrix of as many rows as they have classes.
 _MOST_OF_METRICS = 2**24
 _MOST_PARTS = 1000
-# Regular expressions that take exponential time have a repeated group, others many repeats.
+# Regular expressions that take very long have a repeated group or many repeats.
 _REPEAT, _REPEATED_GROUP, _MOST_REPEATS = re.compile(r"[*+{]"), re.compile(r"\)[*+{]"), 4
-# Nested arguments, which their class takes as data and checks itself.
+# Nested arguments that their class checks itself.
 _CHECKED_LATER = ("prompts", "dense")
 _PLAIN = {bool, int, float, str, type(None)}
 
@@ -91,9 +91,9 @@ def read(path: Path) -> keras.Model:
         raise UserError(f"{path} is damaged ({error}); save or copy it again") from None
     except UserError as error:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
-    # Whatever zipfile, Keras, h5py and NumPy meet in a damaged file has no common class of errors.
+    # The errors of zipfile, Keras, h5py and NumPy in a damaged file have no common class.
     except Exception as error:
-        # Keras first writes how many parts could not be loaded, then why.
+        # Keras begins with the number of parts that could not be loaded.
         why = re.sub(r"^A total of \d+ .*?\n\n", "", str(error), flags=re.DOTALL)
         first = " ".join((why or type(error).__name__).split())[:200]
         raise UserError(f"{path} is damaged ({first}); save or copy it again") from None
@@ -129,7 +129,7 @@ def _checked(path: Path) -> dict[str, Any]:
     """The configuration of the model, if the file may be opened."""
     with zipfile.ZipFile(path) as archive:
         _check_entries(path, archive)
-        # Reading an entry as a whole checks its sum, which Keras does not.
+        # Reading a whole entry verifies its checksum, which Keras does not.
         contents = {each.filename: archive.read(each) for each in archive.infolist()}
     config = json.loads(contents[_CONFIG])
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
@@ -142,7 +142,7 @@ def _checked(path: Path) -> dict[str, Any]:
         )
     written = fields.get("format", FORMAT)
     if type(written) is int and written > FORMAT:
-        # Its other fields may be unknown here.
+        # Before the other fields are checked, which may be unknown here.
         raise UserError(
             f"{path} was saved by a later bert_tf (format {written}); update bert_tf to load it"
         )
@@ -153,7 +153,7 @@ def _checked(path: Path) -> dict[str, Any]:
         encoder = fields["encoder"]["config"]
     _check_compiled(path, config.get("compile_config"))
     sizes = encoder_config(encoder["config"], path)
-    # How many weights the layers of another architecture have is not known here.
+    # The sizes of another architecture's layers are unknown here.
     if all(str(encoder.get(part, _PACKAGE)).startswith(_PACKAGE) for part in FACTORIES):
         _check_sizes(sizes, fields, contents[_WEIGHTS])
     return config
@@ -193,15 +193,15 @@ def _nodes(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _check_model(path: Path, node: Any, kinds: tuple[type, ...]) -> type:
-    """The class of a node that is to be a model of bert_tf.
+    """The class of a node, which must be a model of a known family or an encoder.
 
     Raises:
-        UserError: it is something else, or a part of it is.
+        UserError: the node or a part of it is something else.
     """
     if not isinstance(node, dict) or not isinstance(node.get("config"), dict):
         raise _Damage("its configuration does not describe a model")
     cls = _class_of(node)
-    # Keras takes some names of classes for something else, whatever the registered name is.
+    # Keras gives some class names a meaning of their own, whatever the registered name is.
     if cls is None or not issubclass(cls, kinds) or node.get("class_name") != cls.__name__:
         raise _refusal(path, node)
     for key, value in node["config"].items():
@@ -294,13 +294,13 @@ def _is_kind(found: Any) -> bool:
 
 
 def _check_plain(node: Mapping[str, Any]) -> None:
-    """Raises an error if Keras is to build or compile a part of its own accord."""
+    """Raises an error if Keras would build or compile a part while it creates it."""
     if node.get("build_config") or node.get("compile_config"):
         raise _Damage(f"{shown(node.get('class_name'))} is an unexpected class")
 
 
 def _check_patterns(node: Mapping[str, Any]) -> None:
-    """Raises an error if an optimizer has regular expressions that could take for ever."""
+    """Raises an error if an optimizer has regular expressions that may take very long."""
     for key in ("exclude_from_weight_decay", "rate_factors"):
         for pattern in map(str, node.get(key) or ()):
             if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
