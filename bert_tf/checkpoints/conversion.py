@@ -61,10 +61,10 @@ def convert(
     """
     checkpoint = find(source)
     weights, report = checkpoint.weights()
-    said = [f"{source}: {len(weights)} weights read"]
-    said += [f"it has no {listed(report.new)}"] if report.new else []
-    said += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
-    logger.info("; ".join((*said, *report.notes)))
+    parts = [f"{source}: {len(weights)} weights read"]
+    parts += [f"it has no {listed(report.new)}"] if report.new else []
+    parts += [f"ignored: {listed(report.ignored)}"] if report.ignored else []
+    logger.info("; ".join((*parts, *report.notes)))
     vocabulary, description = checkpoint.read_vocabulary(), checkpoint.description
     if vocabulary is None:
         logger.warning(f"{source} has no vocabulary, so {destination} has none either")
@@ -126,8 +126,8 @@ def _supplement(
     folder: Path, form: ModuleType, weights: Mapping[str, np.ndarray], description: Description
 ) -> None:
     """Stores settings that the format lacks under an extra key, and warns of the consequences."""
-    said = reading.find(folder).description
-    differing = description.differing(said)
+    kept = reading.find(folder).description
+    differing = description.differing(kept)
     if differing:
         path = folder / form.CONFIG_FILE
         fields = plain_json.read_object(path, "model configuration")
@@ -135,12 +135,12 @@ def _supplement(
     for name in _ARITHMETIC:
         if name in differing.get("encoder", {}):
             logger.warning(
-                f"{form.READER} will use {name} {getattr(said.encoder, name)}, but the model has "
+                f"{form.READER} will use {name} {getattr(kept.encoder, name)}, but the model has "
                 f"{differing['encoder'][name]}; only bert_tf restores that value"
             )
     pools = description.model == heads.ENCODER or heads.of(description.model).pools
     pools = pools or description.head.get("next_sentence", False)
-    if pools and said.encoder.attention == "left_to_right":
+    if pools and kept.encoder.attention == "left_to_right":
         logger.warning(
             f"{form.READER} will pool the first token, but a left-to-right model pools the last; "
             "only bert_tf computes the same outputs from this checkpoint"

@@ -70,12 +70,12 @@ class Description:
         encoder = encoder_config(fields["encoder"], path)
         return cls(**fields | {"encoder": encoder, "labels": tuple(fields["labels"])})
 
-    def differing(self, said: "Description") -> dict[str, Any]:
-        """The fields that differ in `said`, the description read back from another format.
+    def differing(self, other: "Description") -> dict[str, Any]:
+        """The fields that differ in `other`, the description read back from another format.
 
         The vocabulary's hash is left out, since other formats have the vocabulary itself.
         """
-        ours, theirs = self.to_dict(), said.to_dict()
+        ours, theirs = self.to_dict(), other.to_dict()
         fields = {
             name: ours[name]
             for name in ("model", "head", "lower_case", "labels", "settings")

@@ -59,8 +59,8 @@ def lower_case(folder: Path) -> bool | None:
     Raises:
         UserError: a file is not JSON.
     """
-    said = _settings(folder)["do_lower_case"]
-    return said if isinstance(said, bool) else None
+    value = _settings(folder)["do_lower_case"]
+    return value if isinstance(value, bool) else None
 
 
 def differences(folder: Path) -> tuple[str, ...]:
@@ -88,8 +88,8 @@ def max_length(folder: Path) -> int | None:
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
-    said = plain_json.read_object(path, "tokenizer").get("model_max_length")
-    return said if type(said) is int and 0 < said < _NO_LENGTH else None
+    value = plain_json.read_object(path, "tokenizer").get("model_max_length")
+    return value if type(value) is int and 0 < value < _NO_LENGTH else None
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -80,12 +80,12 @@ def verify(folder: Path, description: Description, ours: keras.Model) -> float:
     if heads.MASKED_LM in head.pretraining:
         tokens = int(tf.reduce_min(tf.reduce_sum(batch["input_mask"], axis=1)))
         batch["masked_lm_positions"] = tf.tile(tf.range(tokens)[tf.newaxis], (2, 1))
-    expected = _outputs(theirs, batch, description)
+    expected = _outputs(theirs(dict(batch)), description)
     given = batch
     if head.sentence_transformers == heads.CROSS_ENCODER:
         # Each row is the only passage of its query.
         given = {name: values[:, tf.newaxis] for name, values in batch.items()}
-    found = _flat(ours(given), description)
+    found = _outputs(ours(given), description)
     differences = (
         np.abs(found[name].reshape(value.shape) - value)[_valid(batch, value)]
         for name, value in expected.items()
@@ -141,26 +141,19 @@ def _batch(config: EncoderConfig) -> dict[str, tf.Tensor]:
     return {name: tf.constant(array, tf.int32) for name, array in zip(INPUTS, arrays, strict=True)}
 
 
-def _outputs(theirs: Any, batch: Mapping[str, tf.Tensor], description: Description) -> dict:
-    """What their model computes, by our names."""
-    found = theirs(dict(batch))
+def _outputs(found: Any, description: Description) -> dict[str, np.ndarray]:
+    """The outputs of their model or of ours by our names."""
     if isinstance(found, list | tuple):
-        return {"start": found[0].numpy(), "end": found[1].numpy()}
-    if heads.MASKED_LM in heads.of(description.model).pretraining:
-        is_one = description.model != heads.PRETRAINER
-        outputs = {"logits" if is_one else "masked_lm": found["mlm_logits"]}
-        if "next_sentence" in found:
-            outputs["next_sentence"] = found["next_sentence"]
-        return {name: value.numpy() for name, value in outputs.items()}
-    return _flat(found, description)
-
-
-def _flat(found: Any, description: Description) -> dict[str, np.ndarray]:
-    """Outputs as arrays by name."""
-    if not isinstance(found, Mapping):
+        found = dict(zip(("start", "end"), found, strict=True))
+    elif not isinstance(found, Mapping):
         found = {"logits": found}
     if description.model == heads.ENCODER:
         found = {name: found[name] for name in ("sequence_output", "pooled_output")}
+    elif "mlm_logits" in found:
+        # Their pre-training model gives the outputs of its encoder too.
+        name = "masked_lm" if description.model == heads.PRETRAINER else "logits"
+        others = {each: found[each] for each in ("next_sentence",) if each in found}
+        found = {name: found["mlm_logits"]} | others
     return {name: np.asarray(value) for name, value in found.items()}
 
 

@@ -309,8 +309,8 @@ def _max_length(transformer: Path, fields: Mapping[str, Any], longest: int) -> i
     length = _field(fields, "max_seq_length", int, None, path)
     if length is None:
         # transformers writes 10**30 for no limit, in old versions as 1e30.
-        said = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
-        length = int(said) if isinstance(said, int | float) and 0 < said < longest else longest
+        found = _fields(transformer / huggingface_tokenizer.CONFIG_FILE).get("model_max_length")
+        length = int(found) if isinstance(found, int | float) and 0 < found < longest else longest
     if length < 1:
         raise UserError(f"{path}: max_seq_length is {length}; it must be at least 1")
     return min(length, longest)

@@ -114,9 +114,4 @@ def _read_entry_points() -> None:
             logger.warning(f"the task {entry.name} of the package {package} is skipped: {error}")
 
 
-def _heads() -> dict[str, heads.Head]:
-    """The heads of all families by the names of their models' classes."""
-    return {each.class_name: each.head for each in families()}
-
-
-heads.SOURCES.append(_heads)
+heads.SOURCES.append(lambda: {each.class_name: each.head for each in families()})
