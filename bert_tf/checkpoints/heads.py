@@ -46,7 +46,7 @@ class Head:
             otherwise.
         problem: the `problem_type` of transformers; "" if it is not written.
         pools: whether the head reads the pooled output.
-        label_layers: our names of the layers with an output for each label.
+        label_layers: our names of those layers that have an output for each label.
         pretraining: which of the heads of pre-training it is: `MASKED_LM`, `NEXT_SENTENCE`.
         takes: other classes of models whose heads have the same weights with the same meaning, so
             that training can start from them.
@@ -59,7 +59,7 @@ class Head:
     outputs: int = 0
     problem: str = ""
     pools: bool = False
-    label_layers: tuple[str, ...] = ()
+    label_layers: tuple[str, ...] = ("classifier",)
     pretraining: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     sentence_transformers: str = ""

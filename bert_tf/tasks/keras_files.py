@@ -44,8 +44,8 @@ _MOST_DEPTH = 100
 # The least number of weights of an encoder's layer.
 _WEIGHTS_OF_LAYER = 12
 _POLICIES = ("float32", "float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
-# What a model may be compiled with: the classes of these modules, and registered classes and
-# functions that extend one of these kinds or are of another package.
+# What a model may be compiled with: the classes and functions of these modules, those that other
+# packages have registered, and our own classes of these kinds.
 _COMPILED = ("keras.optimizers", "keras.optimizers.schedules", "keras.losses", "keras.metrics")
 _KINDS = (
     keras.optimizers.Optimizer,

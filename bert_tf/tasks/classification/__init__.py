@@ -15,7 +15,6 @@ HEAD = Head(
     },
     arguments=("num_classes", "dropout"),
     pools=True,
-    label_layers=("classifier",),
 )
 FAMILY = TaskFamily(
     name="classification",
