@@ -151,15 +151,17 @@ def test_a_source_without_vocabulary_is_warned_of(tmp_path, capsys):
     assert not (tmp_path / "out" / "vocab.txt").exists()
 
 
-def test_nothing_is_overwritten(tmp_path):
-    told = "exists already; choose another place"
-    tiny.refused(told, conversion.convert, tiny.FIXTURES / "tf_hub_tiny", tmp_path, "bert_tf")
-
-
-def test_a_place_that_no_folder_can_have_is_told(tmp_path):
-    told = "cannot write .* .File name too long.; choose another"
-    source, place = tiny.FIXTURES / "tf_hub_tiny", tmp_path / ("x" * 300)
-    tiny.refused(told, conversion.convert, source, place, "bert_tf")
+@pytest.mark.parametrize(
+    ("place", "to", "told"),
+    [
+        ("", "bert_tf", "exists already; choose another place"),
+        ("x" * 300, "bert_tf", "cannot write .* .File name too long.; choose another"),
+        ("out", "onnx", "unknown format 'onnx'; choose one of bert_tf, hugging"),
+    ],
+)
+def test_a_place_or_a_format_that_cannot_be_is_refused(tmp_path, place, to, told):
+    source = tiny.FIXTURES / "tf_hub_tiny"
+    tiny.refused(told, conversion.convert, source, tmp_path / place, to)
 
 
 def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -168,11 +170,6 @@ def test_a_conversion_that_fails_leaves_nothing(tmp_path, monkeypatch):
         conversion.save(tiny.make("encoder"), tmp_path / "out", "huggingface")
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_format_is_refused(tmp_path):
-    told = "unknown format 'onnx'; choose one of bert_tf, hugging"
-    tiny.refused(told, conversion.save, tiny.make("encoder"), tmp_path / "out", "onnx")
 
 
 def test_the_command_converts(tmp_path, capsys):
